@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dimos_streams.fleet.protocol import MAX_KEY, MAX_OFFSET, PROTOCOL, FleetMessage, RobotName
+from dimos_streams.fleet.protocol import MAX_EXPIRES_AT_S, MAX_KEY, MAX_OFFSET, PROTOCOL, FleetMessage, RobotName
 from dimos_streams.tool_stream.event import MAX_NAME
 
 Method = Literal["GET", "POST"]
@@ -39,7 +39,7 @@ class Command(FleetMessage):
     key: Annotated[str, Field(min_length=1, max_length=MAX_KEY)]
     """The idempotency key. A robot carries out one command of a key, across its restarts, and answers another one of
     the same key with what it answered to the first."""
-    expires_at_s: Annotated[float, Field(ge=0)]
+    expires_at_s: Annotated[float, Field(ge=0, le=MAX_EXPIRES_AT_S)]
     """When it expires, in seconds after this stream's request reached the hub, by the hub's monotonic clock.
 
     The robot adds it to the reading of its own monotonic clock (one that counts suspended time too) from before it

@@ -34,6 +34,8 @@ REPORT_EVERY_S = 20.0
 """A robot reports at least so often, and at once when its skills change."""
 DEFAULT_EXPIRY_S = 10.0
 MAX_EXPIRY_S = 300.0
+MAX_EXPIRES_AT_S = 2 * COMMANDS_AGE_S + MAX_EXPIRY_S
+"""On a stream that is old already."""
 
 # The ends of the types of problems (RFC 9457) on which a robot does more than try again later.
 FOREIGN_ROBOT = "foreign-robot"

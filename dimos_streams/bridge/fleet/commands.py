@@ -10,7 +10,7 @@ import random
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, refusal
+from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, is_for_safety, refusal
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -24,6 +24,12 @@ from dimos_streams.tool_stream.event import MAX_NAME
 
 _MAX_AT_ONCE = 64
 """Commands that are carried out at a time; some wait for a call to end."""
+_SAFETY_AT_ONCE = 16
+"""As many more that make things stop, or ask how they are: no other commands keep them out."""
+_SLOW_START_S = 2.0
+_SLOW_STARTS = 3
+"""A stream whose first word took longer takes that off each command's time. It is asked for again at once, so many
+times in a row: the link may be as slow as that."""
 _AGE_GRACE_S = 30.0
 _LATE = "the command came too late, and was not carried out"
 _TOO_MANY = "the robot has too many commands already; this one was not carried out"
@@ -54,8 +60,11 @@ class CommandDesk:
         self._random = rng
         self._backoff = Backoff(rng, initial_s=0.2, maximum_s=5.0)
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._began_slowly = False
         self._waiting: dict[str, set[int]] = {}
         """By the keys of the commands that are being carried out, the ids of all that have such a key."""
+        self._slow_starts = 0
+        """Streams in a row that began too slowly."""
         self.connected = False
         """Whether the hub's stream of commands is there."""
 
@@ -77,7 +86,8 @@ class CommandDesk:
             base = clock.steady()
             async with asyncio.timeout(COMMANDS_AGE_S + _AGE_GRACE_S), closing(self._hub.commands()) as messages:
                 async for message in messages:
-                    self._take(message, base)
+                    if not self._take(message, base):
+                        return
         except TimeoutError:
             return
         except HubUnreachableError as error:
@@ -92,10 +102,10 @@ class CommandDesk:
         finally:
             self.connected = False
 
-    def _take(self, message: Hello | Command, base: float) -> None:
+    def _take(self, message: Hello | Command, base: float) -> bool:
+        """Whether the stream is to go on."""
         if isinstance(message, Command):
-            self._begin(message, base + message.expires_at_s - CLOCK_MARGIN_S)
-            return
+            return self._begin(message, base + message.expires_at_s - CLOCK_MARGIN_S) or not self._began_slowly
         if message.protocol != PROTOCOL:
             raise HubRefusalError(
                 f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
@@ -103,13 +113,25 @@ class CommandDesk:
             )
         self.connected = True
         self._backoff.reset()
-        self._troubles.end("commands")
+        return self._begins_well(clock.steady() - base)
 
-    def _begin(self, command: Command, begin_by: float) -> None:
-        """Carry a command out, in a task, unless it was before: then it gets the answer that there is."""
+    def _begins_well(self, took_s: float) -> bool:
+        """Whether a stream that took so long to begin is kept."""
+        self._began_slowly = took_s > _SLOW_START_S
+        if not self._began_slowly:
+            self._slow_starts = 0
+            self._troubles.end("commands")
+            return True
+        self._troubles.begin("commands", f"its stream of commands took {took_s:.1f} s to begin")
+        self._slow_starts += 1
+        return self._slow_starts >= _SLOW_STARTS
+
+    def _begin(self, command: Command, begin_by: float) -> bool:
+        """Carry a command out, in a task, unless it was before: then it gets the answer that there is. False for one
+        that came too late."""
         if (waiting := self._waiting.get(command.key)) is not None:
             waiting.add(command.id)
-            return
+            return True
         is_late = clock.steady() > begin_by
         noted = self._notes.get(command.key)
         if noted is not None and noted.answer is not None:
@@ -118,7 +140,8 @@ class CommandDesk:
             self._note(command, _answer(command, refusal(kinds.CALL_REJECTED, _INTERRUPTED, refused=False)))
         elif is_late:
             self._answers.put(_answer(command, refusal(kinds.TOO_SLOW, _LATE), "expired"))
-        elif len(self._tasks) >= _MAX_AT_ONCE or (changes(command) and not self._notes.begin(command.key)):
+            return False
+        elif not self._has_room(command) or (changes(command) and not self._notes.begin(command.key)):
             self._answers.put(_answer(command, refusal(kinds.TOO_MANY_BODIES, _TOO_MANY)))
         else:
             self._waiting[command.key] = {command.id}
@@ -127,6 +150,10 @@ class CommandDesk:
             )
             self._tasks[task] = None
             task.add_done_callback(lambda done: self._tasks.pop(done, None))
+        return True
+
+    def _has_room(self, command: Command) -> bool:
+        return len(self._tasks) < _MAX_AT_ONCE + _SAFETY_AT_ONCE * is_for_safety(command)
 
     async def _carry_out(self, command: Command, begin_by: float) -> None:
         _logger.info("%s (%s) by the hub: %s %s", command.asked_by, command.role, command.method, command.path)

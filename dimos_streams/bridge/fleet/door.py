@@ -6,7 +6,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
@@ -21,7 +21,11 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 
-_CALL = r"/calls/[^/]+"
+_CALL = r"/calls/[^/?#]+"
+_SAFETY = {
+    "GET": re.compile("/(healthz|robots)"),
+    "POST": re.compile(rf"/calls/cancel|{_CALL}/cancel|/robots/(stop|release)"),
+}
 _OPERATORS = {
     "GET": re.compile(rf"/(healthz|skills|modules|robots|calls)|{_CALL}"),
     "POST": re.compile(rf"/calls|/calls/cancel|{_CALL}/cancel|/robots/(stop|release)|/settings"),
@@ -62,7 +66,7 @@ class Door:
     async def enter(self, command: Command, begin_by: float, key: str) -> Reply:
         """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command
         begins has the idempotency key ``key``, unless it brings its own."""
-        path = unquote(urlsplit(command.path).path)
+        path = _path(command)
         allowed = (_MODELS if command.role == "model" else _OPERATORS)[command.method]
         if not allowed.fullmatch(path):
             return refusal(
@@ -92,7 +96,7 @@ class Door:
         return ""
 
     async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> Reply:
-        parts = urlsplit(command.path)
+        raw_path, _, query = command.path.partition("?")
         content = b"" if body is None else to_json(body)
         scope: Scope = {
             "type": "http",
@@ -100,9 +104,9 @@ class Door:
             "http_version": "1.1",
             "method": command.method,
             "scheme": "http",
-            "path": unquote(parts.path),
-            "raw_path": parts.path.encode(),
-            "query_string": parts.query.encode(),
+            "path": _path(command),
+            "raw_path": raw_path.encode(),
+            "query_string": query.encode(),
             "root_path": "",
             "headers": [
                 (b"host", b"hub"),
@@ -159,4 +163,13 @@ class _Answer:
 
 def begins_call(command: Command) -> bool:
     """Whether a command begins a call, which the bridge knows again by its idempotency key."""
-    return command.method == "POST" and urlsplit(command.path).path == "/calls"
+    return command.method == "POST" and _path(command) == "/calls"
+
+
+def is_for_safety(command: Command) -> bool:
+    """Whether a command makes something stop or releases it, or asks how all is."""
+    return _SAFETY[command.method].fullmatch(_path(command)) is not None
+
+
+def _path(command: Command) -> str:
+    return unquote(command.path.partition("?")[0])

@@ -89,9 +89,9 @@ async def test_a_command_that_was_held_up_on_the_way_is_not_carried_out(held_up_
 
 async def test_the_request_for_commands_counts_too() -> None:
     """It was long under way: the hub has counted from when it came, the robot does from when it was sent."""
-    hub = FakeHub(delay_s=5.0)
+    hub = FakeHub(delay_s=1.9)
     async with scene() as made, desk(made, hub):
-        hub.command(1, "/calls", within_s=4.0, body=call("at_once", value=3))
+        hub.command(1, "/calls", within_s=1.5, body=call("at_once", value=3))
         assert (await answer_to(hub, 1)).outcome == "expired"
         assert not await made.broker.calls()
 
