@@ -22,8 +22,13 @@ from dimos_streams.hub.storage.storage import Storage
 from dimos_streams.tool_stream.event import json_text
 
 _POLL_S = 0.5
+EXPIRES_IN_S = DEFAULT_EXPIRY_S
 ANSWER_S = 15.0
-"""So long after its expiry, and after what the request itself waits for, a command's answer is waited for."""
+"""So long after its expiry a command's answer is waited for, if whoever asks does not say how long to wait."""
+MARGIN_S = 5.0
+"""So long after what whoever asks has said that they wait."""
+_TELLING_S = 2.0
+"""A command expires so long before nobody waits for it any more: they learn that it was not carried out."""
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -52,9 +57,22 @@ class BridgeRequest:
     role: Role = "operator"
     key: str | None = None
     """What makes it one and the same request; without it each is another one."""
-    expires_in_s: float = DEFAULT_EXPIRY_S
-    waits_s: float = 0.0
-    """So long the bridge itself may wait before it answers."""
+    lease_wait_s: float = 0.0
+    """So long a call may wait for its resources before it begins."""
+    timeout_s: float | None = None
+    """So long the bridge is to wait before it answers, if it was told."""
+
+    @property
+    def within_s(self) -> float:
+        """So long its answer is waited for, in all."""
+        if self.timeout_s is None:
+            return EXPIRES_IN_S + self.lease_wait_s + ANSWER_S
+        return self.lease_wait_s + self.timeout_s + MARGIN_S
+
+    @property
+    def expires_in_s(self) -> float:
+        """So long it may be begun: not when nobody waits for it any more."""
+        return min(EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +115,10 @@ class Asker:
         id = await in_thread(self._executor, self._storage.commands.give, new)
         if isinstance(id, str):
             raise CommandRefusedError(id)
-        state = await self._outcome(id, request.expires_in_s + request.waits_s + ANSWER_S)
-        if state is None or (state.sent and state.outcome is None):
+        state = await self._outcome(id, request.within_s)
+        if state is None:
+            state = (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)
+        if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
             raise RobotSilentError(
                 f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
                 " was carried out; the same request with the same idempotency key asks again"

@@ -13,6 +13,7 @@ from pydantic_core import from_json, to_json
 from dimos_streams import __version__, clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.fleet.commands import Command, Hello
+from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
@@ -34,8 +35,18 @@ class CommandStream:
     def __init__(self, robot: str, name: str) -> None:
         self.robot, self.name = robot, name
         self.began = clock.steady()
-        self.commands: asyncio.Queue[Command | None] = asyncio.Queue()
-        """None ends it. No more commands wait than the storage lets wait for one robot."""
+        self._commands: asyncio.PriorityQueue[tuple[int, int, Command | None]] = asyncio.PriorityQueue()
+        """No more wait than the storage lets wait for one robot. None ends the stream."""
+        self._numbers = itertools.count()
+
+    def hand(self, command: Command) -> None:
+        """Send a command, before all that wait and are not for safety if it is."""
+        first = lane_of(command.method, command.path, command.role) == "safety"
+        self._commands.put_nowait((0 if first else 1, next(self._numbers), command))
+
+    def end(self) -> None:
+        """End it, behind what waits."""
+        self._commands.put_nowait((2, next(self._numbers), None))
 
     async def frames(self, hub: str) -> AsyncGenerator[bytes, None]:
         """Server-sent events, until another stream of the robot begins or this one is old."""
@@ -43,7 +54,7 @@ class CommandStream:
         while (left := self.began + COMMANDS_AGE_S - clock.steady()) > 0:
             try:
                 async with asyncio.timeout(min(left, COMMANDS_PING_S)):
-                    command = await self.commands.get()
+                    _, _, command = await self._commands.get()
             except TimeoutError:
                 yield b": ping\n\n"
                 continue
@@ -82,7 +93,7 @@ class CommandStreams:
         await in_thread(self._executor, self._storage.robots.connect, robot, stream.name, _VALID_S)
         if (old := self._streams.get(robot)) is not None:
             _log.warning("robot %r has a new stream of commands; the one that it had is over", robot)
-            old.commands.put_nowait(None)
+            old.end()
         self._streams[robot] = stream
         self.wake()
         return stream
@@ -99,7 +110,7 @@ class CommandStreams:
     def end(self) -> None:
         """End all streams: robots ask again, perhaps another hub."""
         for stream in self._streams.values():
-            stream.commands.put_nowait(None)
+            stream.end()
 
     async def run(self) -> None:
         """Hand commands to their streams, until cancelled."""
@@ -130,7 +141,7 @@ class CommandStreams:
             for robot in followed:
                 stream = self._streams.get(robot)
                 if stream is not None and stream.name == streams[robot]:
-                    stream.commands.put_nowait(None)
+                    stream.end()
 
     async def _hand_on(self) -> None:
         streams = {robot: stream.name for robot, stream in self._streams.items()}
@@ -141,7 +152,7 @@ class CommandStreams:
         for due in await in_thread(self._executor, self._storage.commands.due, streams):
             stream = self._streams.get(due.robot)
             if stream is not None:
-                stream.commands.put_nowait(_command(due, now - stream.began))
+                stream.hand(_command(due, now - stream.began))
 
 
 def _command(due: DueCommand, age_s: float) -> Command:

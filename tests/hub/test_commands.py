@@ -14,7 +14,13 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.hub.asking import BridgeReply
+from dimos_streams.hub.http.relaying import relayed
+from dimos_streams.hub.storage.commands import MAX_WAITING
+from dimos_streams.hub.storage.rows import NewCommand
+from dimos_streams.hub.storage.storage import Storage, open_engine
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 
@@ -129,9 +135,8 @@ def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp
 def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.http.call_routes.EXPIRES_IN_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
     monkeypatch.setattr("dimos_streams.hub.asking.ANSWER_S", 0.5)
-    monkeypatch.setattr("dimos_streams.hub.http.call_routes._BEGUN_WITHIN_S", 0.0)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub:
@@ -184,6 +189,123 @@ def test_a_command_given_at_one_hub_reaches_a_robot_at_another(postgres_url: str
             assert (begun.status_code, begun.json()) == (201, {"call_id": "c9"})
             assert [each["version"] for each in right.get("/healthz").json()["others"]], "each knows of the other"
     answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 0.4)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        body = {"skill": "move", "idempotency_key": "k"}
+        unsent = problem(hub.post("/calls?wait=close&timeout_s=0.1", {"skill": "move"}), 503, "robot-unreachable")
+        assert "was not carried out, and will not be" in unsent["detail"]
+        with answering(hub, robot) as (answers,):
+            answers.mute = True
+            monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 2.5)
+            with ThreadPoolExecutor(2) as pool:
+                began = time.monotonic()
+                asked = [
+                    pool.submit(hub.post, "/calls?wait=close&timeout_s=0.1", body),
+                    pool.submit(hub.post, "/robots/r1/calls?wait=answer&timeout_s=0.1", body),
+                ]
+                for each in asked:
+                    problem(each.result(), 504, "robot-silent")
+                assert time.monotonic() - began < 15, "and not the time that commands are valid besides"
+            assert len(answers.taken) == 2
+            for command in answers.taken:
+                robot.answer(hub, command["id"], 201, {"call_id": "c9"})
+            late = hub.post("/calls?wait=close&timeout_s=0.1", body)
+            assert (late.status_code, late.json()) == (201, {"call_id": "c9"}), "an answer that comes later is kept"
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MAX_WAITING, "others", 3)
+    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 60.0)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    orders = ("/robots/stop", "/robots/release", "/calls/c1/cancel")
+    with served_hub(database) as hub, ThreadPoolExecutor(4) as pool, _opened(database) as storage:
+        for number in range(3):
+            assert isinstance(storage.commands.give(_call(f"{number}")), int)
+        robot.ship(hub, encoded_event(1, event(1, type="open", call_id="c1")))
+        robot.report(hub, "move")
+        refused = problem(hub.post("/calls", {"skill": "r1_move"}), 409, "command-refused")
+        assert "3 commands (others) for robot 'r1' wait already" in refused["detail"]
+        asked = [pool.submit(hub.post, path) for path in orders] + [pool.submit(hub.get, "/robots/r1/healthz")]
+        while len(storage.commands.states(range(1, 20))) < 7:
+            time.sleep(0.05)
+        with robot.commands(hub) as commands:
+            taken = [next(commands)[1] for _ in range(7)]
+            assert {each["path"] for each in taken[:3]} == set(orders), "before all others"
+            for each in taken:
+                if each["path"] != "/calls":
+                    robot.answer(hub, each["id"], 200, {"text": "done"})
+            assert [each.result().status_code for each in asked] == [200] * 4
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": 101},
+        {"status": 307, "headers": {"Location": "http://elsewhere/"}},
+        {"status": 401},
+        {"status": 304},
+        {"status": 204, "body": {"text": "x"}},
+        {"headers": {"Location": "/x\r\nSet-Cookie: a=b"}},
+        {"headers": {"Location": "//elsewhere/"}},
+        {"headers": {"Link": '<http://elsewhere/>; rel="next"'}},
+        {"headers": {"Location": "/\u0100"}},
+    ],
+)
+def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
+    given = {"status": 200, "headers": {}, "body": None, **answer}
+    with pytest.raises(ProblemError, match="robot 'r1' has answered with what a hub does not pass on") as caught:
+        relayed("r1", BridgeReply(**given))
+    assert caught.value.status_code == 502
+
+
+def test_what_a_robot_may_not_say_is_a_problem_that_names_it(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        with answering(hub, robot) as (answers,):
+            answers.replies["/calls"] = (101, None)
+            told = problem(hub.post("/calls", {"skill": "r1_move"}), 502, "robot-answer")
+            assert "robot 'r1' has answered" in told["detail"]
+            answers.replies["/calls"] = (204, None)
+            assert hub.post("/calls", {"skill": "r1_move"}).status_code == 204
+    answers.join()
+
+
+def _call(key: str) -> NewCommand:
+    return NewCommand(
+        robot="r1",
+        key=key,
+        asked_by="me",
+        role="operator",
+        method="POST",
+        path="/calls",
+        body="{}",
+        expires_in_s=60.0,
+    )
+
+
+@contextlib.contextmanager
+def _opened(database: str) -> Iterator[Storage]:
+    storage = Storage(open_engine(database))
+    try:
+        yield storage
+    finally:
+        storage.close()
 
 
 def test_lists_of_calls_have_pages(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from dimos_streams.tool_stream.gateway import CallView
 BEGIN_BY = "dimos_streams.begin_by"
 """Where the scope of a request that came another way than over HTTP has the latest time for a call to begin."""
 MAX_WAIT_S = 300.0
-_MAX_LEASE_WAIT_S = 60.0
+MAX_LEASE_WAIT_S = 60.0
 
 Wait = Literal["answer", "close"]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
@@ -40,7 +40,7 @@ class CallBody(BaseModel):
     caller: Name = "http"
     on_duplicate: OnDuplicate | None = None
     idempotency_key: Name | None = None
-    lease_wait_s: float = Field(default=0.0, ge=0, le=_MAX_LEASE_WAIT_S)
+    lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)
     """How long the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
     """Whether it is to stop or to go on when a link is cut; without it its skill decides."""

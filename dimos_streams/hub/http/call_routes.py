@@ -15,7 +15,7 @@ from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.call_routes import MAX_WAIT_S, CallBody, CancelRequest, Wait
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
-from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S, ROBOT_NAME, RobotName
+from dimos_streams.fleet.protocol import ROBOT_NAME, RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import kinds
@@ -24,8 +24,6 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import CallRow
 
 RobotQuery = Annotated[str | None, Query(pattern=ROBOT_NAME)]
-_BEGUN_WITHIN_S = 10.0
-EXPIRES_IN_S = DEFAULT_EXPIRY_S
 
 
 class FleetCallBody(CallBody):
@@ -149,8 +147,8 @@ async def begin(
         asked_by=body.caller,
         role="model" if model else "operator",
         key=None if body.idempotency_key is None else f"{body.caller}/{body.idempotency_key}",
-        expires_in_s=EXPIRES_IN_S,
-        waits_s=body.lease_wait_s + (timeout_s if wait else 0.0) + _BEGUN_WITHIN_S,
+        lease_wait_s=body.lease_wait_s,
+        timeout_s=None if wait is None else timeout_s,
     )
     return robot, await asked(parts, request)
 
@@ -168,8 +166,10 @@ async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:
     return rows[0]
 
 
-def as_response(reply: BridgeReply) -> JSONResponse:
+def as_response(reply: BridgeReply) -> Response:
     """What a bridge has answered, as the hub's own answer."""
+    if reply.body is None and reply.status in (204, 205):
+        return Response(status_code=reply.status, headers=reply.headers)
     media_type = MEDIA_TYPE if reply.status >= 400 else "application/json"
     return JSONResponse(reply.body, reply.status, headers=reply.headers, media_type=media_type)
 

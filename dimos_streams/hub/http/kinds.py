@@ -15,6 +15,7 @@ HUB_UNAVAILABLE = Kind(503, protocol.HUB_UNAVAILABLE, "The hub can't reach its d
 ROBOT_NEEDED = Kind(409, "robot-needed", "Several robots could be meant")
 COMMAND_REFUSED = Kind(409, "command-refused", "The hub does not take the command")
 ROBOT_UNREACHABLE = Kind(503, "robot-unreachable", "The robot did not take the command")
+ROBOT_ANSWER = Kind(502, "robot-answer", "The robot's answer can't be passed on")
 ROBOT_SILENT = Kind(504, "robot-silent", "The robot has not answered")
 
 KINDS = (*problem_kinds.KINDS, *(value for value in list(globals().values()) if isinstance(value, Kind)))

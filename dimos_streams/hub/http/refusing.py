@@ -16,6 +16,7 @@ from dimos_streams.hub.asking import (
 )
 from dimos_streams.hub.events import HubBusyError
 from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
@@ -26,6 +27,7 @@ ASKING = (
     kinds.COMMAND_REFUSED,
     kinds.HUB_UNAVAILABLE,
     kinds.ROBOT_UNREACHABLE,
+    kinds.ROBOT_ANSWER,
     kinds.ROBOT_SILENT,
 )
 """The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
@@ -56,7 +58,7 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
             )
             raise ProblemError(kinds.ROBOT_UNREACHABLE, text)
         try:
-            return await parts.asker.ask(request)
+            return relayed(robot.name, await parts.asker.ask(request))
         except CommandRefusedError as error:
             raise ProblemError(kinds.COMMAND_REFUSED, str(error)) from error
         except RobotUnreachableError as error:

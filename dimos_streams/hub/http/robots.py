@@ -10,6 +10,7 @@ from fastapi import FastAPI, Path, Request, Response
 from pydantic import Field
 
 from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.call_routes import MAX_LEASE_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.protocol import MAX_TEXT, ROBOT_NAME, FleetMessage
@@ -20,9 +21,6 @@ from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
-
-_LONGEST_S = 310.0
-"""A request that goes to a bridge as it is may wait there for so long."""
 
 
 class FleetOrder(FleetMessage):
@@ -70,7 +68,7 @@ def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
 async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """What became of an order to one of several robots: the bridge's report, or why there is none."""
     try:
-        reply = await asked(parts, BridgeRequest(robot, "POST", path, body, waits_s=10.0))
+        reply = await asked(parts, BridgeRequest(robot, "POST", path, body))
     except ProblemError as error:
         return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
     if reply.status == 200 and isinstance(reply.body, dict):
@@ -88,7 +86,16 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         target = f"/{path}{query}"
         if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
             raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
-        wanted = BridgeRequest(robot, request.method, target, body, waits_s=_LONGEST_S)
+        begins = f"/{path}" == "/calls" and request.method == "POST"
+        timeout_s = _number(request.query_params.get("timeout_s", "30"), MAX_WAIT_S)
+        wanted = BridgeRequest(
+            robot,
+            request.method,
+            target,
+            body,
+            lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,
+            timeout_s=timeout_s if begins and "wait" in request.query_params else None,
+        )
         return as_response(await asked(parts, wanted))
 
     described = answers(200, "What the robot's bridge answers.", {}, media_type="application/json")
@@ -115,6 +122,15 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         body: dict[str, Any] | None = None,
     ) -> Response:
         return await pass_on(robot, path, request, body)
+
+
+def _number(given: object, most: float) -> float:
+    """A number of a request that its bridge has yet to check."""
+    try:
+        number = float(given) if isinstance(given, str | int | float) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+    return min(max(number, 0.0), most) if number == number else 0.0
 
 
 def _is_confirmed(reply: Mapping[str, Any]) -> bool:

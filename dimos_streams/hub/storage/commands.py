@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.lanes import Lane, lane_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
 from dimos_streams.tool_stream.event import json_text
 
-MAX_WAITING = 64
-"""Commands of one robot that are neither answered nor expired."""
+MAX_WAITING: dict[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
+"""Commands of one robot, in each lane, that are neither answered nor expired."""
 _US = 1_000_000
 _WHAT = ("asked_by", "role", "method", "path", "body")
 """The part that must be the same in two commands of one key."""
@@ -38,9 +39,13 @@ class CommandTable:
                     return f"idempotency key {new.key!r} was used for another command"
                 return int(known[0][0])
             now = db.now()
-            waiting = "SELECT count(*) FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?"
-            if db.rows(waiting, new.robot, now)[0][0] >= MAX_WAITING:
-                return f"{MAX_WAITING} commands for robot {new.robot!r} wait already; try again later"
+            lane = lane_of(new.method, new.path, new.role)
+            waiting = db.rows(
+                "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?",
+                new.robot, now,
+            )  # fmt: skip
+            if sum(lane_of(*each) == lane for each in waiting) >= MAX_WAITING[lane]:
+                return f"{MAX_WAITING[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
             rows = db.rows(
                 "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
@@ -51,7 +56,7 @@ class CommandTable:
         return int(rows[0][0])
 
     def due(self, streams: dict[str, str]) -> list[DueCommand]:
-        """Commands that the streams of robots are to hand on, oldest first; from now on they count as sent there."""
+        """Commands that the streams of robots are to hand on; from now on they count as sent there."""
         if not streams:
             return []
         marks = ", ".join("?" * len(streams))

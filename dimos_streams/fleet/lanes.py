@@ -1,0 +1,26 @@
+"""The kinds of commands that don't keep each other waiting: what makes a robot stop has room of its own."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+from urllib.parse import unquote
+
+from dimos_streams.fleet.commands import Role
+
+Lane = Literal["safety", "models' cancels", "health", "others"]
+"""``safety``: what operators stop, release and cancel. Others can fill none of the lanes but their own."""
+
+_HEALTH = re.compile("/(healthz|robots)")
+_CANCEL = re.compile("/calls/[^/?#]+/cancel")
+_SAFETY = re.compile(rf"/calls/cancel|{_CANCEL.pattern}|/robots/(stop|release)")
+
+
+def lane_of(method: str, path: str, role: Role) -> Lane:
+    """The lane of a command; ``path`` may have a query."""
+    bare = unquote(path.partition("?")[0])
+    if method == "GET":
+        return "health" if _HEALTH.fullmatch(bare) else "others"
+    if role == "operator":
+        return "safety" if _SAFETY.fullmatch(bare) else "others"
+    return "models' cancels" if _CANCEL.fullmatch(bare) else "others"

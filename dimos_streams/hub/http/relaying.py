@@ -1,0 +1,33 @@
+"""What of a robot's answer a hub passes on: a robot speaks for itself, and not for the hub."""
+
+from __future__ import annotations
+
+import re
+
+from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.hub.asking import BridgeReply
+from dimos_streams.hub.http import kinds
+
+_HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
+_HEADERS = {"Location": re.compile(_HERE), "Link": re.compile(rf'<{_HERE}>; rel="[a-z]+"')}
+"""All headers that are passed on, and what they say: paths of the same server."""
+_NO_CONTENT = (204, 205)
+
+
+def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
+    """The reply, if it may be passed on. Raises ``ProblemError`` that names the robot."""
+    status = reply.status
+    # 401 would be about the hub's own token, and nobody is to follow a robot elsewhere.
+    if not (200 <= status < 300 or 400 <= status < 600) or status == 401:
+        raise _refused(robot, f"status {status}; valid: a final one that is no redirection and not 401")
+    if status in _NO_CONTENT and reply.body is not None:
+        raise _refused(robot, f"a body with status {status}")
+    for name, value in reply.headers.items():
+        form = _HEADERS.get(name)
+        if form is None or not form.fullmatch(value):
+            raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; valid: Location and Link of paths")
+    return reply
+
+
+def _refused(robot: str, what: str) -> ProblemError:
+    return ProblemError(kinds.ROBOT_ANSWER, f"robot {robot!r} has answered with what a hub does not pass on: {what}")
