@@ -68,3 +68,15 @@ class Answer(FleetMessage):
     headers: dict[Literal["Location", "Link"], Annotated[str, Field(max_length=2000)]] = Field(default_factory=dict)
     body: Any = None
     """JSON; of what is not ``answered`` a problem (RFC 9457)."""
+
+
+def began_nothing(outcome: Outcome, status: int) -> bool:
+    """Whether an answer to a request for a call says that none was begun: its idempotency key is free."""
+    return outcome != "answered" or status == 503 or 400 <= status < 500
+
+
+def is_last_word(outcome: Outcome, status: int, body: Any) -> bool:
+    """Whether an answer is what everybody gets who asks for the same call by the same key. Otherwise the bridge is
+    asked again: it knows by the key what it has begun."""
+    timed_out = isinstance(body, dict) and body.get("waited") == "timed_out"
+    return outcome == "answered" and status < 400 and not timed_out

@@ -29,6 +29,10 @@ MARGIN_S = 5.0
 """So long after what whoever asks has said that they wait."""
 _TELLING_S = 2.0
 """A command expires so long before nobody waits for it any more: they learn that it was not carried out."""
+_ENDS = (
+    "the hub ends: nobody here waits for the robot's answer any more; the same request with the same idempotency key,"
+    " at another hub or when this one is back, asks for it"
+)
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -39,6 +43,10 @@ class CommandRefusedError(DimosStreamsError):
 
 class RobotUnreachableError(DimosStreamsError):
     """A command has expired before its robot took it. It was not carried out, and will not be."""
+
+
+class HubEndsError(DimosStreamsError):
+    """The hub ends, and waits for no answer any more."""
 
 
 class RobotSilentError(DimosStreamsError):
@@ -92,15 +100,24 @@ class Asker:
         self._executor = executor
         self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}
         self._woken = asyncio.Event()
+        self._ended = False
 
     def wake(self) -> None:
         """There may be an answer."""
         self._woken.set()
 
+    def end(self) -> None:
+        """Wait for nothing any more: whoever does is told so. Twice is fine."""
+        self._ended = True
+        for future in (future for futures in self._waiting.values() for future in futures):
+            if not future.done():
+                future.set_exception(HubEndsError(_ENDS))
+
     async def ask(self, request: BridgeRequest) -> BridgeReply:
         """The bridge's reply.
 
-        Raises ``CommandRefusedError``, ``RobotUnreachableError``, ``RobotSilentError``, ``StorageUnavailableError``.
+        Raises ``CommandRefusedError``, ``RobotUnreachableError``, ``RobotSilentError``, ``HubEndsError``,
+        ``StorageUnavailableError``.
         """
         new = NewCommand(
             robot=request.robot,
@@ -152,6 +169,8 @@ class Asker:
                 continue
 
     async def _outcome(self, id: int, within_s: float) -> CommandState | None:
+        if self._ended:
+            raise HubEndsError(_ENDS)
         future: asyncio.Future[CommandState] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
         deadline = clock.monotonic() + within_s

@@ -135,6 +135,7 @@ class FleetHub:
         self._to_undo.push_async_callback(self._server.stop)
         self._to_undo.callback(parts.feed.broadcast.close)
         self._to_undo.callback(parts.streams.end)
+        self._to_undo.callback(parts.asker.end)
 
     async def _leave(self, parts: HubParts) -> None:
         try:

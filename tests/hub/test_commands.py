@@ -33,6 +33,7 @@ class AnsweringRobot:
         self.taken: list[dict[str, Any]] = []
         self.replies: dict[str, tuple[int, Any]] = {}
         self.mute = False
+        self.late = False
         self.connected = threading.Event()
         self.took = threading.Semaphore(0)
         """Released for each command."""
@@ -46,7 +47,9 @@ class AnsweringRobot:
                 self.took.release()
                 path = command["path"].partition("?")[0]
                 status, body = self.replies.get(path, (200, {"text": f"{self.robot.name} has done it"}))
-                if not self.mute:
+                if self.late:
+                    self.robot.answer(self.hub, command["id"], 504, {"detail": "too late"}, outcome="expired")
+                elif not self.mute:
                     self.robot.answer(self.hub, command["id"], status, body, headers={"Link": '</x>; rel="events"'})
 
     def start(self) -> None:
@@ -128,6 +131,9 @@ def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp
             other = problem(hub.post("/calls", {**body, "arguments": {"x": 1}}), 409, "command-refused")
             assert "was used for another command" in other["detail"]
             assert len(answers.taken) == 1
+            longer = hub.post("/calls?wait=close&timeout_s=9", {**body, "lease_wait_s": 1})
+            assert longer.status_code == 201, "how a request waits is not what its call is"
+            assert answers.taken[-1]["body"]["idempotency_key"] == "k", "by which the bridge knows the call again"
     answers.join()
 
 
@@ -150,11 +156,65 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
             silent = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 504, "robot-silent")
             assert "nobody knows whether it was carried out" in silent["detail"]
             (command,) = answers.taken
-            late = {"outcome": "expired", "body": {"detail": "too late"}}
-            robot.answer(hub, command["id"], 504, **late)
+            answers.mute, answers.late = False, True
             expired = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 503, "robot-unreachable")
             assert "too late" in expired["detail"]
+            assert [each["key"] for each in answers.taken] == [command["key"]] * 2, "the robot is asked again"
+            answers.late = False
+            done = hub.post("/calls", {**body, "idempotency_key": "k"})
+            assert done.json()["text"] == "r1 has done it"
     answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.asking.ANSWER_S", 1.0)
+    robot = Robot("r1", added(database_url, "r1")["r1"])
+    body = {"skill": "move", "robot": "r1", "caller": "me", "idempotency_key": "k"}
+    with served_hub(database_url) as hub:
+        robot.report(hub, "move")
+        problem(hub.post("/calls", body), 503, "robot-unreachable")
+        monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 1.0)
+        with answering(hub, robot) as (answers,):
+            for status, kind in ((503, "skill-unavailable"), (409, "call-rejected"), (422, "bad-arguments")):
+                answers.replies["/calls"] = (status, {"type": f"urn:dimos-streams:problem:{kind}", "status": status})
+                problem(hub.post("/calls", {**body, "arguments": {"status": status}}), status, kind)
+            answers.mute = True
+            problem(hub.post("/calls", body), 504, "robot-silent")
+            other = problem(hub.post("/calls", {**body, "arguments": {"x": 1}}), 409, "command-refused")
+            assert "idempotency key 'k' was used for another command" in other["detail"]
+            answers.mute = False
+            answers.replies["/calls"] = (201, {"call_id": "c9"})
+            assert hub.post("/calls", body).json() == {"call_id": "c9"}
+            count = len(answers.taken)
+            assert hub.post("/calls", body).json() == {"call_id": "c9"}
+            assert len(answers.taken) == count, "the hub knows what became of it"
+            answers.replies["/calls"] = (201, {"call_id": "c9", "waited": "timed_out"})
+            assert hub.post("/calls?wait=close&timeout_s=1", body).json()["waited"] == "timed_out"
+            answers.replies["/calls"] = (201, {"call_id": "c9", "waited": "close"})
+            assert hub.post("/calls?wait=close&timeout_s=1", body).json()["waited"] == "close", "it waits once more"
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_requests_that_wait_for_a_robot_are_answered_when_their_hub_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with ThreadPoolExecutor(1) as pool:
+        with served_hub(database) as hub:
+            robot.report(hub, "move")
+            with answering(hub, robot) as (answers,):
+                answers.mute = True
+                asked = pool.submit(hub.post, "/calls?wait=close", {"skill": "move"})
+                assert answers.took.acquire(timeout=20)
+        assert "the hub ends" in problem(asked.result(), 503, "hub-unavailable")["detail"]
+    answers.join()
+    assert "timeout graceful shutdown exceeded" not in caplog.text
 
 
 @pytest.mark.feature("H2")

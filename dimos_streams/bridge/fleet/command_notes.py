@@ -33,6 +33,8 @@ class CommandNote(BaseModel):
     """When it was taken, µs since the Unix epoch."""
     answer: Answer | None = None
     """None while it is carried out, and for ever if the bridge has ended meanwhile."""
+    settled: bool = True
+    """Whether the answer holds for whoever asks again; otherwise the bridge is asked again then."""
     owed: tuple[int, ...] = ()
     """The ids under which the hub has not taken the answer yet."""
 
@@ -64,22 +66,32 @@ class CommandNotes:
         """What is noted of a command."""
         return self._notes.get(key)
 
+    def answer_to(self, key: str, command_id: int) -> Answer | None:
+        """What a command is answered without being carried out: what it was answered before, or what holds for its
+        key."""
+        note = self._notes.get(key)
+        if note is None or note.answer is None:
+            return None
+        was_answered = command_id == note.answer.id or command_id in note.owed
+        return note.answer if note.settled or was_answered else None
+
     def begin(self, key: str) -> bool:
         """Note that a command is about to be carried out; False if there are too many to remember one more."""
         self._forget_old()
         if key not in self._notes and len(self._notes) >= MAX_NOTES:
             return False
         self._taken_at[key] = clock.steady()
+        self._notes.pop(key, None)  # so that the oldest stay first
         self._set(key, CommandNote(utime=clock.utime()))
         return True
 
-    def answered(self, key: str, answer: Answer) -> Answer:
+    def answered(self, key: str, answer: Answer, *, settled: bool) -> Answer:
         """Note what is answered, and owed to the hub; the answer, without its body if there is no room for that."""
         note = self._notes[key]
         if sum(self._sizes.values()) > _MAX_BYTES:
             answer = answer.model_copy(update={"status": 410, "body": {"status": 410, "detail": _GONE}})
         owed = (*(each for each in note.owed if each != answer.id), answer.id)[-_MAX_OWED:]
-        self._set(key, note.model_copy(update={"answer": answer, "owed": owed}))
+        self._set(key, note.model_copy(update={"answer": answer, "settled": settled, "owed": owed}))
         return answer
 
     def delivered(self, key: str, command_id: int) -> None:

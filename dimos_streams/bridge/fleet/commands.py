@@ -18,7 +18,7 @@ from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
-from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome
+from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
 from dimos_streams.tool_stream.event import MAX_NAME
 
@@ -34,6 +34,10 @@ _AGE_GRACE_S = 30.0
 _LATE = "the command came too late, and was not carried out"
 _TOO_MANY = "the robot has too many commands already; this one was not carried out"
 _INTERRUPTED = "the bridge ended while it carried this out: whether it did is not known, and it is not done again"
+_PERHAPS = (
+    "the bridge ended while it carried this out: whether the call began is not known; the same request with the same"
+    " idempotency key asks again"
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -134,10 +138,11 @@ class CommandDesk:
             return True
         is_late = clock.steady() > begin_by
         noted = self._notes.get(command.key)
-        if noted is not None and noted.answer is not None:
-            self._note(command, noted.answer)
-        elif noted is not None and (is_late or not begins_call(command)):
-            self._note(command, _answer(command, refusal(kinds.CALL_REJECTED, _INTERRUPTED, refused=False)))
+        if (before := self._notes.answer_to(command.key, command.id)) is not None:
+            self._note(command, before)
+        elif noted is not None and noted.answer is None and (is_late or not begins_call(command)):
+            why = _PERHAPS if begins_call(command) else _INTERRUPTED
+            self._note(command, _answer(command, refusal(kinds.CALL_REJECTED, why, refused=False)))
         elif is_late:
             self._answers.put(_answer(command, refusal(kinds.TOO_SLOW, _LATE), "expired"))
             return False
@@ -174,7 +179,12 @@ class CommandDesk:
 
     def _note(self, command: Command, answer: Answer) -> None:
         """Answer, and remember that."""
-        answer = self._notes.answered(command.key, answer.model_copy(update={"id": command.id}))
+        # What begins no call has no other authority than the notes; the bridge knows calls by their keys itself.
+        is_settled = answer.outcome == "answered"
+        if begins_call(command):
+            is_settled = is_last_word(answer.outcome, answer.status, answer.body)
+        answer = answer.model_copy(update={"id": command.id})
+        answer = self._notes.answered(command.key, answer, settled=is_settled)
         self._answers.put(answer, command.key)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -22,6 +23,7 @@ from dimos_streams.hub.http import kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import CallRow
+from dimos_streams.tool_stream.event import json_text
 
 RobotQuery = Annotated[str | None, Query(pattern=ROBOT_NAME)]
 
@@ -146,11 +148,20 @@ async def begin(
         body.model_dump(mode="json", exclude={"robot"}, exclude_none=True) | {"skill": skill},
         asked_by=body.caller,
         role="model" if model else "operator",
-        key=None if body.idempotency_key is None else f"{body.caller}/{body.idempotency_key}",
+        key=_key(body, path),
         lease_wait_s=body.lease_wait_s,
         timeout_s=None if wait is None else timeout_s,
     )
     return robot, await asked(parts, request)
+
+
+def _key(body: FleetCallBody, path: str) -> str | None:
+    """What makes requests one and the same command: the call's key, and how it waits. Requests that wait otherwise
+    are other commands, which the bridge finds to be about one call."""
+    if body.idempotency_key is None:
+        return None
+    what = [body.caller, body.idempotency_key, path, body.lease_wait_s, body.on_duplicate]
+    return hashlib.sha256(json_text(what).encode()).hexdigest()
 
 
 async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:

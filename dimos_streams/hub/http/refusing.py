@@ -11,6 +11,7 @@ from dimos_streams.hub.asking import (
     BridgeReply,
     BridgeRequest,
     CommandRefusedError,
+    HubEndsError,
     RobotSilentError,
     RobotUnreachableError,
 )
@@ -63,5 +64,7 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
             raise ProblemError(kinds.COMMAND_REFUSED, str(error)) from error
         except RobotUnreachableError as error:
             raise ProblemError(kinds.ROBOT_UNREACHABLE, str(error)) from error
+        except HubEndsError as error:
+            raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
         except RobotSilentError as error:
             raise ProblemError(kinds.ROBOT_SILENT, str(error)) from error

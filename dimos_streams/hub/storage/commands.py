@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from dimos_streams.fleet.commands import Answer
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.commands import Answer, began_nothing, is_last_word
 from dimos_streams.fleet.lanes import Lane, lane_of
-from dimos_streams.hub.storage.engine import COMMANDS, Engine
+from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
 from dimos_streams.tool_stream.event import json_text
 
@@ -28,32 +29,17 @@ class CommandTable:
         nobody else notifies it."""
 
     def give(self, new: NewCommand) -> int | str:
-        """Keep a command for its robot; its id, or that of the one with this key. A text says why not."""
-        what = tuple(getattr(new, name) for name in _WHAT)
+        """Keep a command for its robot; its id, or that of the one with this key. A text says why not.
+
+        A key is free again where nothing was begun. Where nobody knows, or there is more to wait for, the robot is
+        asked again by another command of the key.
+        """
         with self._engine.transaction() as db:
-            known = db.rows(
-                f"SELECT id, {', '.join(_WHAT)} FROM commands WHERE robot = ? AND key = ?", new.robot, new.key
-            )
-            if known:
-                if tuple(known[0][1:]) != what:
-                    return f"idempotency key {new.key!r} was used for another command"
-                return int(known[0][0])
-            now = db.now()
-            lane = lane_of(new.method, new.path, new.role)
-            waiting = db.rows(
-                "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?",
-                new.robot, now,
-            )  # fmt: skip
-            if sum(lane_of(*each) == lane for each in waiting) >= MAX_WAITING[lane]:
-                return f"{MAX_WAITING[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
-            rows = db.rows(
-                "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                new.robot, new.key, *what, now, now + int(new.expires_in_s * _US),
-            )  # fmt: skip
+            while (given := _give(db, new)) is None:  # another hub was given it at the same time
+                pass
             db.notify(COMMANDS)
         self.given()
-        return int(rows[0][0])
+        return given
 
     def due(self, streams: dict[str, str]) -> list[DueCommand]:
         """Commands that the streams of robots are to hand on; from now on they count as sent there."""
@@ -116,6 +102,48 @@ class CommandTable:
         """Forget commands that have been over for so long."""
         with self._engine.transaction() as db:
             db.run("DELETE FROM commands WHERE expires < ?", db.now() - int(after_s * _US))
+
+
+def _give(db: Transaction, new: NewCommand) -> int | str | None:
+    """One attempt of ``give``; None if the key was taken meanwhile."""
+    what = tuple(getattr(new, name) for name in _WHAT)
+    now = db.now()
+    known = db.rows(
+        f"SELECT id, sent, expires, outcome, status, answer, {', '.join(_WHAT)} FROM commands"
+        " WHERE robot = ? AND key = ?",
+        new.robot, new.key,
+    )  # fmt: skip
+    if known:
+        id, sent, expires, outcome, status, answer, *asked = known[0]
+        is_over = outcome is not None or expires <= now
+        is_free = is_over and (sent is None if outcome is None else began_nothing(outcome, status))
+        if not is_free and tuple(asked) != what:
+            return f"idempotency key {_shown_key(new)!r} was used for another command"
+        if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
+            return int(id)
+    lane = lane_of(new.method, new.path, new.role)
+    waiting = db.rows(
+        "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?",
+        new.robot, now,
+    )  # fmt: skip
+    if sum(lane_of(*each) == lane for each in waiting) >= MAX_WAITING[lane]:
+        return f"{MAX_WAITING[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
+    if known:
+        # Who waits for it goes by its id.
+        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
+    rows = db.rows(
+        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
+        new.robot, new.key, *what, now, now + int(new.expires_in_s * _US),
+    )  # fmt: skip
+    return int(rows[0][0]) if rows else None
+
+
+def _shown_key(new: NewCommand) -> str:
+    """The key that whoever asks has given."""
+    body = parse_json(new.body)
+    given = body.get("idempotency_key") if isinstance(body, dict) else None
+    return given if isinstance(given, str) else new.key
 
 
 def _state(

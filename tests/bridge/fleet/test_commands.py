@@ -126,6 +126,40 @@ async def test_a_command_is_carried_out_once_however_often_it_comes() -> None:
         assert len(await made.broker.calls()) == 1
 
 
+async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_again() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        running = await made.broker.call("follow", {"description": "a"}, caller="x")
+        hub.command(1, "/calls", key="same", body=call("at_once", value=3))
+        assert (await answer_to(hub, 1)).status == 409
+        await made.broker.cancel(running, "done")
+        await closed(made.broker, running)
+        hub.answers.clear()
+        hub.cut()  # the hub sends the first one again: it has not heard of its answer
+        assert (await answer_to(hub, 1)).status == 409, "one command has one answer"
+        hub.command(2, "/calls", key="same", body=call("at_once", value=3))
+        assert (await answer_to(hub, 2)).status == 201
+        hub.command(3, "/calls", key="same", body=call("at_once", value=3))
+        assert (await answer_to(hub, 3)).body == (await answer_to(hub, 2)).body
+        hub.command(4, "/calls?wait=close&timeout_s=1", key="other", body=call("follow", description="b"))
+        assert (await answer_to(hub, 4)).body["waited"] == "timed_out"
+        hub.command(5, "/calls?wait=close&timeout_s=300", key="other", body=call("follow", description="b"))
+        assert (await answer_to(hub, 5)).body["waited"] == "close"
+        assert [view.skill for view in await made.broker.calls()] == ["follow", "at_once", "follow"]
+
+
+async def test_what_nobody_knows_of_a_call_is_asked_again_by_its_key(tmp_path: Path) -> None:
+    hub = FakeHub(held_up_s=10.0)
+    async with scene(journal=tmp_path / "journal.sqlite") as made:
+        assert CommandNotes(made.bridge.journal).begin("k1"), "as a bridge that was killed at this moment"
+        async with desk(made, hub):
+            hub.command(1, "/calls", key="k1", within_s=5.0, body=call("at_once", value=3))
+            assert "asks again" in (await answer_to(hub, 1)).body["detail"]
+            hub.held_up_s = 0.0
+            hub.command(2, "/calls", key="k1", body=call("at_once", value=3))
+            assert (await answer_to(hub, 2)).status == 201
+
+
 async def test_a_command_is_carried_out_once_across_a_restart(tmp_path: Path) -> None:
     hub = FakeHub()
     async with scene(journal=tmp_path / "journal.sqlite") as made:
