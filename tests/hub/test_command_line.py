@@ -46,6 +46,11 @@ def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.Capt
         (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),
         (["--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
         (["--connections", "100000"], "needs 100256 open files"),
+        (
+            ["--database", "sqlite:///x.sqlite", "robots", "add", "r1"],
+            "--database is before `robots`, which would not",
+        ),
+        (["migrate"], "--port is before `migrate`, which would not heed it"),
     ],
 )
 def test_what_a_hub_can_not_use_is_told_in_a_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from dimos_streams.hub.storage.rows import (
     WrongSchemaError,
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS
+from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import Storage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
 
@@ -277,6 +279,7 @@ def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -
         ("sqlite://hub.sqlite", "names no file"),
         ("postgresql://u:pass-word@127.0.0.1:1/y", "the hub's database postgresql://127.0.0.1:1/y: .*refused"),
         ("postgresql://u@h/y?nonsense=1", "--database 'postgresql://h/y' can't be read: .*nonsense"),
+        ("sqlite:////x/hub.sqlite?mode=ro", "names no file"),
     ],
 )
 def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
@@ -286,9 +289,71 @@ def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
         Storage(open_engine(url)).open()
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://postgres:gehe/im99@127.0.0.1:1/hub",
+        "postgres://postgres:gehe/im99@127.0.0.1:1/hub",
+        "postgres://postgres:gehe@im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe#im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe?im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe%im99@127.0.0.1:1/hub",
+        "postgresql://127.0.0.1:1/hub?password=gehe%im99",
+        "postgresql://127.0.0.1:1/hub?password=x&gehe",
+        "postgres:gehe/im99@127.0.0.1:1/hub",
+        "sqlite://u:gehe/im99@127.0.0.1/hub",
+    ],
+)
+def test_no_error_shows_what_is_before_a_databases_host(url: str) -> None:
+    if url.startswith("postgres"):
+        pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
+    with pytest.raises((UserError, StorageUnavailableError)) as caught:
+        Storage(open_engine(url)).open()
+    said = str(caught.value)
+    assert ("gehe" in said, "im99" in said, said.strip().count("\n")) == (False, False, 0), said
+    if "@" in url and "://" in url:
+        assert "127.0.0.1" in said, "where it is may be shown"
+
+
 def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
     with _opened(f"sqlite:///{tmp_path}/hub.sqlite"):
         assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+def test_a_file_that_is_there_or_behind_a_link_is_its_owners_only_too(tmp_path: Path) -> None:
+    real = tmp_path / "real.sqlite"
+    (tmp_path / "link.sqlite").symlink_to(real)
+    before = os.umask(0o022)
+    try:
+        with _opened(f"sqlite:///{tmp_path}/link.sqlite"):
+            assert real.stat().st_mode & 0o077 == 0, "also one that a link has named before it was there"
+        real.chmod(0o644)
+        with _opened(f"sqlite:///{real}"):
+            assert {path.stat().st_mode & 0o077 for path in tmp_path.glob("real*")} == {0}
+    finally:
+        os.umask(before)
+
+
+def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
+    real, link, other = (tmp_path / name for name in ("real.sqlite", "link.sqlite", "other.sqlite"))
+    with _opened(f"sqlite:///{real}"):
+        pass
+    link.symlink_to(real)
+    first, second = (SqliteEngine(path, partition=_PARTITION) for path in (real, link))
+    first.take()
+    try:
+        with pytest.raises(UserError, match=f"another hub serves from {link}"):
+            second.take()
+        assert not list(tmp_path.glob("link*.lock"))
+    finally:
+        first.close()
+    other.hardlink_to(real)
+    with pytest.raises(UserError, match=r"other.sqlite has 2 names \(hard links\)"):
+        Storage(open_engine(f"sqlite:///{other}")).open()
+    loop = tmp_path / "loop.sqlite"
+    loop.symlink_to(loop)
+    with pytest.raises(UserError, match=r"loop\.sqlite can't be used"):
+        SqliteEngine(loop, partition=_PARTITION).take()
 
 
 def test_another_process_that_is_done_with_a_file_leaves_it_to_those_that_are_not(tmp_path: Path) -> None:

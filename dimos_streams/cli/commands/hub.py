@@ -74,6 +74,7 @@ def serve(
 ) -> None:
     """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
     if context.invoked_subcommand is not None:
+        _check_place(context)
         return
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.hub.settings import HubSettings
@@ -177,12 +178,25 @@ async def _serve(settings: HubSettings) -> None:
     hub = FleetHub(settings)
     await hub.start()
     try:
-        from dimos_streams.common.secrets import without_user
+        from dimos_streams.hub.storage.urls import shown
 
-        print(f"serving on {hub.url}, from {without_user(settings.database).partition('?')[0]}", flush=True)
+        print(f"serving on {hub.url}, from {shown(settings.database)}", flush=True)
         await hub.wait()
     finally:
         await finish(hub.stop())
+
+
+def _check_place(context: typer.Context) -> None:
+    """Raises ``UserError`` for options that stand before a command, which would not get them."""
+    from dimos_streams.errors import UserError
+
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(
+                f"{option.opts[0]} is before `{context.invoked_subcommand}`, which would not heed it; what a command"
+                f" takes stands behind it: dimos-streams hub {context.invoked_subcommand} … {option.opts[0]} …"
+            )
 
 
 def _token(given: str | None, file: Path | None) -> str | None:

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.secrets import know, redacted, without_user
+from dimos_streams.common.secrets import know, redacted
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.urls import check_user, shown, without_parts
 
 if TYPE_CHECKING:
     import psycopg
@@ -52,11 +53,16 @@ class PostgresEngine(Engine):
                 "PostgreSQL needs the extra `hub`: pip install 'dimos-streams[hub]'"
                 " (without it: --database sqlite:///FILE)"
             ) from error
-        self.where = without_user(url).partition("?")[0]
+        self.where = shown(url)
+        check_user(url)
         try:
-            know(str(psycopg.conninfo.conninfo_to_dict(url).get("password") or ""))
+            read = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.Error as error:
-            raise UserError(f"--database {self.where!r} can't be read: {_line(error)}") from error
+            said = without_parts(" ".join(str(error).split()), url)
+            # Not from the driver's error, whose text has parts of the URL.
+            raise UserError(f"--database {self.where!r} can't be read: {said}") from None
+        for name in ("password", "sslpassword"):
+            know(str(read.get(name) or ""))
         self._psycopg = psycopg
         self._url = url
         self.partition = partition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
 import sqlite3
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
-from dimos_streams.common.secrets import without_user
+from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.rows import StorageUnavailableError
@@ -23,7 +24,8 @@ _STEP = 10_000
 
 
 class SqliteEngine(Engine):
-    """A file. It belongs to one process, which holds a lock beside it."""
+    """A file. It belongs to one process, which holds a lock beside it: beside the file itself, whatever link leads
+    there."""
 
     identity = "integer PRIMARY KEY AUTOINCREMENT"
     partitioned = ""
@@ -40,10 +42,11 @@ class SqliteEngine(Engine):
     def take(self) -> None:
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise UserError(f"the hub's database {self._path} can't be used: {error.strerror}") from error
+            file = self._path.resolve()
+            file.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except (OSError, RuntimeError) as error:  # RuntimeError is a circle of links
+            raise UserError(f"the hub's database {self._path} can't be used: {_why(error)}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -94,9 +97,10 @@ class SqliteEngine(Engine):
     def size(self) -> int:
         """See ``Engine``."""
         try:
-            return sum(path.stat().st_size for path in self._path.parent.glob(f"{self._path.name}*"))
-        except OSError as error:
-            raise StorageUnavailableError(f"the hub's database {self.where}: {error.strerror}") from error
+            file = self._path.resolve()
+            return sum(path.stat().st_size for path in file.parent.glob(f"{glob.escape(file.name)}*"))
+        except (OSError, RuntimeError) as error:
+            raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error
 
     def listen(self, wake: Wake) -> None:
         """See ``Engine``: there is no other hub."""
@@ -128,14 +132,27 @@ class SqliteEngine(Engine):
     def _make_private(self) -> None:
         """Make the file for its owner only; what SQLite makes beside it is the same.
 
+        Raises ``UserError`` for one with several names: SQLite has a log for each of them, which damages the file.
+
         One that is there is not opened: to close it would end SQLite's locks of it, which are the whole process's.
         """
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            return
-        except OSError as error:
-            raise StorageUnavailableError(f"the hub's database {self.where}: {error.strerror}") from error
+            file = self._path.resolve()
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                return
+            for each in (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm", ".lock"))):
+                with contextlib.suppress(FileNotFoundError):
+                    if (found := each.stat()).st_mode & 0o077 and found.st_uid == os.geteuid():
+                        each.chmod(0o600)
+            names = file.stat().st_nlink
+        except (OSError, RuntimeError) as error:
+            raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error
+        if names > 1 and not self._connections:
+            raise UserError(
+                f"the hub's database {self.where} has {names} names (hard links), and another one may be in use:"
+                " remove the others, or make a copy"
+            )
 
 
 def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
@@ -144,9 +161,13 @@ def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
     path = unquote(parts.path)[1:]
     if parts.netloc or parts.query or not path:
         raise UserError(
-            f"--database {without_user(url)!r} names no file; valid: sqlite:///FILE (a relative path), sqlite:////DIR/FILE"
+            f"--database {unreadable_url(url)!r} names no file; valid: sqlite:///FILE (a relative path), sqlite:////DIR/FILE"
         )
     return SqliteEngine(Path(path), partition=partition)
+
+
+def _why(error: Exception) -> str:
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 class _SqliteTransaction(Transaction):

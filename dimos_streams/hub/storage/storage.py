@@ -24,6 +24,7 @@ from dimos_streams.hub.storage.rows import (
     WrongSchemaError,
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
+from dimos_streams.hub.storage.urls import shown
 
 PARTITION = 1_000_000
 """Events that are dropped together."""
@@ -262,7 +263,7 @@ def open_engine(url: str, *, partition: int = PARTITION) -> Engine:
     if scheme == "sqlite":
         return sqlite_engine(url, partition=partition)
     raise UserError(
-        f"--database {scheme[:50]!r}… is of no kind that a hub knows; valid: sqlite:///FILE (a relative path),"
+        f"--database {shown(scheme)[:50]!r}… is of no kind that a hub knows; valid: sqlite:///FILE (a relative path),"
         " sqlite:////DIR/FILE, postgresql://HOST/NAME with a user before HOST"
     )
 
