@@ -57,7 +57,7 @@ JOURNAL_ID = "^[A-Za-z0-9_-]{8,64}$"
 
 RobotName = Annotated[str, Field(pattern=ROBOT_NAME)]
 JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
-Offset = Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+Offset = Annotated[int, Field(strict=True, ge=1, le=MAX_OFFSET)]
 
 
 class FleetMessage(BaseModel):

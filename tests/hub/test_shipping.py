@@ -12,6 +12,7 @@ import requests
 
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from tests.hub.serving import Robot, added, event, gap, served_hub
 
@@ -67,6 +68,11 @@ def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(t
         newer = problem(robot.ship(hub, encoded_event(4, event(4)), protocol=2), 409, "fleet-version")
         assert "speaks version 2 of the protocol" in newer["detail"]
         problem(robot.ship(hub, encoded_event(4, event(4)), encoded_event(6, event(6))), 422, "bad-request")
+        for offset in (b"true", b'"4"', b"4.0"):
+            odd = b'{"offset":%b,"event":%b}' % (offset, event(4))
+            assert "offset" in problem(robot.ship(hub, odd), 422, "bad-request")["detail"]
+        large = problem(robot.ship(hub, encoded_event(4, event(4, "x" * MAX_BATCH_BYTES))), 413, "too-large")
+        assert "one may have 196608: send less at once" in large["detail"]
         foreign = problem(Robot("r1", tokens["r2"]).position(hub), 403, "foreign-robot")
         assert foreign["detail"] == "this token is robot 'r2''s, not 'r1''s"
         problem(Robot("r1", "dsr_nobody").ship_events(hub, 4, 5), 403, "foreign-robot")

@@ -146,6 +146,18 @@ def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
         assert db.rows("SELECT min(seq) FROM events") == [(201,)]
 
 
+def test_of_each_robot_the_journals_that_shipped_last_are_known(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.storage.storage.JOURNALS", 2)
+    for number in (1, 2, 3):
+        storage.store([parcel(entry(1), journal=f"journal-{number}")])
+    storage.store([parcel(entry(1), robot="r2"), parcel(entry(2), journal="journal-1")])
+    storage.trim(Retention())
+    known = [storage.position("r1", f"journal-{number}") for number in (1, 2, 3)]
+    assert (known, storage.position("r2", "journal-1")) == ([2, 0, 1], 1)
+
+
 def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
     with _opened(database_url) as storage, ThreadPoolExecutor(4) as pool:
 

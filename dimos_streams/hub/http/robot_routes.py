@@ -20,7 +20,7 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
-from dimos_streams.fleet.protocol import JOURNAL_ID, PROTOCOL, ROBOT_NAME, FleetMessage
+from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, ROBOT_NAME, FleetMessage
 from dimos_streams.fleet.reports import Report, Reported
 from dimos_streams.hub.events import HubBusyError, in_thread
 from dimos_streams.hub.http import kinds
@@ -186,6 +186,11 @@ def _message(model: type[M], body: bytes) -> M:
 
 def _batch(body: bytes) -> Batch:
     """The batch of a body. Raises ``ProblemError``, with the offset where a single entry is to blame."""
+    if len(body) > MAX_BATCH_BYTES:
+        raise ProblemError(
+            problem_kinds.TOO_LARGE,
+            f"the batch has {len(body)} bytes, one may have {MAX_BATCH_BYTES}: send less at once",
+        )
     batch = _message(Batch, body)
     upto = 0
     for entry in batch.entries:

@@ -29,6 +29,8 @@ from dimos_streams.hub.storage.urls import shown
 PARTITION = 1_000_000
 """Events that are dropped together."""
 _US = 1_000_000
+JOURNALS = 1000
+"""Of each robot: those that shipped last. A robot that is sound ships those of its newest 20 runs."""
 _GONE_DAYS = 60.0
 """A journal that has shipped nothing for so long, and for twice the retention, is forgotten."""
 
@@ -145,6 +147,11 @@ class Storage:
             db.run(
                 "DELETE FROM journals WHERE stored < ?",
                 db.now() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
+            )
+            db.run(
+                "DELETE FROM journals WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
+                " (PARTITION BY robot ORDER BY stored DESC, id DESC) AS place FROM journals) AS placed WHERE place > ?)",
+                JOURNALS,
             )
         self.commands.forget(retention.command_s)
         self.engine.drop_before(first)
