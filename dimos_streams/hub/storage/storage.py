@@ -149,8 +149,8 @@ class Storage:
                 db.now() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
             )
             db.run(
-                "DELETE FROM journals WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER"
-                " (PARTITION BY robot ORDER BY stored DESC, id DESC) AS place FROM journals) AS placed WHERE place > ?)",
+                "DELETE FROM journals WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY robot"
+                " ORDER BY stored DESC, id DESC) AS place FROM journals) AS placed WHERE place > ?)",
                 JOURNALS,
             )
         self.commands.forget(retention.command_s)
