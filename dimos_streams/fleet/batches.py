@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 from pydantic_core import to_json
 
 from dimos_streams.fleet.protocol import MAX_ENTRIES, MAX_TEXT, PROTOCOL, FleetMessage, JournalId, Offset
@@ -29,6 +29,24 @@ class ShippedGap(FleetMessage):
     """Why, for people."""
 
 
+def _kind_of(entry: object) -> str | None:
+    """What an entry is meant for, by the fields that only such a one has."""
+    fields = entry if isinstance(entry, dict) else getattr(type(entry), "model_fields", ())
+    if "event" in fields:
+        return "event"
+    return "gap" if "gap" in fields or "to_offset" in fields else None
+
+
+Entry = Annotated[
+    Annotated[ShippedEvent, Tag("event")] | Annotated[ShippedGap, Tag("gap")],
+    Discriminator(
+        _kind_of,
+        custom_error_type="no_entry",
+        custom_error_message="it is neither an event ('offset', 'event') nor a gap ('offset', 'to_offset', 'gap')",
+    ),
+]
+
+
 class Batch(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/batches``: consecutive offsets of one journal."""
 
@@ -39,7 +57,7 @@ class Batch(FleetMessage):
     """The robot's clock when it sent this, µs since the Unix epoch: shown, never decided by."""
     journal: JournalId
     """Names one history of offsets."""
-    entries: Annotated[list[ShippedEvent | ShippedGap], Field(min_length=1, max_length=MAX_ENTRIES)]
+    entries: Annotated[list[Entry], Field(min_length=1, max_length=MAX_ENTRIES)]
 
 
 class Position(FleetMessage):
@@ -50,7 +68,8 @@ class Position(FleetMessage):
     """The hub's version of this package."""
     journal: JournalId
     acknowledged: Annotated[int, Field(ge=0)]
-    """All up to this offset is stored for good; 0 if nothing of this journal is."""
+    """Nothing up to this offset is to be sent any more: all from the journal's first batch on is stored for good, and
+    what lies before that batch's first offset counts as the robot's past and is not stored. 0 if nothing is."""
     wait_s: Annotated[float, Field(ge=0)] = 0.0
     """The robot had better collect events for so long before its next batch; more where the hub has much to do."""
 

@@ -34,6 +34,7 @@ def create_app(parts: HubParts) -> ASGIApp:
         RequestOrder(_operators_side(parts)),
         host=settings.host,
         token=settings.token,
+        token_of="the operators'",
         allowed_hosts=settings.allowed_hosts,
         public=PATHS,
     )

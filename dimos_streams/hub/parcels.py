@@ -5,7 +5,7 @@ from __future__ import annotations
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import Parcel, ParcelEntry
-from dimos_streams.tool_stream.event import ToolEvent, json_text
+from dimos_streams.tool_stream.event import CALL_ID_RULE, ToolEvent, is_call_id, json_text
 
 _NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
 _NOTHING = "\0"
@@ -34,6 +34,8 @@ def _event(shipped: ShippedEvent) -> ParcelEntry:
         event = ToolEvent.from_dict(fields)
     except ValueError as error:
         raise NoEventError(shipped.offset, str(error)[:500]) from error
+    if event.type != "gap" and not is_call_id(event.call_id):
+        raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
     return ParcelEntry(
         shipped.offset,
         shipped.offset,

@@ -128,6 +128,7 @@ class ToolEvent:
 
 OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
 _CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
+CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"
 _FIELD_TYPES: dict[str, type] = {
     "utime": int,
     "call_id": str,

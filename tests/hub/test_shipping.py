@@ -65,6 +65,14 @@ def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(t
         assert (other["offset"], "id of its own" in other["detail"]) == (3, True)
         bad = problem(robot.ship(hub, encoded_event(4, event(4)), encoded_event(5, b'{"x":1}')), 422, "fleet-entry")
         assert (bad["offset"], "no 'x'" in bad["detail"]) == (5, True)
+        no_call = problem(robot.ship(hub, encoded_event(4, event(4, call_id="x y\n"))), 422, "fleet-entry")
+        assert "call_id 'x y\\n' can be no call's" in no_call["detail"]
+        neither = problem(robot.ship(hub, b'{"offset":4,"evnt":{}}'), 422, "bad-request")
+        assert neither["detail"].endswith(
+            ": entries.0: it is neither an event ('offset', 'event') nor a gap ('offset', 'to_offset', 'gap')"
+        )
+        cut = problem(robot.ship(hub, b'{"offset":4,"to_offset":5}'), 422, "bad-request")
+        assert cut["detail"].endswith(": entries.0.gap.gap: it is missing")
         newer = problem(robot.ship(hub, encoded_event(4, event(4)), protocol=2), 409, "fleet-version")
         assert "speaks version 2 of the protocol" in newer["detail"]
         problem(robot.ship(hub, encoded_event(4, event(4)), encoded_event(6, event(6))), 422, "bad-request")
@@ -87,7 +95,8 @@ def test_operators_and_robots_have_tokens_of_their_own(tmp_path: Path) -> None:
     with served_hub(database, token="operators-token") as hub:
         assert robot.ship_events(hub, 1, 1).status_code == 200
         problem(hub.get("/tool_streams", headers=robot.headers), 401, "token-needed")
-        problem(hub.get("/robots"), 401, "token-needed")
+        refused = problem(hub.get("/robots"), 401, "token-needed")
+        assert refused["detail"] == "send the operators' token as 'Authorization: Bearer ...'"
         operator = {"Authorization": "Bearer operators-token"}
         assert [each["name"] for each in hub.get("/robots", headers=operator).json()] == ["r1"]
         problem(requests.get(robot.path(hub, "position"), headers=operator, timeout=10), 403, "foreign-robot")
@@ -96,6 +105,17 @@ def test_operators_and_robots_have_tokens_of_their_own(tmp_path: Path) -> None:
         problem(
             hub.post("/robots/stop", headers={"Origin": "http://evil.example", **operator}), 403, "foreign-origin"
         )
+
+
+def test_what_lies_before_a_journals_first_batch_is_not_stored(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        assert robot.ship_events(hub, 100, 102).json()["acknowledged"] == 102
+        assert robot.ship_events(hub, 50, 50).json()["acknowledged"] == 102
+        assert robot.position(hub).json()["acknowledged"] == 102
+        assert "dimos_streams_hub_last_offset 3.0" in hub.get("/metrics").text
+        assert len(hub.events(3)) == 3
 
 
 def test_a_robot_says_how_it_is(tmp_path: Path) -> None:

@@ -52,12 +52,14 @@ class Guard:
         *,
         host: str,
         token: str | None,
+        token_of: str = "the run's",
         allowed_hosts: Iterable[str] = (),
         public: Iterable[str] = (),
     ) -> None:
         self._app = app
         self._public = frozenset(public)
         self._token = token
+        self._token_of = token_of
         self._hosts = _LOOPBACK | {host.lower()} | {name.lower() for name in allowed_hosts}
         # An address in Host can't come from rebinding a name; which one of the machine's it is does not matter.
         self._any_address = host in ("0.0.0.0", "::", "")
@@ -157,7 +159,7 @@ class Guard:
             return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
         authorization = headers.get(b"authorization", "")
         if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
-            detail = "send the run's token as 'Authorization: Bearer ...'"
+            detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
             return problem(kinds.TOKEN_NEEDED, detail)
         return None
 

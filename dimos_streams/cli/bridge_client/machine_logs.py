@@ -9,6 +9,7 @@ from typing import Any
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.terminal.log_files import LineReader, LogLine
+from dimos_streams.errors import UserError, suggest
 
 _ASK_EVERY_S = 1.0
 _NEWEST = -1
@@ -25,8 +26,15 @@ class MachineLogs:
     async def lines(self, *, follow: bool) -> AsyncIterator[list[LogLine]]:
         """New lines in the order of their times; with ``follow`` for as long as the part answers.
 
-        Raises as ``ask_part`` does.
+        Raises as ``ask_part`` does, and ``UserError`` for a process that the part does not have.
         """
+        if self._process is not None:
+            known = (await self._ask())["processes"]
+            if self._process not in known:
+                raise UserError(
+                    f"machine {self._machine!r} has no log of a process {self._process!r}"
+                    f"{suggest(self._process, known)} ({', '.join(known) or 'none has logged'})"
+                )
         while True:
             names = [self._process] if self._process is not None else (await self._ask())["processes"]
             lines = [line for name in names for line in await self._new_lines(name)]

@@ -75,8 +75,8 @@ def stop(
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge, find_bridge_of, find_run
-    from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run
+    from dimos_streams.cli.bridge_client.machine_parts import stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
     if machine is not None and everywhere:
@@ -87,13 +87,32 @@ def stop(
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     run = find_run(machine or selector)
-    if everywhere:
+    problems = _stop_others(run, as_json=as_json) if everywhere else []
+    _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
+    if problems:
+        raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(problems)}")
+
+
+def _stop_others(run: RunRecord, *, as_json: bool) -> list[str]:
+    """End the parts of a run on other machines; which could not be, and why."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
+    from dimos_streams.cli.system.async_runner import run_async
+
+    problems: list[str] = []
+    try:
         address = find_bridge_of(run.run_id, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
         others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
-        for name in sorted(others, key=lambda name: name == run.bridge_on):
+    except DimosStreamsError as error:
+        return [str(error)]
+    for name in sorted(others, key=lambda name: name == run.bridge_on):
+        try:
             run_async(stop_part(address, name))
+        except DimosStreamsError as error:
+            problems.append(str(error))
+        else:
             _say_stopped({"machine": name}, f"the part on {name} has stopped", as_json=as_json)
-    _stop_here(run, as_json=as_json)
+    return problems
 
 
 def _own_machines() -> list[str]:

@@ -1,0 +1,43 @@
+"""``stop --everywhere`` and ``logs --machine`` where something of it is not there."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.commands import runs
+from dimos_streams.errors import DimosStreamsError, UserError
+
+
+def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        run = SimpleNamespace(run_id="r1", machine="robot-side", bridge_on="brain-side")
+        ended: list[object] = []
+        connection = "dimos_streams.cli.bridge_client.connection"
+        monkeypatch.setattr(f"{connection}.find_run", lambda *_: run)
+        monkeypatch.setattr(f"{connection}.find_bridge_of", lambda *_: BridgeAddress(url, None))
+        monkeypatch.setattr(runs, "_stop_here", lambda run, as_json: ended.append(run))
+        with pytest.raises(DimosStreamsError, match=r"of the other parts, not all have stopped: .*127\.0\.0\.1"):
+            runs.stop(everywhere=True)
+    assert ended == [run]
+
+
+def test_a_process_that_a_part_does_not_have_is_typed_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask(address: BridgeAddress, machine: str, skill: str, arguments: Mapping[str, Any]) -> Any:
+        if "process" in arguments:
+            raise DimosStreamsError("the part refuses")
+        return {"processes": ["run", "bridge"]}
+
+    monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_logs.ask_part", ask)
+    monkeypatch.setattr(
+        "dimos_streams.cli.bridge_client.connection.find_bridge", lambda *_: BridgeAddress("http://x", None)
+    )
+    with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge\)"):
+        runs.logs(machine="brain-side", process="brigde")
