@@ -6,11 +6,12 @@ import asyncio
 import hashlib
 import logging
 import random
+from collections.abc import Mapping
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, is_for_safety, refusal
+from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, refusal
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -19,13 +20,12 @@ from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
+from dimos_streams.fleet.lanes import Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
 from dimos_streams.tool_stream.event import MAX_NAME
 
-_MAX_AT_ONCE = 64
-"""Commands that are carried out at a time; some wait for a call to end."""
-_SAFETY_AT_ONCE = 16
-"""As many more that make things stop, or ask how they are: no other commands keep them out."""
+_MAX_AT_ONCE: Mapping[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
+"""Commands of a lane that are carried out at a time; some wait for a call to end."""
 _SLOW_START_S = 2.0
 _SLOW_STARTS = 3
 """A stream whose first word took longer takes that off each command's time. It is asked for again at once, so many
@@ -63,7 +63,8 @@ class CommandDesk:
         self._troubles = troubles
         self._random = rng
         self._backoff = Backoff(rng, initial_s=0.2, maximum_s=5.0)
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks: dict[asyncio.Task[None], Lane] = {}
+        """What is being carried out."""
         self._began_slowly = False
         self._waiting: dict[str, set[int]] = {}
         """By the keys of the commands that are being carried out, the ids of all that have such a key."""
@@ -115,9 +116,9 @@ class CommandDesk:
                 f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
                 f" {__version__})"
             )
-        self.connected = True
         self._backoff.reset()
-        return self._begins_well(clock.steady() - base)
+        self.connected = self._begins_well(clock.steady() - base)
+        return self.connected
 
     def _begins_well(self, took_s: float) -> bool:
         """Whether a stream that took so long to begin is kept."""
@@ -153,12 +154,13 @@ class CommandDesk:
             task = asyncio.get_running_loop().create_task(
                 self._carry_out(command, begin_by), name=f"hub command {command.id}"
             )
-            self._tasks[task] = None
+            self._tasks[task] = _lane(command)
             task.add_done_callback(lambda done: self._tasks.pop(done, None))
         return True
 
     def _has_room(self, command: Command) -> bool:
-        return len(self._tasks) < _MAX_AT_ONCE + _SAFETY_AT_ONCE * is_for_safety(command)
+        lane = _lane(command)
+        return sum(each == lane for each in self._tasks.values()) < _MAX_AT_ONCE[lane]
 
     async def _carry_out(self, command: Command, begin_by: float) -> None:
         _logger.info("%s (%s) by the hub: %s %s", command.asked_by, command.role, command.method, command.path)
@@ -186,6 +188,10 @@ class CommandDesk:
         answer = answer.model_copy(update={"id": command.id})
         answer = self._notes.answered(command.key, answer, settled=is_settled)
         self._answers.put(answer, command.key)
+
+
+def _lane(command: Command) -> Lane:
+    return lane_of(command.method, command.path, command.role)
 
 
 def changes(command: Command) -> bool:

@@ -22,10 +22,6 @@ from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 
 _CALL = r"/calls/[^/?#]+"
-_SAFETY = {
-    "GET": re.compile("/(healthz|robots)"),
-    "POST": re.compile(rf"/calls/cancel|{_CALL}/cancel|/robots/(stop|release)"),
-}
 _OPERATORS = {
     "GET": re.compile(rf"/(healthz|skills|modules|robots|calls)|{_CALL}"),
     "POST": re.compile(rf"/calls|/calls/cancel|{_CALL}/cancel|/robots/(stop|release)|/settings"),
@@ -164,11 +160,6 @@ class _Answer:
 def begins_call(command: Command) -> bool:
     """Whether a command begins a call, which the bridge knows again by its idempotency key."""
     return command.method == "POST" and _path(command) == "/calls"
-
-
-def is_for_safety(command: Command) -> bool:
-    """Whether a command makes something stop or releases it, or asks how all is."""
-    return _SAFETY[command.method].fullmatch(_path(command)) is not None
 
 
 def _path(command: Command) -> str:

@@ -96,6 +96,55 @@ async def test_the_request_for_commands_counts_too() -> None:
         assert not await made.broker.calls()
 
 
+async def test_a_stream_that_began_slowly_is_asked_for_again() -> None:
+    """What it took to begin would be taken off the time of each command for as long as it lasts."""
+    hub = FakeHub(delay_s=11.0)
+    hub.before = lambda: setattr(hub, "delay_s", 0.0)
+    async with scene() as made, desk(made, hub):
+        assert hub.streams == 2
+        hub.command(1, "/calls?wait=close", body=call("at_once", value=3))
+        assert (await answer_to(hub, 1)).outcome == "answered"
+
+
+async def test_a_link_that_is_always_slow_is_kept_until_a_command_comes_too_late() -> None:
+    hub = FakeHub(delay_s=3.0)
+    async with scene() as made, desk(made, hub) as commands:
+        await asyncio.sleep(60.0)
+        assert (hub.streams, commands.connected) == (3, True)
+        hub.command(1, "/calls?wait=close", body=call("at_once", value=3))
+        assert (await answer_to(hub, 1)).outcome == "answered"
+        hub.command(2, "/calls", within_s=1.0, body=call("at_once", value=3))
+        assert (await answer_to(hub, 2)).outcome == "expired"
+        await until(lambda: hub.streams > 3, timeout_s=60.0)
+
+
+async def test_no_commands_keep_out_what_makes_the_robot_stop() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        running = await made.broker.call("follow", {"description": "a"}, caller="x")
+        waits = {**call("follow", description="b"), "lease_wait_s": 60.0}
+        for id in range(1, 71):
+            hub.command(id, "/calls", within_s=200.0, body={**waits, "arguments": {"description": str(id)}})
+        answer = await answer_to(hub, 70)
+        assert answer.outcome == "refused", answer
+        hub.command(71, "/robots/stop", body={"reason": "enough"})
+        assert (await answer_to(hub, 71)).status == 200
+        hub.command(73, "/healthz", method="GET")
+        assert (await answer_to(hub, 73)).status == 200
+        hub.command(72, f"/calls/{running}/cancel", body={"reason": "enough"})
+        assert (await answer_to(hub, 72)).outcome == "answered"
+
+
+@pytest.mark.parametrize(
+    "path", ["//127.0.0.1:1/healthz", "/healthz#x", "/calls%3Flimit=1", "/calls/a%23b", "/calls/../settings"]
+)
+async def test_a_path_is_taken_as_it_stands(path: str) -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, path, method="GET")
+        assert (await answer_to(hub, 1)).outcome == "refused"
+
+
 async def test_a_call_does_not_wait_for_a_resource_beyond_its_commands_time() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):
