@@ -130,7 +130,11 @@ class Split:
 
     def moved_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
         """What was seen of the robot's motion between two times of ``time.monotonic``."""
-        return [each for each in self.watched.json() if begin <= each["at"] <= end and not _is_still(each)]
+        return [each for each in self.seen_between(begin, end) if not _is_still(each)]
+
+    def seen_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
+        """What was seen of the robot between two times of ``time.monotonic``, moving or not."""
+        return [each for each in self.watched.json() if begin <= each["at"] <= end]
 
     def outcomes_there(self) -> dict[str, str]:
         """How calls ended by the last word of the robot's machine: what it said, or has learnt since."""

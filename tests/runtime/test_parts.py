@@ -17,8 +17,9 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import Bus
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.errors import DimosStreamsError, SkillError, UnknownSkillError, UserError
+from dimos_streams.messages.dimos_streams import ClockEcho
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.runtime.parts.clock_offsets import ClockOffsets
+from dimos_streams.runtime.parts.clock_offsets import MAX_MACHINES, ClockOffsets
 from dimos_streams.runtime.parts.log_chunks import read_chunk
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.parts.part_host import PartHost
@@ -137,6 +138,20 @@ def test_offsets_are_measured_within_their_bounds_and_followed_when_a_clock_is_s
         ahead -= 7_000_000  # somebody sets it
         for _ in range(12):
             exchange()
+
+
+def test_machines_that_are_invented_keep_no_real_ones_clock_out() -> None:
+    async def scenario(stack: AsyncExitStack, bus: Bus) -> None:
+        brain = await speak(stack, bus, BRAIN)
+        for number in range(2 * MAX_MACHINES):
+            brain.module.own_echo.publish(ClockEcho(utime=clock.utime(), machine=f"invented-{number}"))
+        await asyncio.sleep(1.0)
+        robot = await speak(stack, bus, ROBOT)
+        await asyncio.sleep(5.0)
+        assert set(brain.module._clocks) == {"robot-side"}
+        assert set(robot.module._clocks) == {"brain-side"}
+
+    on_a_bus(scenario)
 
 
 def test_clocks_of_two_machines_are_told_to_whoever_asks_as_their_parts_measured_them() -> None:

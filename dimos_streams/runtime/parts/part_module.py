@@ -81,8 +81,10 @@ class PartModule(Module):
         self.report_state({PART: state.model_dump(mode="json")})
 
     def _hear(self, echo: ClockEcho) -> None:
+        if echo.machine not in self._part.machines:  # those that are invented would fill the table
+            return
         self._offsets.hear(echo, clock.utime())
-        measured = {name: offset for name, offset in self._offsets.offsets().items() if name in self._part.machines}
+        measured = dict(self._offsets.offsets())
         if any(_says_more(offset, self._clocks.get(name)) for name, offset in measured.items()):
             self._clocks = measured
             self.report()
