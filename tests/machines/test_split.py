@@ -1,7 +1,7 @@
 """One blueprint on two machines: a mission to its end, and the network between them cut at random.
 
 ``DIMOS_STREAMS_CUTS=20`` cuts it in twenty missions on each bus, from seed ``DIMOS_STREAMS_FIRST_CUT`` on; without it
-there is one over Zenoh, and a mission without cuts over LCM.
+there is one over LCM, and a mission without cuts over Zenoh.
 """
 
 from __future__ import annotations
