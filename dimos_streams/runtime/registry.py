@@ -11,13 +11,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.disk import replace_text
+from dimos_streams.common.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 _KEPT_RUNS = 20
 _FILE = "run.json"
-_OWNER_FILE = "owner.json"
 _FOR_ALL = 0o1777
 """The mode of a directory in which each user may write, and remove only what is their own."""
 
@@ -59,17 +59,6 @@ class RunRecord(BaseModel):
         return self.bridge if self.port is None else f"http://127.0.0.1:{self.port}"
 
 
-class RunOwner(BaseModel):
-    """The process that made a run's directory. A directory without this file is no run, and is never deleted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    directory: str
-    """The directory's own name: a copy under another name is no run."""
-    pid: int
-    pid_started: int
-
-
 def keep_private() -> None:
     """Let what this process writes from now on be read by its user only: runs have pictures and tokens."""
     os.umask(0o077)
@@ -95,7 +84,7 @@ def new_run_dir(name: str) -> Path:
         _make_shared(runs_dir)
         (directory / "logs").mkdir(parents=True, mode=0o700)
         owner = RunOwner(directory=directory.name, pid=os.getpid(), pid_started=process_start(os.getpid()) or 0)
-        (directory / _OWNER_FILE).write_text(owner.model_dump_json())
+        (directory / OWNER_FILE).write_text(owner.model_dump_json())
         _forget_old(runs_dir)
     except OSError as error:
         shutil.rmtree(directory, ignore_errors=True)
@@ -166,33 +155,11 @@ def lives(pid: object, started: object) -> bool:
     return isinstance(pid, int) and isinstance(started, int) and process_start(pid) == started
 
 
-def process_start(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot; None if there is none of that number, or it has ended and its
-    parent has not looked yet."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return None
-    state, *fields = stat.rpartition(")")[2].split()
-    return None if state in ("Z", "X") else int(fields[18])
-
-
 def _forget_old(runs_dir: Path) -> None:
     """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is reported."""
-    ended = [path for path in sorted(runs_dir.iterdir()) if _is_ended_run(path)]
+    ended = [path for path in sorted(runs_dir.iterdir()) if is_ended_run(path)]
     for path in ended[: -_KEPT_RUNS or None]:
         try:
             shutil.rmtree(path)
         except OSError as error:
             _logger.warning("the old run %s can't be deleted: %s", path, error)
-
-
-def _is_ended_run(path: Path) -> bool:
-    """Whether a directory says that it is a run, and the process that made it has ended."""
-    if path.is_symlink() or not path.is_dir():
-        return False
-    try:
-        owner = RunOwner.model_validate_json((path / _OWNER_FILE).read_bytes())
-    except (OSError, ValidationError):
-        return False
-    return owner.directory == path.name and process_start(owner.pid) != owner.pid_started

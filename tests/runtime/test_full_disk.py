@@ -22,6 +22,7 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.bridge_client.answers import Module
 from dimos_streams.cli.commands.runs import _process
 from dimos_streams.common.disk import trouble_with
+from dimos_streams.common.run_owner import process_start
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext, Services
@@ -293,7 +294,7 @@ def test_processes_are_shown_by_what_the_system_knows_of_them() -> None:
     def said(*, alive: bool) -> Module:
         return Module(name="a", pid=pid, health="ok", alive=alive, introduced=True, state={})
 
-    started = registry.process_start(pid)
+    started = process_start(pid)
     noted: dict[str, object] = {"label": "a", "modules": ["a"], "pid": pid, "pid_started": started, "state": "ready"}
     assert _process(noted, {}) == noted
     gone = {**noted, "pid_started": 1}

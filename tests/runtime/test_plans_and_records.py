@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
+from dimos_streams.common.run_owner import process_start
 from dimos_streams.errors import UserError
 from dimos_streams.module import Services
 from dimos_streams.runtime import registry
@@ -100,7 +101,7 @@ def test_a_run_s_directory_is_the_user_s_own_and_says_whose_it_is() -> None:
     assert owner == {
         "directory": directory.name,
         "pid": os.getpid(),
-        "pid_started": registry.process_start(os.getpid()),
+        "pid_started": process_start(os.getpid()),
     }
     milliseconds, name, pid = directory.name.split("-")
     assert (name, pid) == ("rover", str(os.getpid()))
@@ -116,7 +117,7 @@ def test_no_run_begins_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPa
     ):
         registry.new_run_dir("rover")
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
-    monkeypatch.setattr(registry, "_OWNER_FILE", "no/such/folder")
+    monkeypatch.setattr(registry, "OWNER_FILE", "no/such/folder")
     with pytest.raises(UserError, match="No such file"):
         registry.new_run_dir("rover")
     assert list((tmp_path / "runs").iterdir()) == [], "half a run is none"
@@ -137,7 +138,7 @@ def record(run_dir: Path, pid: int, started: int, **changed: object) -> RunRecor
 
 
 def test_of_the_runs_the_living_are_known_newest_first(caplog: pytest.LogCaptureFixture) -> None:
-    own = registry.process_start(os.getpid())
+    own = process_start(os.getpid())
     assert own is not None
     living = []
     for number in (1, 2):
@@ -170,7 +171,7 @@ def test_of_the_runs_the_living_are_known_newest_first(caplog: pytest.LogCapture
 
 
 def test_what_cannot_be_renewed_stays_as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own = registry.process_start(os.getpid())
+    own = process_start(os.getpid())
     assert own is not None
     before = record(tmp_path, os.getpid(), own)
     registry.write(before)
@@ -186,7 +187,7 @@ def test_what_cannot_be_renewed_stays_as_it_was(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_whether_a_process_lives() -> None:
-    own = registry.process_start(os.getpid())
+    own = process_start(os.getpid())
     assert own is not None
     assert registry.lives(os.getpid(), own)
     for pid, started in (

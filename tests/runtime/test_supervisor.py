@@ -17,13 +17,13 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.bus import create_bus
+from dimos_streams.common.run_owner import process_start
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.registry import process_start
 from dimos_streams.runtime.supervisor import Supervisor
 from tests.helpers import until
 

@@ -21,6 +21,7 @@ from dimos_streams.bridge.journal.moved_files import left_files
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.client.backoff import Backoff
+from dimos_streams.common.run_owner import OWNER_FILE, is_ended_run
 from dimos_streams.errors import UserError
 
 T = TypeVar("T")
@@ -70,10 +71,14 @@ class OlderJournal:
         return Query(after).run(db, first, self.last_offset, PAGE, PAGE_BYTES)
 
     def rename(self, begin: int) -> None:
-        """See ``JournalSource``."""
-        self.identity = tables.new_identity(begin)
+        """See ``JournalSource``. Raises ``sqlite3.Error``, also while another process has the file open: whoever
+        writes it must not find another name on it."""
+        identity = tables.new_identity(begin)
         with contextlib.closing(_connected(self.path)) as db:
-            tables.set_identity(db, self.identity)
+            db.execute("PRAGMA busy_timeout=0")  # this is the loop
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            tables.set_identity(db, identity)
+        self.identity = identity
 
     async def note_shipped(self) -> None:
         """Ask no hub for it again. Raises ``sqlite3.Error``."""
@@ -140,6 +145,9 @@ class OlderJournals:
                 await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
                 self._troubles.end("older journals")
             except sqlite3.Error as error:
+                if _is_busy(error):
+                    _logger.info("%s is in use, and is looked at another time", path)
+                    return
                 _logger.warning("%s can't be shipped: %s", path, error)
                 self._bad[path] = None
 
@@ -150,15 +158,19 @@ class OlderJournals:
 
 
 def _of_earlier_runs(live: Path) -> Iterator[Path]:
-    """Runs' directories are beside each other, and each has the marks of one (``owner.json``)."""
-    if not (live.parent / "owner.json").exists():
+    """Runs' directories are beside each other, and each says whose it is. What a run that lives has, it ships."""
+    if not (live.parent / OWNER_FILE).exists():
         return
-    for owner in live.parent.parent.glob("*/owner.json"):
+    for owner in live.parent.parent.glob(f"*/{OWNER_FILE}"):
         path = owner.parent / live.name
-        if owner.parent != live.parent:
+        if owner.parent != live.parent and is_ended_run(owner.parent):
             yield from left_files(path)
             if path.exists():
                 yield path
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -258,7 +258,8 @@ async def _state(record: RunRecord) -> dict[str, Any]:
 
 def _process(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
     """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
-    from dimos_streams.runtime.registry import lives, process_start
+    from dimos_streams.common.run_owner import process_start
+    from dimos_streams.runtime.registry import lives
 
     if process["pid"] is None or lives(process["pid"], process.get("pid_started")):
         return process
@@ -411,7 +412,7 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _signal(run: RunRecord) -> None:
-    from dimos_streams.runtime.registry import process_start
+    from dimos_streams.common.run_owner import process_start
 
     if process_start(run.pid) != run.pid_started:  # it ended since we looked, and its number may be another's
         return

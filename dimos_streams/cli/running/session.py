@@ -27,6 +27,7 @@ from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.run_owner import process_start
 from dimos_streams.common.secrets import redacted
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.control import controlled
@@ -225,7 +226,7 @@ class _Session:
         self._record = registry.RunRecord(
             run_id=options.run_dir.name.partition("-")[2],
             pid=pid,
-            pid_started=registry.process_start(pid) or 0,
+            pid_started=process_start(pid) or 0,
             blueprint=self._plan.blueprint.name,
             machine=options.machine,
             others=self._others.states() if self._others else {},
@@ -317,7 +318,7 @@ def _end_this_command() -> None:
 
 def _with_start(process: ProcessView) -> dict[str, object]:
     """A process with what distinguishes it from a later one of its number."""
-    started = None if process.pid is None else registry.process_start(process.pid)
+    started = None if process.pid is None else process_start(process.pid)
     return {**asdict(process), "pid_started": started}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import random
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Read
+from dimos_streams.common.run_owner import OWNER_FILE, RunOwner, process_start
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from tests.bridge.fleet.fake_hub import FakeHub
@@ -362,8 +365,7 @@ def _up() -> None:
 async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, opened: OpenJournal) -> None:
     hub, names = FakeHub(), []
     for run in ("1-old", "2-shipped", "3-other", "4-now"):
-        (tmp_path / run).mkdir()
-        (tmp_path / run / "owner.json").touch()
+        _run_dir(tmp_path / run)
         robot = Robot(opened(tmp_path / run / "journal.sqlite"), hub)
         robot.journal.note(ROBOT_NOTE, "r2" if run == "3-other" else "r1")
         robot.happen(*range(1, 1001))
@@ -382,6 +384,50 @@ async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, 
     async with _older(robot, hub):
         await asyncio.sleep(60)
         assert hub.attempts == 0, "nobody is asked for them again"
+
+
+async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened: OpenJournal) -> None:
+    hub = FakeHub()
+    _run_dir(tmp_path / "1-other", pid=os.getpid())
+    other = Robot(opened(tmp_path / "1-other" / "journal.sqlite"), hub)
+    other.journal.note(ROBOT_NOTE, "r1")
+    other.happen(*range(1, 11))
+    _run_dir(tmp_path / "2-now")
+    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot.happen(1)
+    async with robot.shipping(), _older(robot, hub):
+        await asyncio.sleep(130)
+    assert list(hub.journals) == [robot.name]
+
+
+async def test_a_journal_that_somebody_writes_is_not_renamed(tmp_path: Path, opened: OpenJournal) -> None:
+    hub = FakeHub()
+    _run_dir(tmp_path / "1-old")
+    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old.journal.note(ROBOT_NOTE, "r1")
+    old.happen(*range(1, 11))
+    name = old.name
+    hub.journals[name] = dict.fromkeys(range(1, 12), "lost")  # so that it has to be another one
+    _run_dir(tmp_path / "2-now")
+    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    async with robot.shipping(), _older(robot, hub):
+        await asyncio.sleep(60)
+        assert _written_name(tmp_path / "1-old" / "journal.sqlite") == name
+        old.journal.close()
+        await asyncio.sleep(130)
+    assert _written_name(tmp_path / "1-old" / "journal.sqlite") != name, "what nobody writes any more is"
+
+
+def _run_dir(path: Path, pid: int = 0) -> None:
+    """A run's directory; its owner has ended if the process does not live."""
+    path.mkdir()
+    owner = RunOwner(directory=path.name, pid=pid, pid_started=process_start(pid) or 0)
+    (path / OWNER_FILE).write_text(owner.model_dump_json())
+
+
+def _written_name(path: Path) -> str:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return str(db.execute("SELECT journal_id FROM identity").fetchone()[0])
 
 
 @contextlib.asynccontextmanager

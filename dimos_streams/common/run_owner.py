@@ -1,0 +1,43 @@
+"""Which process a run's directory belongs to, and whether that process lives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+OWNER_FILE = "owner.json"
+"""The name, in a run's directory, of the file that says whose it is."""
+
+
+class RunOwner(BaseModel):
+    """The process that made a run's directory. A directory without this file is no run, and is never deleted."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: str
+    """The directory's own name: a copy under another name is no run."""
+    pid: int
+    pid_started: int
+
+
+def is_ended_run(path: Path) -> bool:
+    """Whether a directory says that it is a run, and the process that made it has ended."""
+    if path.is_symlink() or not path.is_dir():
+        return False
+    try:
+        owner = RunOwner.model_validate_json((path / OWNER_FILE).read_bytes())
+    except (OSError, ValidationError):
+        return False
+    return owner.directory == path.name and process_start(owner.pid) != owner.pid_started
+
+
+def process_start(pid: int) -> int | None:
+    """When a process began, in clock ticks since boot; None if there is none of that number, or it has ended and its
+    parent has not looked yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *fields = stat.rpartition(")")[2].split()
+    return None if state in ("Z", "X") else int(fields[18])
