@@ -117,10 +117,13 @@ class CommandNotes:
 
     def _forget_old(self) -> None:
         """Forget what is old by both clocks, and owed to nobody."""
-        oldest = clock.utime() - int(KEEP_S * 1e6)
-        while self._notes:
-            key, note = next(iter(self._notes.items()))
-            if note.utime > oldest or self._taken_at[key] > clock.steady() - KEEP_S:
-                return
+        oldest, taken_at = clock.utime() - int(KEEP_S * 1e6), clock.steady() - KEEP_S
+        # All are looked at: one that was taken while the wall clock was ahead may stand before others that are old.
+        old = [
+            key
+            for key, note in self._notes.items()
+            if note.utime <= oldest and self._taken_at[key] <= taken_at and not note.owed
+        ]
+        for key in old:
             del self._notes[key], self._taken_at[key], self._sizes[key]
             self._journal.note(_PREFIX + key, None)

@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.app import create_app
 from dimos_streams.bridge.fleet.answers import AnswerBox
-from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.commands import Answer
 from tests.bridge.fleet.fake_hub import FakeHub
+from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import Scene, closed, scene
 from tests.helpers import until
 
@@ -259,6 +261,31 @@ async def test_answers_are_sent_until_the_hub_has_them(tmp_path: Path) -> None:
             await asyncio.sleep(60.0)
         assert [answer.id for answer in hub.answers] == [1], "and not any more then"
         assert not CommandNotes(made.bridge.journal).owed()
+
+
+async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened: OpenJournal) -> None:
+    journal = opened()
+    notes = CommandNotes(journal)
+    assert notes.begin("k1")
+    notes.answered("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
+    await asyncio.sleep(KEEP_S + 400.0)
+    assert notes.begin("k2")
+    assert [(key, answer.id) for key, answer in notes.owed()] == [("k1", 1)]
+    assert set(journal.notes("command/")) == {"command/k1", "command/k2"}
+    notes.delivered("k1", 1)
+    assert notes.begin("k3")
+    assert notes.get("k1") is None
+
+
+async def test_a_note_of_a_later_time_does_not_keep_older_ones(opened: OpenJournal) -> None:
+    journal = opened()
+    journal.note("command/ahead", CommandNote(utime=clock.utime() + int(1e12)).model_dump_json())
+    notes = CommandNotes(journal)
+    notes.restore()
+    assert notes.begin("old")
+    await asyncio.sleep(KEEP_S + 400.0)
+    assert notes.begin("new")
+    assert set(journal.notes("command/")) == {"command/ahead", "command/new"}
 
 
 @pytest.mark.parametrize(
