@@ -151,8 +151,14 @@ class CommandStreams:
         now = clock.steady()
         for due in await in_thread(self._executor, self._storage.commands.due, streams):
             stream = self._streams.get(due.robot)
-            if stream is not None:
-                stream.hand(_command(due, now - stream.began))
+            if stream is None:
+                continue
+            try:
+                command = _command(due, now - stream.began)
+            except ValueError as error:  # the others, and those to come, must not wait for it
+                _log.warning("command %d for robot %r is none, and is not sent: %s", due.id, due.robot, error)
+            else:
+                stream.hand(command)
 
 
 def _command(due: DueCommand, age_s: float) -> Command:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import threading
 import time
@@ -309,6 +310,20 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
                 if each["path"] != "/calls":
                     robot.answer(hub, each["id"], 200, {"text": "done"})
             assert [each.result().status_code for each in asked] == [200] * 4
+
+
+@pytest.mark.feature("H2")
+def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub, _opened(database) as storage:
+        assert isinstance(storage.commands.give(dataclasses.replace(_call("far"), expires_in_s=1e6)), int)
+        assert isinstance(storage.commands.give(_call("next")), int)
+        with robot.commands(hub) as commands:
+            assert next(commands)[1]["key"] == "next"
+            assert isinstance(storage.commands.give(_call("later")), int)
+            assert next(commands)[1]["key"] == "later"
+    assert "command 1 for robot 'r1' is none, and is not sent" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
@@ -242,6 +243,43 @@ def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_an
     assert list(storage.commands.states([id])) == [id]
     storage.commands.forget(-61.0)
     assert storage.commands.states([id]) == {}
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("back_s", [5, 600, 3600])
+def test_a_wall_clock_that_is_set_back_makes_no_command_younger(
+    tmp_path: Path, back_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        id = storage.commands.give(command(expires_in_s=10.0))
+        wall = clock.utime
+        monkeypatch.setattr(clock, "utime", lambda: wall() - back_s * 1_000_000)
+        (due,) = storage.commands.due({"r1": "a"})
+        assert (due.id, 0 < due.expires_in_s <= 10) == (id, True)
+
+
+@pytest.mark.feature("H2")
+def test_a_command_that_is_given_later_than_now_has_expired_for_good(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with storage.engine.transaction() as db:
+        engines = type(db)
+    now = engines.now
+    for number, looked in enumerate(("due", "states", "forget")):
+        id = storage.commands.give(command(f"k{number}", expires_in_s=10.0))
+        assert isinstance(id, int)
+        with monkeypatch.context() as patch:
+            patch.setattr(engines, "now", lambda db: now(db) - 600_000_000)
+            if looked == "due":
+                assert storage.commands.due({"r1": "a"}) == []
+            elif looked == "states":
+                assert storage.commands.states([id])[id].left_s <= 0
+            else:
+                storage.commands.forget(3600.0)
+        assert storage.commands.due({"r1": "a"}) == [], "nor when the clock has come there again"
+        state = storage.commands.states([id])[id]
+        assert (state.sent, state.left_s <= 0) == (False, True), "known as one that was not carried out"
+        assert storage.commands.give(command(f"k{number}", expires_in_s=-1.0)) != id, "its key is free"
 
 
 def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,8 @@ _WHAT = ("asked_by", "role", "method", "path", "body")
 
 
 class CommandTable:
-    """See ``Storage``. How long a command is valid is counted by the database's clock alone."""
+    """See ``Storage``. How long a command is valid is counted by the database's clock alone. One that was given later
+    than it is now by that clock, which was set back then, has expired for good: nobody knows how old it is."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -49,11 +50,12 @@ class CommandTable:
         with self._engine.transaction() as db:
             now = db.now()
             rows = db.rows(
-                f"SELECT id, robot, key, asked_by, role, method, path, body, expires, sent_by FROM commands"
+                f"SELECT id, robot, key, asked_by, role, method, path, body, expires, given, sent_by FROM commands"
                 f" WHERE answered IS NULL AND expires > ? AND robot IN ({marks}) ORDER BY id",
                 now, *streams,
             )  # fmt: skip
-            fresh = [row for row in rows if row[-1] != streams[row[1]]]
+            _void(db, now, [row[0] for row in rows if row[-2] > now])
+            fresh = [row for row in rows if row[-2] <= now and row[-1] != streams[row[1]]]
             db.many(
                 "UPDATE commands SET sent = ?, sent_by = ? WHERE id = ?",
                 [(now, streams[row[1]], row[0]) for row in fresh],
@@ -70,7 +72,7 @@ class CommandTable:
                 body=body,
                 expires_in_s=(expires - now) / _US,
             )
-            for id, robot, key, asked_by, role, method, path, body, expires, _ in fresh
+            for id, robot, key, asked_by, role, method, path, body, expires, _, _ in fresh
         ]
 
     def answer(self, robot: str, answer: Answer) -> None:
@@ -93,15 +95,24 @@ class CommandTable:
         with self._engine.transaction() as db:
             now = db.now()
             rows = db.rows(
-                f"SELECT id, sent, expires, outcome, status, headers, answer FROM commands WHERE id IN ({marks})",
+                f"SELECT id, sent, expires, outcome, status, headers, answer, given FROM commands"
+                f" WHERE id IN ({marks})",
                 *ids,
             )
+            _void(db, now, [row[0] for row in rows if row[-1] > now])
         return {row[0]: _state(now, *row) for row in rows}
 
     def forget(self, after_s: float) -> None:
         """Forget commands that have been over for so long."""
         with self._engine.transaction() as db:
-            db.run("DELETE FROM commands WHERE expires < ?", db.now() - int(after_s * _US))
+            now = db.now()
+            _void(db, now, [row[0] for row in db.rows("SELECT id FROM commands WHERE given > ?", now)])
+            db.run("DELETE FROM commands WHERE expires < ?", now - int(after_s * _US))
+
+
+def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
+    """Let commands that were given later than now, before the clock was set back, expire."""
+    db.many("UPDATE commands SET given = ?, expires = ? WHERE id = ?", [(now, now, id) for id in ids])
 
 
 def _give(db: Transaction, new: NewCommand) -> int | str | None:
@@ -109,13 +120,13 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
     what = tuple(getattr(new, name) for name in _WHAT)
     now = db.now()
     known = db.rows(
-        f"SELECT id, sent, expires, outcome, status, answer, {', '.join(_WHAT)} FROM commands"
+        f"SELECT id, sent, expires, given, outcome, status, answer, {', '.join(_WHAT)} FROM commands"
         " WHERE robot = ? AND key = ?",
         new.robot, new.key,
     )  # fmt: skip
     if known:
-        id, sent, expires, outcome, status, answer, *asked = known[0]
-        is_over = outcome is not None or expires <= now
+        id, sent, expires, begun, outcome, status, answer, *asked = known[0]
+        is_over = outcome is not None or not begun <= now < expires
         is_free = is_over and (sent is None if outcome is None else began_nothing(outcome, status))
         if not is_free and tuple(asked) != what:
             return f"idempotency key {_shown_key(new)!r} was used for another command"
@@ -123,8 +134,8 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
             return int(id)
     lane = lane_of(new.method, new.path, new.role)
     waiting = db.rows(
-        "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ?",
-        new.robot, now,
+        "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ? AND given <= ?",
+        new.robot, now, now,
     )  # fmt: skip
     if sum(lane_of(*each) == lane for each in waiting) >= MAX_WAITING[lane]:
         return f"{MAX_WAITING[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
@@ -147,12 +158,12 @@ def _shown_key(new: NewCommand) -> str:
 
 
 def _state(
-    now: int, id: int, sent: int | None, expires: int, outcome: Any, status: Any, headers: Any, body: Any
+    now: int, id: int, sent: int | None, expires: int, outcome: Any, status: Any, headers: Any, body: Any, given: int
 ) -> CommandState:
     return CommandState(
         id=id,
         sent=sent is not None,
-        left_s=(expires - now) / _US,
+        left_s=(expires - now) / _US if given <= now else 0.0,
         outcome=outcome,
         status=status or 0,
         headers=headers or "{}",

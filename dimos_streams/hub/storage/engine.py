@@ -36,7 +36,11 @@ class Transaction(ABC):
 
     @abstractmethod
     def now(self) -> int:
-        """The time by the database's clock, µs since the Unix epoch."""
+        """The time by the database's clock, µs since the Unix epoch: for how long something is valid or ago."""
+
+    @abstractmethod
+    def date(self) -> int:
+        """The same by the wall clock, however often that is set: for what is kept for days, over restarts."""
 
     @abstractmethod
     def notify(self, channel: str) -> None:

@@ -234,6 +234,9 @@ class _PostgresTransaction(Transaction):
     def now(self) -> int:
         return int(self.rows("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
 
+    def date(self) -> int:
+        return self.now()
+
     def notify(self, channel: str) -> None:
         self.rows("SELECT pg_notify(?, '')", channel)
 

@@ -38,6 +38,7 @@ class SqliteEngine(Engine):
         self._guard = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
         self._lock = -1
+        self._epoch_us: int | None = None
 
     def take(self) -> None:
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
@@ -64,7 +65,7 @@ class SqliteEngine(Engine):
             db = self._connection()
             db.execute("BEGIN IMMEDIATE")
             try:
-                yield _SqliteTransaction(db)
+                yield _SqliteTransaction(db, self._epoch())
                 db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):  # the first error says more
@@ -114,6 +115,14 @@ class SqliteEngine(Engine):
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+    def _epoch(self) -> int:
+        """What the steady clock's reading is to be added to, in µs: by the wall clock as it was when the file was
+        opened. One that is set meanwhile makes nothing older or newer."""
+        with self._guard:
+            if self._epoch_us is None:
+                self._epoch_us = clock.utime() - _steady_us()
+            return self._epoch_us
 
     def _connection(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
@@ -170,9 +179,14 @@ def _why(error: Exception) -> str:
     return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
+def _steady_us() -> int:
+    return int(clock.steady() * 1e6)
+
+
 class _SqliteTransaction(Transaction):
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, epoch_us: int) -> None:
         self._db = db
+        self._epoch_us = epoch_us
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         return self._db.execute(statement, values).fetchall()
@@ -187,6 +201,9 @@ class _SqliteTransaction(Transaction):
         self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def now(self) -> int:
+        return self._epoch_us + _steady_us()
+
+    def date(self) -> int:
         return clock.utime()
 
     def notify(self, channel: str) -> None:

@@ -101,7 +101,7 @@ class Storage:
             )[0]
             if version != SCHEMA:
                 raise self._wrong_schema(version, "another hub has changed it: upgrade this one")
-            stored, first = db.now(), last - len(journals.fresh) + 1
+            stored, first = db.date(), last - len(journals.fresh) + 1
             numbered = list(enumerate(journals.fresh, first))
             db.insert_events([_event_row(seq, stored, *fresh) for seq, fresh in numbered])
             journals.acknowledge(stored)
@@ -137,7 +137,7 @@ class Storage:
         """Forget what is older than it has to be; what is kept."""
         with self.engine.transaction() as db:
             first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
-            before = db.now() - int(retention.days * 86_400 * _US)
+            before = db.date() - int(retention.days * 86_400 * _US)
             # Numbers and times grow together, so the end of what is old is found by halving.
             upto = max(last - retention.events, _last_before(db, first, last, before))
             first = max(first, upto - upto % self.engine.partition + 1)
@@ -146,7 +146,7 @@ class Storage:
             db.run("DELETE FROM calls WHERE last_seq < ?", first)
             db.run(
                 "DELETE FROM journals WHERE stored < ?",
-                db.now() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
+                db.date() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
             )
             db.run(
                 "DELETE FROM journals WHERE id IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY robot"
@@ -207,7 +207,7 @@ class _Journals:
             db.run(
                 "INSERT INTO journals (robot, journal, acknowledged, stored) VALUES (?, ?, -1, ?)"
                 " ON CONFLICT (robot, journal) DO NOTHING",
-                robot, journal, db.now(),
+                robot, journal, db.date(),
             )  # fmt: skip
             # To change a row is to lock it, in both engines.
             row = db.rows(
