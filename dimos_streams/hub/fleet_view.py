@@ -121,16 +121,23 @@ class FleetView:
         return self._robots
 
     def forget(self) -> None:
-        """A robot has changed: look again."""
+        """A robot has changed, or none may be missed: look again."""
         self._until = 0.0
 
     async def all(self) -> dict[str, FleetRobot]:
-        """All robots by name, as they were a second ago at most. Raises ``StorageUnavailableError``."""
+        """All robots by name, as they were a second ago at most, and not before ``forget``.
+
+        Raises ``StorageUnavailableError``.
+        """
         async with self._turn:
             if clock.monotonic() >= self._until:
                 self._until = clock.monotonic() + _FRESH_S
                 before = self._robots
-                rows = await in_thread(self._executor, self._storage.robots.all)
+                try:
+                    rows = await in_thread(self._executor, self._storage.robots.all)
+                except BaseException:
+                    self._until = 0.0
+                    raise
                 self._robots = {row.name: FleetRobot(row) for row in rows}
                 for name, robot in self._robots.items():
                     known = before.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import itertools
@@ -18,9 +19,10 @@ import requests
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.hub.asking import BridgeReply
+from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.storage.commands import MAX_WAITING
-from dimos_streams.hub.storage.rows import NewCommand
+from dimos_streams.hub.storage.rows import NewCommand, RobotRow, StorageUnavailableError
 from dimos_streams.hub.storage.storage import Storage, open_engine
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
@@ -310,6 +312,42 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
                 if each["path"] != "/calls":
                     robot.answer(hub, each["id"], 200, {"text": "done"})
             assert [each.result().status_code for each in asked] == [200] * 4
+
+
+@pytest.mark.feature("H2")
+def test_a_stop_is_confirmed_only_by_robots_and_misses_none(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    with served_hub(database) as hub:
+        nobody = hub.post("/robots/stop").json()
+        assert nobody == {"robots": {}, "confirmed": False, "text": "there is no robot"}
+        robot = Robot("r1", added(database, "r1")["r1"])
+        with answering(hub, robot) as (answers,):
+            stopped = hub.post("/robots/stop").json()
+            assert (list(stopped["robots"]), stopped["confirmed"]) == (["r1"], True), "added just now"
+            assert [each["path"] for each in answers.taken] == ["/robots/stop"]
+            assert hub.post("/robots/stop", {"robot": "r1"}).json()["confirmed"]
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+
+    async def read(robots: FleetView) -> list[str]:
+        with monkeypatch.context() as patch:
+            patch.setattr(storage.robots, "all", _unavailable)
+            for _ in range(2):
+                with pytest.raises(StorageUnavailableError):
+                    await robots.all()
+        return list(await robots.all())
+
+    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
+        assert asyncio.run(read(FleetView(storage, pool))) == ["r1"]
+
+
+def _unavailable() -> list[RobotRow]:
+    raise StorageUnavailableError("the hub's database is down")
 
 
 @pytest.mark.feature("H2")

@@ -56,13 +56,15 @@ def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
     async def order(body: FleetOrder | None = None) -> dict[str, Any]:
         given = body or FleetOrder()
         name, _, inner = given.robot.partition("/")
+        parts.robots.forget()  # one that was added just now is to stop, too
         with refused():
             names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
         fields = {"robot": inner, "reason": given.reason}
         each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
         replies = dict(zip(names, each, strict=True))
         text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
-        return {"robots": replies, "confirmed": all(map(_is_confirmed, replies.values())), "text": text}
+        confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
+        return {"robots": replies, "confirmed": confirmed, "text": text}
 
 
 async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
