@@ -95,6 +95,7 @@ def test_a_journal_that_went_on_in_memory_is_not_taken_for_the_whole_later(small
 
     journal = opened()
     journal.append([event(seq) for seq in range(1, 11)])
+    journal.note("command/1", "taken")
     ballast = fill(small_disk)
     seq = 10
     while journal.state == "ok":
@@ -114,6 +115,7 @@ def test_a_journal_that_went_on_in_memory_is_not_taken_for_the_whole_later(small
     ballast.unlink()
     clock_went_on = opened()
     assert clock_went_on.state == "ok"
+    assert clock_went_on.notes("command/") == {"command/1": "taken"}
     assert clock_went_on.append([event(seq + 3)])[0].offset > newest
     clock_went_on.close()
     (left,) = small_disk.glob("journal.sqlite.left-*[0-9]")

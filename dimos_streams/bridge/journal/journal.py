@@ -12,7 +12,14 @@ from dimos_streams import clock
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.checkpoint import Checkpoint
 from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.moved_files import has_predecessor, is_damaged, is_refusal, leave_behind, set_aside
+from dimos_streams.bridge.journal.moved_files import (
+    has_predecessor,
+    is_damaged,
+    is_refusal,
+    leave_behind,
+    left_files,
+    set_aside,
+)
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import CallRow, Identity
 from dimos_streams.tool_stream.event import ToolEvent
@@ -51,8 +58,9 @@ class Journal:
     What waits for the disk, the checkpoint of the write-ahead log, is done in a thread.
 
     No method raises because of the disk. A file that is damaged is moved aside; when the disk fails or is full, the
-    journal goes on in memory from the next offset on, and ``state`` says why. The file is moved aside then, too: who
-    opens it next must not take it for the whole. When the disk has room again, ``come_back`` goes on in a new file.
+    journal goes on in memory from the next offset on, with all notes, and ``state`` says why. The file is moved aside
+    then, too: who opens it next must not take it for the whole. When the disk has room again, ``come_back`` goes on
+    in a new file. A new file beside one that was moved aside begins with its notes.
 
     ``identity`` is another one where an offset may mean another event: in each new file, and in memory after a file,
     since what is at the same offsets of that file later is not known.
@@ -75,6 +83,8 @@ class Journal:
         """The newest offset that it had when it was opened."""
         self._opened = False
         """Whether the file was ours and its offsets are known."""
+        self._notes: dict[str, str] = {}
+        """What is noted beside the events; whatever becomes of the file, it is in what comes after it, too."""
         self._since_trim = 0
         self._checkpointed = (0, 0)
         """Which file was checkpointed as a whole last, and how much had been written to it."""
@@ -196,20 +206,19 @@ class Journal:
 
     def notes(self, prefix: str) -> dict[str, str]:
         """What was noted beside the events, under names that begin so."""
-        try:
-            return tables.notes(self._connection(), prefix)
-        except sqlite3.Error as error:
-            self._fall_back(error)
-            return {}
+        return {name: value for name, value in self._notes.items() if name.startswith(prefix)}
 
     def note(self, name: str, value: str | None) -> None:
         """Keep a text beside the events, in place of the one of that name; None forgets it. Whoever notes anything
-        bounds how much."""
+        bounds how much: all are in memory, too."""
+        if value is None:
+            self._notes.pop(name, None)
+        else:
+            self._notes[name] = value
         try:
             tables.set_note(self._connection(), name, value)
         except sqlite3.Error as error:
             self._fall_back(error)
-            tables.set_note(self._connection(), name, value)
 
     def trim(self) -> None:
         """Drop what is beyond the limits, at most a step of it."""
@@ -261,6 +270,10 @@ class Journal:
     def _open_file(self, path: Path) -> None:
         self.files += 1
         self._db = tables.open_file(path)
+        self._notes = tables.notes(self._db, "")
+        if tables.identity(self._db) is None:
+            self._notes = self._inherited(left_files(path))
+            tables.set_notes(self._db, self._notes)
         kept = tables.offsets(self._db)
         if kept is not None:
             self._first, self._last = kept
@@ -284,6 +297,16 @@ class Journal:
         microseconds since 1970 are ahead of anything that was counted one by one."""
         self._first = clock.utime()
         self._last = self._first - 1
+
+    def _inherited(self, files: Sequence[Path]) -> dict[str, str]:
+        """The notes of the newest of these files that has any and can be read."""
+        for path in filter(Path.exists, reversed(files)):
+            try:
+                if notes := tables.notes_of(path):
+                    return notes
+            except sqlite3.Error as error:
+                _logger.warning("what is noted in %s can't be read: %s", path, error)
+        return {}
 
     def _newest_seqs(self) -> dict[str, int]:
         try:
@@ -318,9 +341,11 @@ class Journal:
             elif self.path.exists() or has_predecessor(self.path):
                 self._begin_anew()
             if is_refusal(error):
+                self._notes = self._notes or self._inherited([*left_files(self.path), self.path])
                 self._home = self.path
         self.path = None
         self._db = tables.open_memory()
+        tables.set_notes(self._db, self._notes)
         self._first = self._last + 1
         self._name()
 

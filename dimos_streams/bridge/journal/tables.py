@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,6 +134,20 @@ def set_note(db: sqlite3.Connection, name: str, value: str | None) -> None:
         db.execute("DELETE FROM notes WHERE name = ?", (name,))
     else:
         db.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
+
+
+def set_notes(db: sqlite3.Connection, notes: Mapping[str, str]) -> None:
+    """Keep notes in place of those of their names."""
+    if notes:
+        with _transaction(db):
+            db.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
+
+
+def notes_of(path: Path) -> dict[str, str]:
+    """The notes of a journal's file that nobody has open; none of a file that is no journal."""
+    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        return notes(db, "") if owner == _APPLICATION_ID else {}
 
 
 def write(

@@ -7,6 +7,7 @@ import pytest
 
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
 from tests.bridge.journals import OpenJournal
@@ -200,6 +201,52 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     assert journal.first_offset > 1
     assert offsets(journal.read(Query(198), 5, ALL).entries) == [199]
     journal.close()
+
+
+def _fill_the_disk(journal: Journal) -> None:
+    assert journal._db is not None
+    journal._db.execute("PRAGMA max_page_count=4")
+    for seq in range(2, 200):
+        journal.append([event(seq, text="x" * 1000)])
+    assert journal.state == "memory: database or disk is full"
+
+
+def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.note("a/1", "one")
+    journal.note("a/2", "two")
+    _fill_the_disk(journal)
+    assert journal.notes("a/") == {"a/1": "one", "a/2": "two"}
+    journal.note("a/1", None)
+    journal.note("a/3", "three")
+    assert journal.come_back()
+    journal.close()
+    assert opened(path).notes("") == {"a/2": "two", "a/3": "three"}
+
+
+def test_a_note_that_finds_the_disk_full_is_kept(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.note("a/1", "one")
+    assert journal._db is not None
+    journal._db.execute("PRAGMA max_page_count=4")
+    journal.note("a/2", "x" * 100_000)
+    assert journal.state == "memory: database or disk is full"
+    assert journal.come_back()
+    journal.close()
+    assert {name: len(value) for name, value in opened(path).notes("a/").items()} == {"a/1": 3, "a/2": 100_000}
+
+
+def test_a_bridge_that_ends_while_the_disk_is_full_has_noted_what_was_before(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.note("a/1", "one")
+    _fill_the_disk(journal)
+    journal.close()
+    assert opened(path).notes("a/") == {"a/1": "one"}, "out of the file that was moved aside"
 
 
 def test_a_journal_is_another_one_where_an_offset_may_mean_another_event(tmp_path: Path, opened: OpenJournal) -> None:
