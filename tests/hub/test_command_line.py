@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.entry import run_command
+from dimos_streams.hub.storage.storage import Storage, open_engine
 
 
 def run(*words: str) -> int:
@@ -37,10 +38,33 @@ def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == "schema 1, as before\n"
 
 
+def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/hub.sqlite"
+    assert run("robots", "add", "r1", "--database", url) == 0
+    token = capsys.readouterr().out.strip()
+    file = tmp_path / "token"
+    for path, why in ((tmp_path, "File exists"), (tmp_path / "none" / "token", "No such file or directory")):
+        assert run("robots", "add", "r1", "--new-token", "--write", f"{path}", "--database", url) == 2
+        assert f"--write {path}: the token can't be written there: {why}" in capsys.readouterr().err
+        assert run("robots", "add", "r2", "--write", f"{path}", "--database", url) == 2
+    assert run("robots", "add", "r1", "--write", f"{file}", "--database", url) == 2
+    assert not file.exists(), "r1 is known already"
+    storage = Storage(open_engine(url))
+    try:
+        assert (storage.robots.of_token(token), [row.name for row in storage.robots.all()]) == ("r1", ["r1"])
+        assert run("robots", "add", "r1", "--new-token", "--write", f"{file}", "--database", url) == 0
+        assert (storage.robots.of_token(token), storage.robots.of_token(file.read_text().strip())) == ("", "r1")
+    finally:
+        storage.close()
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["robots", "add", "a b"], "'a b' is no name for a robot; valid: up to 63 letters"),
+        (
+            ["robots", "add", "a b"],
+            "'a b' is no name for a robot; valid: up to 63 letters, digits, - and _, a letter or digit first",
+        ),
         (["--database", "mysql://x"], "--database 'mysql'… is of no kind that a hub knows; valid: sqlite:///FILE"),
         (["--database", "sqlite:////proc/x/hub.sqlite"], "the hub's database /proc/x/hub.sqlite can't be used"),
         (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),

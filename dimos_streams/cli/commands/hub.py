@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -126,18 +128,21 @@ def add(
 
     from dimos_streams.errors import UserError
     from dimos_streams.fleet.protocol import ROBOT_NAME
+    from dimos_streams.hub.storage.robots import new_token as made_token
 
     if re.fullmatch(ROBOT_NAME, name) is None:
-        raise UserError(f"{name!r} is no name for a robot; valid: up to 63 letters, digits, - and _, a letter first")
+        raise UserError(
+            f"{name!r} is no name for a robot; valid: up to 63 letters, digits, - and _, a letter or digit first"
+        )
+    token = made_token()
     storage = _opened(database)
     try:
-        token = storage.robots.add(name, again=new_token)
+        with _written(token_file, token) if token_file else contextlib.nullcontext():
+            storage.robots.add(name, token, again=new_token)
     finally:
         storage.close()
     if token_file is None:
         print(token)
-    else:
-        _write(token_file, token)
 
 
 def remove(name: RobotArgument, database: Database = _DATABASE) -> None:
@@ -213,18 +218,27 @@ def _token(given: str | None, file: Path | None) -> str | None:
     return token
 
 
-def _write(path: Path, token: str) -> None:
+@contextlib.contextmanager
+def _written(path: Path, token: str) -> Iterator[None]:
+    """Have a token in a new file before it counts: an old one must not end for one that nobody has. The file is gone
+    again if what follows fails. Raises ``UserError``."""
     import os
 
     from dimos_streams.errors import UserError
 
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(f"{token}\n")
-    except OSError as error:
-        raise UserError(
-            f"the token can't be written to {path}: {error.strerror}; --new-token makes another one"
-        ) from error
+    with contextlib.ExitStack() as undo:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            undo.callback(path.unlink, missing_ok=True)
+            with open(descriptor, "w") as file:
+                file.write(f"{token}\n")
+        except OSError as error:
+            raise UserError(
+                f"--write {path}: the token can't be written there: {error.strerror}; valid: a new file, in a"
+                " directory that is there. Nothing has changed at the hub"
+            ) from error
+        yield
+        undo.pop_all()
 
 
 def _allow_files(connections: int) -> None:

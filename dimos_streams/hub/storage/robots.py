@@ -28,12 +28,13 @@ class RobotTable:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, name: str, *, again: bool = False) -> str:
-        """Let a robot connect; its token. With ``again`` one that is known gets another token, and the old one ends.
+    def add(self, name: str, token: str | None = None, *, again: bool = False) -> str:
+        """Let a robot connect; its token, a new one if none is given. With ``again`` one that is known gets another
+        token, and the old one ends.
 
         Raises ``UserError`` for one that is known already.
         """
-        token = f"dsr_{secrets.token_urlsafe(_TOKEN_BYTES)}"
+        token = token or new_token()
         with self._engine.transaction() as db:
             known = db.rows("SELECT name FROM robots WHERE name = ?", name)
             if known and not again:
@@ -117,6 +118,11 @@ class RobotTable:
         """Note that a stream is over."""
         with self._engine.transaction() as db:
             db.run("UPDATE robots SET connected_until = 0 WHERE name = ? AND connected_by = ?", name, stream)
+
+
+def new_token() -> str:
+    """A token that nobody has."""
+    return f"dsr_{secrets.token_urlsafe(_TOKEN_BYTES)}"
 
 
 def _hash(token: str) -> str:
