@@ -18,7 +18,7 @@ import requests
 
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
-from dimos_streams.hub.asking import BridgeReply
+from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.storage.commands import MAX_WAITING
@@ -39,7 +39,7 @@ class AnsweringRobot:
         self.late = False
         self.connected = threading.Event()
         self.took = threading.Semaphore(0)
-        """Released for each command."""
+        """Released for each command that it is done with."""
         self._thread = threading.Thread(target=self._work, name=robot.name)
 
     def _work(self) -> None:
@@ -47,13 +47,13 @@ class AnsweringRobot:
             self.connected.set()
             for _, command in commands:
                 self.taken.append(command)
-                self.took.release()
                 path = command["path"].partition("?")[0]
                 status, body = self.replies.get(path, (200, {"text": f"{self.robot.name} has done it"}))
                 if self.late:
                     self.robot.answer(self.hub, command["id"], 504, {"detail": "too late"}, outcome="expired")
                 elif not self.mute:
                     self.robot.answer(self.hub, command["id"], status, body, headers={"Link": '</x>; rel="events"'})
+                self.took.release()
 
     def start(self) -> None:
         self._thread.start()
@@ -144,20 +144,23 @@ def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp
 def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
-    monkeypatch.setattr("dimos_streams.hub.asking.ANSWER_S", 0.5)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub:
         body = {"skill": "move", "robot": "r1"}
         robot.report(hub, "move")
-        unsent = problem(hub.post("/calls", body), 503, "robot-unreachable")
+        with monkeypatch.context() as patch:
+            patch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
+            unsent = problem(hub.post("/calls", body), 503, "robot-unreachable")
         assert "did not take the command within 0.3 s: it was not carried out, and will not be" in unsent["detail"]
         with answering(hub, robot) as (answers,):
             assert answers.taken == []
             answers.mute = True
-            silent = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 504, "robot-silent")
+            with _impatience(monkeypatch):
+                silent = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 504, "robot-silent")
             assert "nobody knows whether it was carried out" in silent["detail"]
+            assert answers.took.acquire(timeout=20)
+            _let_expire(database)
             (command,) = answers.taken
             answers.mute, answers.late = False, True
             expired = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 503, "robot-unreachable")
@@ -173,20 +176,23 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
 def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
-    monkeypatch.setattr("dimos_streams.hub.asking.ANSWER_S", 1.0)
     robot = Robot("r1", added(database_url, "r1")["r1"])
     body = {"skill": "move", "robot": "r1", "caller": "me", "idempotency_key": "k"}
     with served_hub(database_url) as hub:
         robot.report(hub, "move")
-        problem(hub.post("/calls", body), 503, "robot-unreachable")
-        monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 1.0)
+        with monkeypatch.context() as patch:
+            patch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
+            problem(hub.post("/calls", body), 503, "robot-unreachable")
         with answering(hub, robot) as (answers,):
             for status, kind in ((503, "skill-unavailable"), (409, "call-rejected"), (422, "bad-arguments")):
                 answers.replies["/calls"] = (status, {"type": f"urn:dimos-streams:problem:{kind}", "status": status})
                 problem(hub.post("/calls", {**body, "arguments": {"status": status}}), status, kind)
+                assert answers.took.acquire(timeout=20)
             answers.mute = True
-            problem(hub.post("/calls", body), 504, "robot-silent")
+            with _impatience(monkeypatch):
+                problem(hub.post("/calls", body), 504, "robot-silent")
+            assert answers.took.acquire(timeout=20)
+            _let_expire(database_url)
             other = problem(hub.post("/calls", {**body, "arguments": {"x": 1}}), 409, "command-refused")
             assert "idempotency key 'k' was used for another command" in other["detail"]
             answers.mute = False
@@ -268,7 +274,7 @@ def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
         assert "was not carried out, and will not be" in unsent["detail"]
         with answering(hub, robot) as (answers,):
             answers.mute = True
-            monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 2.5)
+            monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 4.0)
             with ThreadPoolExecutor(2) as pool:
                 began = time.monotonic()
                 asked = [
@@ -410,6 +416,21 @@ def _call(key: str) -> NewCommand:
         body="{}",
         expires_in_s=60.0,
     )
+
+
+@contextlib.contextmanager
+def _impatience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Who asks waits for a moment only, and the robot has all the time to take the command."""
+    with monkeypatch.context() as patch:
+        patch.setattr(BridgeRequest, "within_s", property(lambda _: 0.5))
+        patch.setattr(BridgeRequest, "expires_in_s", property(lambda _: 60.0))
+        yield
+
+
+def _let_expire(database: str) -> None:
+    """Let the commands that are there expire, however long they were valid."""
+    with _opened(database) as storage, storage.engine.transaction() as db:
+        db.run("UPDATE commands SET expires = given WHERE answered IS NULL")
 
 
 @contextlib.contextmanager
