@@ -7,11 +7,10 @@ import logging
 import random
 from collections import OrderedDict
 
+from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.client.backoff import Backoff
-from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
 
@@ -29,8 +28,7 @@ class AnswerBox:
     def __init__(self, hub: HubPort, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
         self._hub = hub
         self._notes = notes
-        self._troubles = troubles
-        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=10.0)
+        self._attempts = Attempts("answers", troubles, rng=rng, initial_s=0.2, longest_s=10.0)
         self._owed: OrderedDict[int, tuple[Answer, str | None]] = OrderedDict()
         self._arrived = asyncio.Event()
 
@@ -56,22 +54,14 @@ class AnswerBox:
             command_id, (answer, key) = next(iter(self._owed.items()))
             try:
                 await self._hub.answer(answer)
-            except (HubUnreachableError, UserError) as error:
-                await self._again(str(error))
-                continue
-            except HubRefusalError as error:
-                if error.kind in _PASSING:
-                    await self._again(str(error))
+            except FAILURES as error:
+                if not isinstance(error, HubRefusalError) or error.kind in _PASSING:
+                    await self._attempts.failed(error)
                     continue
                 _logger.warning("the hub does not take the answer to command %d: %s", command_id, error)
-            self._backoff.reset()
-            self._troubles.end("answers")
+            self._attempts.succeeded()
             self._owed.pop(command_id, None)
             self._done(command_id, key)
-
-    async def _again(self, problem: str) -> None:
-        self._troubles.begin("answers", problem)
-        await asyncio.sleep(self._backoff.next())
 
     def _done(self, command_id: int, key: str | None) -> None:
         if key is not None:

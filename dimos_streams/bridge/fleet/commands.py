@@ -10,15 +10,13 @@ from collections.abc import Mapping
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
+from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, refusal
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.iterators import closing
-from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
 from dimos_streams.fleet.lanes import Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
@@ -31,6 +29,7 @@ _SLOW_STARTS = 3
 """A stream whose first word took longer takes that off each command's time. It is asked for again at once, so many
 times in a row: the link may be as slow as that."""
 _AGE_GRACE_S = 30.0
+_PART = "commands"
 _LATE = "the command came too late, and was not carried out"
 _TOO_MANY = "the robot has too many commands already; this one was not carried out"
 _INTERRUPTED = "the bridge ended while it carried this out: whether it did is not known, and it is not done again"
@@ -61,8 +60,7 @@ class CommandDesk:
         self._notes = notes
         self._answers = answers
         self._troubles = troubles
-        self._random = rng
-        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=5.0)
+        self._attempts = Attempts(_PART, troubles, rng=rng, initial_s=0.2, longest_s=5.0)
         self._tasks: dict[asyncio.Task[None], Lane] = {}
         """What is being carried out."""
         self._began_slowly = False
@@ -95,15 +93,11 @@ class CommandDesk:
                         return
         except TimeoutError:
             return
-        except HubUnreachableError as error:
-            if not self.connected:  # that a stream ends is nothing, if there is another one then
-                self._troubles.begin("commands", str(error))
+        except FAILURES as error:
+            # That a stream ends is nothing, if there is another one then.
+            quietly = self.connected and isinstance(error, HubUnreachableError)
             self.connected = False
-            await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
-        except (HubRefusalError, UserError) as error:
-            self.connected = False
-            self._troubles.begin("commands", str(error))
-            await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+            await self._attempts.failed(error, quietly=quietly)
         finally:
             self.connected = False
 
@@ -116,7 +110,6 @@ class CommandDesk:
                 f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
                 f" {__version__})"
             )
-        self._backoff.reset()
         self.connected = self._begins_well(clock.steady() - base)
         return self.connected
 
@@ -125,9 +118,9 @@ class CommandDesk:
         self._began_slowly = took_s > _SLOW_START_S
         if not self._began_slowly:
             self._slow_starts = 0
-            self._troubles.end("commands")
+            self._attempts.succeeded()
             return True
-        self._troubles.begin("commands", f"its stream of commands took {took_s:.1f} s to begin")
+        self._troubles.begin(_PART, f"its stream of commands took {took_s:.1f} s to begin")
         self._slow_starts += 1
         return self._slow_starts >= _SLOW_STARTS
 

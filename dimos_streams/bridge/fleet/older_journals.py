@@ -12,17 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
+from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
+from dimos_streams.bridge.fleet.hub_port import HubPort
+from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.moved_files import left_files
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.client.backoff import Backoff
 from dimos_streams.common.run_owner import OWNER_FILE, is_ended_run
-from dimos_streams.errors import UserError
 
 T = TypeVar("T")
 
@@ -112,7 +111,7 @@ class OlderJournals:
         self._hub = hub
         self._troubles = troubles
         self._random = rng
-        self._backoff = Backoff(rng, initial_s=1.0, maximum_s=30.0)
+        self._attempts = Attempts("older journals", troubles, rng=rng, initial_s=1.0, longest_s=30.0)
         self._up_to_date = up_to_date
         self._bad: dict[Path, None] = {}
 
@@ -123,6 +122,7 @@ class OlderJournals:
                 await asyncio.sleep(1.0)
             for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._live):
                 await self._ship_file(path)
+                self._attempts.succeeded()
             await asyncio.sleep(_LOOK_S)
 
     async def _ship_file(self, path: Path) -> None:
@@ -138,12 +138,8 @@ class OlderJournals:
                 await journal.note_shipped()
                 _logger.info("%s is shipped: %d events", path, shipper.events)
                 return
-            except HubUnreachableError as error:
-                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
-            except (HubRefusalError, UserError) as error:
-                self._troubles.begin("older journals", str(error))
-                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
-                self._troubles.end("older journals")
+            except FAILURES as error:
+                await self._attempts.failed(error)
             except sqlite3.Error as error:
                 if _is_busy(error):
                     _logger.info("%s is in use, and is looked at another time", path)

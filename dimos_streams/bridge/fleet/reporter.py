@@ -8,12 +8,10 @@ from collections.abc import Callable
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S
+from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
+from dimos_streams.bridge.fleet.hub_port import HubPort
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.client.backoff import Backoff
-from dimos_streams.errors import UserError
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
 from dimos_streams.fleet.reports import Report
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -41,9 +39,7 @@ class Reporter:
         self._broker = broker
         self._journal = journal
         self._hub = hub
-        self._troubles = troubles
-        self._random = rng
-        self._backoff = Backoff(rng, initial_s=0.5, maximum_s=10.0)
+        self._attempts = Attempts("reports", troubles, rng=rng, initial_s=0.5, longest_s=10.0)
         self._notes = notes
         self._wants_skills = True
         self._reported_skills: list[OfferedSkill] = []
@@ -56,12 +52,8 @@ class Reporter:
             try:
                 await self._look()
                 await asyncio.sleep(_LOOK_S)
-            except HubUnreachableError as error:
-                self._troubles.begin("reports", str(error))
-                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
-            except (HubRefusalError, UserError) as error:
-                self._troubles.begin("reports", str(error))
-                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+            except FAILURES as error:
+                await self._attempts.failed(error)
 
     async def _look(self) -> None:
         """Report if it is time, or something has changed."""
@@ -74,8 +66,7 @@ class Reporter:
         if new_skills:
             report = _with_skills(report, skills)
         answer = await self._hub.report(report)
-        self._backoff.reset()
-        self._troubles.end("reports")
+        self._attempts.succeeded()
         self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
         self._due_at = clock.monotonic() + (0.0 if answer.wants_skills else REPORT_EVERY_S)
 

@@ -8,19 +8,16 @@ import random
 from dataclasses import dataclass
 
 from dimos_streams import clock
+from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.outflow import JournalSource, Parcel, next_parcel
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.client.backoff import Backoff
-from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
 
 _LONGEST_WAIT_S = 5.0
 """Between attempts to reach a hub that does not answer."""
-REFUSED_WAIT_S = 30.0
-"""Between attempts after a refusal: a token may be replaced, a hub upgraded."""
 _MAX_REFUSED = 20
 """Events of one batch that become gaps because the hub refuses them. Where more are refused it is not the events, and
 they are tried again."""
@@ -57,10 +54,8 @@ class Shipper:
         """Events are collected for ``age_s``; ``rng`` is for jitter."""
         self._source = source
         self._hub = hub
-        self._troubles = troubles
-        self._random = rng
         self._age_s = age_s
-        self._backoff = Backoff(rng, initial_s=0.2, maximum_s=_LONGEST_WAIT_S)
+        self._attempts = Attempts("events", troubles, rng=rng, initial_s=0.2, longest_s=_LONGEST_WAIT_S)
         self._known: set[str] = set()
         """Journals of which the hub has said, since the start, how far it has them."""
         self._journal = Identity("", 1)
@@ -82,18 +77,14 @@ class Shipper:
         while True:
             try:
                 await self._ship()
-            except HubUnreachableError as error:
-                self._troubles.begin("events", str(error))
-                await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
-            except (HubRefusalError, UserError) as error:
-                self._troubles.begin("events", str(error))
-                await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+            except FAILURES as error:
+                await self._attempts.failed(error)
 
     async def flush(self) -> None:
         """Ship what is there, as long as that goes well, and return; while ``run`` does not run."""
         try:
             await self.ship_all()
-        except (HubUnreachableError, HubRefusalError, UserError) as error:
+        except FAILURES as error:
             _logger.info("the rest of the journal is for the next start: %s", error)
 
     async def ship_all(self) -> None:
@@ -112,7 +103,7 @@ class Shipper:
             parcel = await next_parcel(self._source, after, self._refused)
             if parcel is None:
                 if after >= self._source.last_offset:
-                    self._troubles.end("events")
+                    self._attempts.succeeded()
                 await asyncio.sleep(self._age_s)
                 continue
             taken = await self._send(parcel, after)
@@ -166,8 +157,7 @@ class Shipper:
                 f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
             )
         self.events += parcel.events if position.acknowledged >= parcel.upto else 0
-        self._backoff.reset()
-        self._troubles.end("events")
+        self._attempts.succeeded()
         return self._heard(position), position.wait_s
 
     def _heard(self, position: Position) -> int:

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal, next_parcel
-from dimos_streams.bridge.fleet.shipper import REFUSED_WAIT_S, Shipper
+from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from dimos_streams.bridge.journal.journal import Journal

@@ -1,0 +1,43 @@
+"""How a part of the link to a hub goes on after something went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.client.backoff import Backoff
+from dimos_streams.errors import UserError
+
+FAILURES = (HubUnreachableError, HubRefusalError, UserError)
+"""What a request to a hub raises; ``UserError`` where a file of the robot's settings can't be read."""
+REFUSED_WAIT_S = 30.0
+"""Between attempts after a refusal: a token may be replaced, a hub upgraded."""
+
+
+class Attempts:
+    """The attempts of one part. Each failure is one of the link's ``troubles`` until the next success."""
+
+    def __init__(
+        self, part: str, troubles: Troubles, *, rng: random.Random, initial_s: float, longest_s: float
+    ) -> None:
+        """The first pause after a hub that can't be reached, and the longest one; ``rng`` is for jitter."""
+        self._part = part
+        self._troubles = troubles
+        self._random = rng
+        self._backoff = Backoff(rng, initial_s=initial_s, maximum_s=longest_s)
+
+    async def failed(self, error: Exception, *, quietly: bool = False) -> None:
+        """Wait until it makes sense to try again. ``quietly`` is for what is nothing unless it happens again."""
+        if not quietly:
+            self._troubles.begin(self._part, str(error))
+        if isinstance(error, HubUnreachableError):
+            await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
+        else:
+            await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+
+    def succeeded(self) -> None:
+        """The hub has taken something."""
+        self._backoff.reset()
+        self._troubles.end(self._part)
