@@ -6,18 +6,15 @@ from dataclasses import dataclass, field
 
 from dimos_streams.hub.storage.rows import Retention
 
-DEFAULT_PORT = 7790
-DEFAULT_DATABASE = "sqlite:///hub.sqlite"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSettings:
     """How a hub's process serves, and what it keeps."""
 
-    database: str = DEFAULT_DATABASE
+    database: str = "sqlite:///hub.sqlite"
     host: str = "127.0.0.1"
     """Anything but loopback needs a token."""
-    port: int = DEFAULT_PORT
+    port: int = 7790
     token: str | None = None
     """What operators' requests must carry. Robots have tokens of their own, always."""
     allowed_hosts: tuple[str, ...] = ()

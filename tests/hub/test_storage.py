@@ -365,6 +365,17 @@ def test_no_error_shows_what_is_before_a_databases_host(url: str) -> None:
         assert "127.0.0.1" in said, "where it is may be shown"
 
 
+def test_who_reads_a_file_waits_for_nobody_who_writes_it(tmp_path: Path) -> None:
+    """Anybody may ask with a token that is none."""
+    with _opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as readers:
+        storage.store([parcel(entry(1))])
+        with storage.engine.transaction() as db:
+            db.run("UPDATE fleet SET last_seq = last_seq")
+            assert readers.submit(storage.robots.of_token, "none").result(5.0) == ""
+            assert readers.submit(storage.position, "r1", "journal-1").result(5.0) == 1
+            assert len(readers.submit(storage.read, Query(0), 10, ALL).result(5.0).entries) == 1
+
+
 def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
     with _opened(f"sqlite:///{tmp_path}/hub.sqlite"):
         assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.hub.settings import HubSettings
 
 if TYPE_CHECKING:
-    from dimos_streams.hub.settings import HubSettings
     from dimos_streams.hub.storage.storage import Storage
 
 Database = Annotated[
@@ -25,7 +25,7 @@ Database = Annotated[
     ),
 ]
 RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.", show_default=False)]
-_DATABASE = "sqlite:///hub.sqlite"
+_DEFAULTS = HubSettings()
 
 
 def create_app() -> typer.Typer:
@@ -46,9 +46,9 @@ def create_app() -> typer.Typer:
 
 def serve(
     context: typer.Context,
-    database: Database = _DATABASE,
-    host: Annotated[str, typer.Option("--host", help="Anything but loopback needs a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = 7790,
+    database: Database = _DEFAULTS.database,
+    host: Annotated[str, typer.Option("--host", help="Anything but loopback needs a token.")] = _DEFAULTS.host,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = _DEFAULTS.port,
     token: options.Token = None,
     token_file: Annotated[
         Path | None,
@@ -65,21 +65,20 @@ def serve(
     ] = None,
     connections: Annotated[
         int, typer.Option("--connections", min=16, max=100_000, help="At a time; each robot has three.")
-    ] = 768,
+    ] = _DEFAULTS.connections,
     keep_days: Annotated[
         float,
         typer.Option("--keep-days", min=0.001, help="Events that are older are dropped, a partition at a time."),
-    ] = 30.0,
+    ] = _DEFAULTS.retention.days,
     keep_events: Annotated[
         int, typer.Option("--keep-events", min=1, help="And those beyond so many; a partition has a million.")
-    ] = 20_000_000,
+    ] = _DEFAULTS.retention.events,
 ) -> None:
     """Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database."""
     if context.invoked_subcommand is not None:
         _check_place(context)
         return
     from dimos_streams.cli.system.async_runner import run_async
-    from dimos_streams.hub.settings import HubSettings
     from dimos_streams.hub.storage.rows import Retention
 
     settings = HubSettings(
@@ -95,7 +94,7 @@ def serve(
     run_async(_serve(settings))
 
 
-def migrate(database: Database = _DATABASE) -> None:
+def migrate(database: Database = _DEFAULTS.database) -> None:
     """Bring the tables of an older version up to this one's. No hub may use the database meanwhile."""
     from dimos_streams.hub.storage.schema import SCHEMA
 
@@ -109,7 +108,7 @@ def migrate(database: Database = _DATABASE) -> None:
 
 def add(
     name: RobotArgument,
-    database: Database = _DATABASE,
+    database: Database = _DEFAULTS.database,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="The robot is known: its old token ends, and it gets another one.")
     ] = False,
@@ -145,7 +144,7 @@ def add(
         print(token)
 
 
-def remove(name: RobotArgument, database: Database = _DATABASE) -> None:
+def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None:
     """Let a robot connect no more. Its events stay."""
     storage = _opened(database)
     try:
@@ -154,7 +153,7 @@ def remove(name: RobotArgument, database: Database = _DATABASE) -> None:
         storage.close()
 
 
-def list_robots(database: Database = _DATABASE, as_json: options.Json = False) -> None:
+def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json = False) -> None:
     """Show the robots that may connect, and how they are."""
     from pydantic_core import to_json
 

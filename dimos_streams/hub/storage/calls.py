@@ -41,7 +41,7 @@ class CallTable:
 
     def open_count(self) -> int:
         """How many calls are not closed, as far as their events have come."""
-        with self._engine.transaction() as db:
+        with self._engine.reading() as db:
             return int(db.rows("SELECT count(*) FROM calls WHERE closed = 0")[0][0])
 
     def fold(self, db: Transaction, events: Sequence[tuple[int, str, ParcelEntry]]) -> None:
@@ -76,7 +76,7 @@ class CallTable:
         return found
 
     def _rows(self, condition: str, *values: object) -> list[CallRow]:
-        with self._engine.transaction() as db:
+        with self._engine.reading() as db:
             rows = db.rows(f"SELECT robot, call_id, first_seq, closed, record FROM calls {condition}", *values)
         return [
             CallRow(robot, call_id, first, bool(closed), record) for robot, call_id, first, closed, record in rows

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 Row = tuple[Any, ...]
@@ -64,10 +64,12 @@ class Engine(ABC):
     """Events in each; the first one begins with number 1."""
 
     @abstractmethod
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction that is committed at its end, and rolled back by an exception."""
-        yield  # type: ignore[misc]
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """A transaction that changes nothing; it keeps nobody from writing where an engine can tell."""
+        return self.transaction()
 
     @abstractmethod
     def tables(self, transaction: Transaction) -> set[str]:

@@ -54,13 +54,13 @@ class RobotTable:
 
     def of_token(self, token: str) -> str:
         """The robot that has a token; empty for nobody's."""
-        with self._engine.transaction() as db:
+        with self._engine.reading() as db:
             rows = db.rows("SELECT name FROM robots WHERE token_hash = ?", _hash(token))
         return str(rows[0][0]) if rows else ""
 
     def all(self) -> list[RobotRow]:
         """All robots, by name."""
-        with self._engine.transaction() as db:
+        with self._engine.reading() as db:
             now = db.now()
             rows = db.rows(
                 "SELECT name, added, heard, connected_until, clock_us, version, report, skills, acknowledged"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.fleet.commands import Outcome, Role
+
+if TYPE_CHECKING:
+    from dimos_streams.fleet.commands import Outcome, Role
 
 
 class StorageUnavailableError(DimosStreamsError):
@@ -118,19 +120,10 @@ class NewCommand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueCommand:
-    """A command that its robot is to get."""
+class DueCommand(NewCommand):
+    """A command that its robot is to get; it expires ``expires_in_s`` from now on."""
 
     id: int
-    robot: str
-    key: str
-    asked_by: str
-    role: Role
-    method: str
-    path: str
-    body: str
-    expires_in_s: float
-    """From now on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -58,12 +59,19 @@ class SqliteEngine(Engine):
             ) from error
         self._lock = lock
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def transaction(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
+        return self._begun("BEGIN IMMEDIATE")
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """See ``Engine``."""
+        return self._begun("BEGIN")
+
+    @contextlib.contextmanager
+    def _begun(self, how: str) -> Iterator[Transaction]:
         try:
             db = self._connection()
-            db.execute("BEGIN IMMEDIATE")
+            db.execute(how)
             try:
                 yield _SqliteTransaction(db, self._epoch())
                 db.execute("COMMIT")

@@ -49,6 +49,9 @@ class Storage:
         self.robots = RobotTable(engine)
         self.calls = CallTable(engine)
         self.commands = CommandTable(engine)
+        self._last = 0
+        """The newest number as far as it was seen here. Who gives numbers makes room behind them, so that other hubs
+        have some, too."""
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; the version that they had, 0 if they were made.
@@ -70,7 +73,8 @@ class Storage:
                     db.run(filled.replace("{partitioned}", self.engine.partitioned))
             if version < SCHEMA:
                 db.run("UPDATE fleet SET schema_version = ?", SCHEMA)
-        self.engine.make_room(self.bounds().last)
+        self._last = self.bounds().last
+        self.engine.make_room(self._last)
         return version
 
     def close(self) -> None:
@@ -79,18 +83,18 @@ class Storage:
 
     def now(self) -> int:
         """The time by the database's clock, µs since the Unix epoch."""
-        with self.engine.transaction() as db:
+        with self.engine.reading() as db:
             return db.now()
 
     def position(self, robot: str, journal: str) -> int:
         """The offset up to which a journal is stored, 0 if nothing of it is."""
-        with self.engine.transaction() as db:
+        with self.engine.reading() as db:
             rows = db.rows("SELECT acknowledged FROM journals WHERE robot = ? AND journal = ?", robot, journal)
         return int(rows[0][0]) if rows else 0
 
     def store(self, parcels: Sequence[Parcel]) -> list[Placed]:
         """Store what is new in parcels, in their order and in one transaction; what became of each."""
-        self.engine.make_room(self.bounds().last + sum(len(parcel.entries) for parcel in parcels))
+        self.engine.make_room(self._last + sum(len(parcel.entries) for parcel in parcels))
         with self.engine.transaction() as db:
             journals = _Journals(db, {(parcel.robot, parcel.journal) for parcel in parcels})
             placed = [journals.place(parcel) for parcel in parcels]
@@ -107,17 +111,18 @@ class Storage:
             journals.acknowledge(stored)
             self.calls.fold(db, [(seq, robot, entry) for seq, (robot, _, entry) in numbered])
             db.notify(EVENTS)
+        self._last = last
         return placed
 
     def bounds(self) -> Bounds:
         """The oldest number and the newest one."""
-        with self.engine.transaction() as db:
+        with self.engine.reading() as db:
             return Bounds(*db.rows("SELECT first_seq, last_seq FROM fleet")[0])
 
     def read(self, query: Query, limit: int, max_bytes: int, last: int | None = None) -> Read:
         """Up to ``limit`` events of ``max_bytes`` together, at least one, none behind ``last``. Looks at a bounded
         span: ask again."""
-        with self.engine.transaction() as db:
+        with self.engine.reading() as db:
             first, newest = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
             last = newest if last is None else min(last, newest)
             upto = min(max(query.after, first - 1) + SPAN, last)
