@@ -19,7 +19,8 @@ _AGAIN_S = (0.1, 0.3, 0.7)
 
 
 def request_end(bus: Bus, call_id: str, reason: str) -> None:
-    """Ask for the end of a call, now and again for as long as the bus is open."""
+    """Ask for the end of a call, four times within a second, as long as the bus is open. Nobody acknowledges it: the
+    call's events say whether it was heard."""
     message = encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=at_most(reason, _MAX_REASON)))
     _send(bus, message)
     for after_s in _AGAIN_S:
