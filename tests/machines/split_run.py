@@ -1,4 +1,4 @@
-"""The stock blueprint on two machines, begun by the commands of docs/fleet.md, as an operator beside it sees it."""
+"""A blueprint on two machines, as an operator beside it sees it; the commands of docs/fleet.md."""
 
 from __future__ import annotations
 
@@ -117,6 +117,16 @@ class Split:
         found: dict[str, Any] = response.json()
         return found
 
+    def command(self, *arguments: str) -> str:
+        """What a command prints on the machine with the bridge, where it succeeds."""
+        done = subprocess.run(
+            [sys.executable, "-m", "dimos_streams", *arguments],
+            env={**os.environ, "DIMOS_STREAMS_STATE_DIR": str(self.state / "brain")},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, done
+        return done.stdout
+
     def get(self, path: str) -> Any:
         return requests.get(f"{BRIDGE}{path}", timeout=120).json()
 
@@ -162,11 +172,23 @@ def _is_still(seen: Mapping[str, Any]) -> bool:
     return bool(seen["speed"] < STILL_M_S and seen["turn"] < STILL_RAD_S)
 
 
+SPLIT = """
+name: split
+include: [follow-person]
+machines:
+  robot-side: [robot, gate, drive]
+  brain-side: [detector, follow, lookout, observe, bridge, agent]
+"""
+"""As the stock blueprint, but that calls are run on both machines."""
+
+
 @contextmanager
 def split_run(link: Link, buses: tuple[str, str], state: Path) -> Iterator[Split]:
     """Both parts, ready, with the brain's bus and the robot's."""
+    split_blueprint = state / "split.yaml"
+    split_blueprint.write_text(SPLIT)
     brain, robot = (
-        ["dimos-streams", "run", "follow-person-split", "--machine", name, "--bus", bus, "--json"]
+        ["dimos-streams", "run", str(split_blueprint), "--machine", name, "--bus", bus, "--json"]
         for name, bus in zip(("brain-side", "robot-side"), buses, strict=True)
     )
     with ExitStack() as stack:
