@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, settings
 
 from dimos_streams.common import secrets
 
-_OF_PROCESSES = frozenset({"bus_url", "zenoh_url", "free_port", "machine", "rover"})
+_OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
 _GROUPS = {
+    "browser": "documents",
     "cli": "commands",
     "docs": "documents",
     "recording": "documents",

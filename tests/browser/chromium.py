@@ -1,0 +1,38 @@
+"""The browser that the tests drive: the machine's own Chromium, cut off from everything but this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+
+from playwright.sync_api import Browser, sync_playwright
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_SWITCHES = (
+    "--no-sandbox",  # which root can't have
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "--enable-precise-memory-info",
+)
+
+
+def find_chromium() -> str | None:
+    """The path of a Chromium on ``PATH``."""
+    return next((path for path in map(shutil.which, _NAMES) if path), None)
+
+
+@contextlib.contextmanager
+def launched(path: str) -> Iterator[Browser]:
+    """A headless browser. While it is open, no other event loop can be run in this thread."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=list(_SWITCHES))
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,101 @@
+"""One browser and one bridge for all tests of this folder, and for each test contexts that may not complain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page
+
+from tests.bridge.serving import Served, served
+from tests.browser.chromium import find_chromium, launched
+from tests.browser.complaints import Complaints
+from tests.browser.script_modules import ScriptModules
+
+PICTURES = Path(__file__).parents[2] / "build" / "browser"
+"""Where pictures of failures are kept."""
+LONGEST_WAIT_MS = 15_000
+
+
+class Contexts:
+    """Makes contexts, as of several people, and watches them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._made: list[tuple[BrowserContext, Complaints]] = []
+
+    def new(self, **options: Any) -> tuple[BrowserContext, Complaints]:
+        """A context, closed with the test, and what its pages do that they may not."""
+        context = self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        context.set_default_timeout(LONGEST_WAIT_MS)
+        complaints = Complaints(context)
+        self._made.append((context, complaints))
+        return context, complaints
+
+    def pictures(self, name: str) -> list[Path]:
+        """Keep what all pages show now."""
+        kept = []
+        for number, page in enumerate(page for context, _ in self._made for page in context.pages):
+            path = PICTURES / f"{re.sub(r'[^a-zA-Z0-9]+', '-', name).strip('-')}-{number}.png"
+            try:
+                page.screenshot(path=path, timeout=5_000)
+            except Error:  # it can't be shown any more; the test says why it failed
+                continue
+            kept.append(path)
+        return kept
+
+    def close(self) -> list[str]:
+        """All complaints."""
+        for context, _ in self._made:
+            context.close()
+        return [text for _, complaints in self._made for text in complaints.made]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep pictures of what a test saw that has failed."""
+    report = yield
+    contexts = getattr(item, "funcargs", {}).get("contexts")
+    if report.when == "call" and report.failed and contexts is not None:
+        report.sections.append(("Pictures", "\n".join(map(str, contexts.pictures(item.name)))))
+    return report
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Headless, and only while tests of this folder run."""
+    path = find_chromium()
+    if path is None:
+        pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
+    with launched(path) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def bridge() -> Iterator[Served]:
+    """A bridge on a bus in memory, and a module with skills of every kind."""
+    with served() as made:
+        yield made
+
+
+@pytest.fixture
+def contexts(browser: Browser) -> Iterator[Contexts]:
+    """For tests with several tabs, or tabs that are unlike others."""
+    made = Contexts(browser)
+    yield made
+    assert made.close() == []
+
+
+@pytest.fixture
+def page(contexts: Contexts) -> Page:
+    """An empty tab of 1280 by 800 pixels."""
+    return contexts.new()[0].new_page()
+
+
+@pytest.fixture
+def script_modules(page: Page, bridge: Served) -> ScriptModules:
+    """Evaluates functions of the dashboard's modules."""
+    return ScriptModules(page, bridge.url)

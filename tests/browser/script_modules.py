@@ -1,0 +1,47 @@
+"""The page's script modules without the page: a blank one imports them, served and restricted as the real one is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import requests
+from playwright.sync_api import Page, Route
+
+_SCRIPT_TAG = re.compile(r'<script\b[^>]*\bsrc="[^"]*"[^>]*>\s*</script>')
+
+
+class ScriptModules:
+    """Evaluates functions of the dashboard's modules."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self._page = page
+        self._url = url
+        page.route(f"{url}/", self._blank)
+        page.goto(f"{url}/")
+
+    def _blank(self, route: Route) -> None:
+        """The real page with its policy and its import map, but nothing that runs."""
+        response = requests.get(f"{self._url}/", timeout=10)
+        route.fulfill(
+            status=response.status_code, headers=dict(response.headers), body=_SCRIPT_TAG.sub("", response.text)
+        )
+
+    @property
+    def page(self) -> Page:
+        """For canvases and elements."""
+        return self._page
+
+    def __call__(self, path: str, expression: str, value: object = None) -> Any:
+        """What a function of a module gives, as JSON.
+
+        Args:
+            path: Of the module, below ``/dashboard/``.
+            expression: A JavaScript function of the module and the value, such as ``(m, text) => m.clipped(text)``.
+                It may return a promise.
+            value: JSON for the function.
+        """
+        given = {"path": f"{self._url}/dashboard/{path}", "value": value}
+        return self._page.evaluate(
+            f"async ({{ path, value }}) => await ({expression})(await import(path), value)", given
+        )
