@@ -258,13 +258,22 @@ class Following:
         self._progress_at = now + PROGRESS_S
         if self._frozen:
             text = "waiting for the camera"
-        elif self._found_at is None or self._lost_at is not None:
+        elif not self._in_sight():
             text = f"looking for {self._description}"
         else:
             text = f"following {self._description}"
         held = self._module.holds.held
         speed = 0.0 if held else round(abs(command[0]), 2)
-        self._call.progress(f"held; {text}" if held else text, speed=speed, **self._measures())
+        self._call.progress(f"held; {text}" if held else text, speed=speed, track=self._track(), **self._measures())
+
+    def _in_sight(self) -> bool:
+        """Whether somebody was found and is not lost."""
+        return self._found_at is not None and self._lost_at is None
+
+    def _track(self) -> str | None:
+        """The id of the track that is followed now, as the detections have it."""
+        sighting = self._watch.sighting
+        return sighting.id if sighting is not None and self._in_sight() else None
 
     def _measures(self) -> dict[str, float | None]:
         if self._watch.sighting is None:

@@ -47,7 +47,7 @@ class Worker(Module):
         try:
             await call.update(f"following {description}")
             for step in range(steps):
-                call.progress(f"{description} step {step}")
+                call.progress(f"{description} step {step}", step=step, places=[step])
                 await asyncio.sleep(0.1)
             await call.update(f"saw {description}")
             return f"followed {description}"

@@ -100,6 +100,7 @@ async def test_progress_comes_twice_a_second() -> None:
         assert progress[-1].data["distance_m"] == pytest.approx(3.16, abs=0.01)
         assert progress[-1].data["bearing_deg"] == pytest.approx(18.4, abs=0.1)
         assert progress[-1].data["speed"] > 0.5
+        assert progress[-1].data["track"] == "1"
 
 
 @pytest.mark.virtual_time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -83,6 +83,8 @@ class CallState(CallView):
     closing: bool = Field(default=False, exclude=True)
     """It is being given up as lost."""
     last: ToolEvent | None = Field(default=None, exclude=True)
+    progress: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
+    """The data of its newest progress, empty before the first since the bridge was started."""
     answered: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
     closed: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
     remembered_bytes: int = Field(default=0, exclude=True)
@@ -108,6 +110,8 @@ class CallState(CallView):
             self.state, self.request, milestone = OPEN, None, True
         if self.answer is None and event.type in ("update", "close"):
             self.answer, milestone = event.text, True
+        if event.type == "progress":
+            self.progress = event.data
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
@@ -14,6 +18,7 @@ from dimos_streams.tool_stream.review import review_skill
 _MAX_CALLS = 200
 _MAX_TEXT = 500
 _MAX_ARGUMENT = 300
+_MAX_FIELDS = 32
 
 
 class Collector:
@@ -75,9 +80,17 @@ def _call_line(call: CallState) -> CallLine:
         arguments=shortened(dict(call.arguments), _MAX_ARGUMENT),
         state="open" if call.state == "open" else "requested",
         text=call.text[:_MAX_TEXT],
+        progress=_plain(call.progress),
         resources=call.resources,
         requested_utime=call.requested_utime,
     )
+
+
+def _plain(progress: Mapping[str, Any]) -> dict[str, Any]:
+    plain = (item for item in progress.items() if item[1] is None or isinstance(item[1], int | float | str))
+    return {
+        shortened(name, _MAX_ARGUMENT): shortened(value, _MAX_ARGUMENT) for name, value in islice(plain, _MAX_FIELDS)
+    }
 
 
 def _module_line(module: ModuleView) -> ModuleLine:

@@ -23,6 +23,8 @@ class CallLine(MonitorMessage):
     state: Literal["requested", "open"]
     text: str
     """The text of its newest event."""
+    progress: dict[str, float | bool | str | None] = Field(default_factory=dict)
+    """The values in its newest progress that are no lists or objects: the first 32, long texts shortened."""
     resources: tuple[str, ...]
     requested_utime: int
 

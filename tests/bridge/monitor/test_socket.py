@@ -108,8 +108,10 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
                     )
                 )
                 await until(lambda: console.agent(agent.name)["approvals"] and console.of("event"))
+                await until(lambda: console.state["calls"][0]["progress"].get("step", 0) > 0)
                 state = console.state
                 assert console.messages[0]["type"] == "snapshot"
+                assert list(state["calls"][0]["progress"]) == ["step"]
                 robot = {"frame_id": "odom", "x": 1.235, "y": -2.0, "yaw": 1.0, "battery": 0.5}
                 unnamed = {"frame_id": "world", "x": 3.0, "y": 0.0, "yaw": 0.0, "battery": None}
                 assert state["robots"] == {"robot1": robot, "": unnamed}
