@@ -16,7 +16,6 @@ from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
-from dimos_streams.bridge.http.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.bridge.http.described import answers, describe, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
@@ -32,6 +31,7 @@ from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
+from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView

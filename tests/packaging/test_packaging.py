@@ -21,6 +21,9 @@ LINKED = {
 }
 SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml", ".html", ".css", ".js"}
 
+PAGE = "dimos_streams/dashboard/page"
+"""All of it is shipped: the libraries in it with their licences."""
+
 
 def sources() -> list[str]:
     """The files of the package, where they are in the repository."""
@@ -30,6 +33,7 @@ def sources() -> list[str]:
             relative = path.relative_to(ROOT).as_posix()
             through_link = any(relative.startswith(f"{link}/") for link in LINKED.values())
             shipped = path.suffix in SHIPPED or path.name.endswith("-tpl") or path.name == "py.typed"
+            shipped = shipped or relative.startswith(f"{PAGE}/")
             if path.is_file() and shipped and not through_link:
                 found.append(relative)
     return found
@@ -56,6 +60,7 @@ def test_sdist_has_what_a_contributor_needs(built: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     needed = {"LICENSE", "README.md", "pyproject.toml", "tests/conftest.py", "skills/follow_person.py"}
+    needed |= {f"{PAGE}/index.html", f"{PAGE}/vendor/preact/LICENSE"}
     assert needed <= names
     assert "lcm_types/dimos_streams/ToolStreamEvent.lcm" in names
     assert not any("__pycache__" in name for name in names)

@@ -1,17 +1,20 @@
-"""The page's files as they are served."""
+"""The page's files as they are served; its base styles are those of the operators' page of a run."""
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 from fastapi import FastAPI
 
-from dimos_streams.bridge.http.dashboard.routes import serving
+from dimos_streams.dashboard.serving import FILES, mount_page
 
-_FILES = {"/": "hub.html", "/dashboard/hub.css": "hub.css", "/dashboard/hub.js": "hub.js"}
-PATHS = frozenset(_FILES)
+_OWN = files(__package__)
+_BASE = "styles/base.css"
+_FILES = {"hub.css": _OWN / "hub.css", "hub.js": _OWN / "hub.js", _BASE: FILES[_BASE]}
+PATHS = frozenset({"/", *(f"/dashboard/{name}" for name in _FILES)})
 """The files that are served to anybody: they hold no secret."""
 
 
 def mount_dashboard(app: FastAPI) -> None:
-    """Add the routes to an app; the files are read now."""
-    for path, name in _FILES.items():
-        app.add_api_route(path, serving(__package__, name), methods=["GET"], include_in_schema=False)
+    """Add the page's routes to an app."""
+    mount_page(app, _OWN / "hub.html", _FILES)

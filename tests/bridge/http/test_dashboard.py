@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import posixpath
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+from fastapi import FastAPI
+from starlette.testclient import TestClient
 
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.bridge.http.dashboard.routes import PATHS, POLICY
+from dimos_streams.dashboard.serving import FILES, PATHS, mount_dashboard, policy_of
 from dimos_streams.operator.schema import schema
 from tests.bridge.serving import Served, served
 
-_FOLDER = files("dimos_streams.bridge.http.dashboard")
-SOURCES = {
-    path.name: path.read_text(encoding="utf-8")
-    for path in _FOLDER.iterdir()
-    if not path.name.endswith(".py") and path.is_file()
+SOURCES = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
+OWN = {name: text for name, text in SOURCES.items() if not name.startswith("vendor/")}
+SCRIPTS = "\n".join(text for name, text in OWN.items() if name.endswith(".js"))
+VIEWS = "\n".join(
+    text
+    for name, text in OWN.items()
+    if name.endswith(".js") and not name.startswith(("camera/", "map/", "plots/", "timeline/", "link/"))
+)
+"""The scripts that show what the monitor reports, and nothing else."""
+VENDORED = Path(str(FILES["index.html"])).parent / "vendor"
+INDEX = FILES["index.html"]
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "mjs": "text/javascript; charset=utf-8",
 }
-SCRIPTS = "\n".join(text for name, text in sorted(SOURCES.items()) if name.endswith(".js"))
-TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 DEFS: dict[str, Any] = schema()["$defs"]
 
 
@@ -35,27 +50,50 @@ def bridge() -> Iterator[Served]:
 
 
 def test_every_file_is_served_to_anybody_as_what_it_is(bridge: Served) -> None:
-    assert {path.rpartition("/")[2] or "dashboard.html" for path in PATHS} == set(SOURCES)
+    assert {path.removeprefix("/dashboard/").strip("/") or "index.html" for path in PATHS} == set(SOURCES)
     for path in PATHS:
-        name = path.rpartition("/")[2] or "dashboard.html"
+        name = path.removeprefix("/dashboard/").strip("/") or "index.html"
         response = bridge.get(path)
         assert (response.status_code, response.text) == (200, SOURCES[name])
         headers = response.headers
         assert headers["content-type"] == TYPES[name.rpartition(".")[2]]
-        assert headers["content-security-policy"] == POLICY
+        assert headers["content-security-policy"] == policy_of(INDEX)
         assert headers["cache-control"] == "no-store"
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
 
 
+def test_what_the_page_has_not_is_not_found(bridge: Served) -> None:
+    for path in ("/dashboard/nothing.js", "/dashboard/vendor/preact/LICENSE", "/dashboard/../serving.py"):
+        assert bridge.get(path).status_code == 401
+        assert bridge.get(path, headers={"Authorization": "Bearer sesame"}).status_code == 404
+
+
+def test_a_recording_is_looked_at_with_the_same_page() -> None:
+    app = FastAPI()
+    mount_dashboard(app, "recording")
+    page = TestClient(app).get("/")
+    assert (
+        page.text
+        == SOURCES["index.html"].replace('data-mode="live"', 'data-mode="recording"')
+        != SOURCES["index.html"]
+    )
+    assert page.headers["content-security-policy"] == policy_of(INDEX)
+
+
 def test_the_policy_allows_nothing_that_text_could_use() -> None:
-    rules = {rule.split(" ", 1)[0]: rule.split(" ", 1)[1] for rule in POLICY.split("; ")}
+    policy = policy_of(INDEX)
+    rules = {rule.split(" ", 1)[0]: rule.split(" ", 1)[1] for rule in policy.split("; ")}
     assert rules["default-src"] == "'none'"
-    assert {rules[name] for name in ("script-src", "style-src", "connect-src")} == {"'self'"}
+    assert {rules[name] for name in ("style-src", "connect-src")} == {"'self'"}
+    own_map = hashlib.sha256(_import_map().encode()).digest()
+    assert rules["script-src"] == f"'self' 'sha256-{base64.b64encode(own_map).decode()}'"
+    assert rules["img-src"] == "data: blob:"
     assert {rules[name] for name in ("base-uri", "form-action", "frame-ancestors")} == {"'none'"}
     assert rules["require-trusted-types-for"] == "'script'"
-    assert "unsafe" not in POLICY
-    assert "*" not in POLICY
+    assert rules["trusted-types"] == "'none'"
+    assert "unsafe" not in policy
+    assert "*" not in policy
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/skills", "/monitor/schema", "/openapi.json", "/dashboard/", "//"])
@@ -63,7 +101,7 @@ def test_nothing_else_is_served_without_the_token(bridge: Served, path: str) -> 
     assert bridge.get(path).status_code == 401
 
 
-@pytest.mark.parametrize("path", ["/", "/dashboard/dashboard.js"])
+@pytest.mark.parametrize("path", ["/", "/dashboard/main.js"])
 def test_the_page_obeys_the_rules_for_host_and_origin(bridge: Served, path: str) -> None:
     assert bridge.get(path, headers={"Host": "robot.local"}).status_code == 200
     assert bridge.get(path, headers={"Host": "evil.example"}).status_code == 403
@@ -87,24 +125,60 @@ class _References(HTMLParser):
         given = dict(attrs)
         self.loaded += [value for name in ("src", "href") if (value := given.get(name))]
         self.inline += [name for name in given if name.startswith("on") or name == "style"]
-        if tag == "style" or (tag == "script" and "src" not in given):
+        if tag == "style" or (tag == "script" and "src" not in given and given.get("type") != "importmap"):
             self.inline.append(tag)
+
+
+def _import_map() -> str:
+    found = re.findall(r'<script type="importmap">(.*?)</script>', SOURCES["index.html"], re.DOTALL)
+    assert len(found) == 1
+    return str(found[0])
 
 
 def test_the_page_loads_only_its_own_files() -> None:
     page = _References()
-    page.feed(SOURCES["dashboard.html"])
+    page.feed(SOURCES["index.html"])
     assert page.inline == []
-    assert set(page.loaded) == {"data:,", "dashboard/dashboard.css", "dashboard/dashboard.js"}
-    for name, text in SOURCES.items():
-        assert not re.search(r"\w://|url\(|@import", text), f"{name} names something outside"
-    imported = set(re.findall(r'from "\./(\w+\.js)"', SCRIPTS))
-    assert imported | {"dashboard.js"} == {name for name in SOURCES if name.endswith(".js")}
-    assert sum(len(text.encode()) for text in SOURCES.values()) <= 60_000
+    styles = {f"dashboard/{name}" for name in SOURCES if name.endswith(".css")}
+    assert set(page.loaded) == {"data:,", "dashboard/main.js", *styles}
+    for name, text in OWN.items():
+        assert not re.search(r"\w://|url\(|@import", text.replace("http://www.w3.org/", "")), (
+            f"{name} names something outside"
+        )
+    assert sum(len(text.encode()) for text in OWN.values()) <= 400_000
+
+
+def test_every_script_is_imported_from_where_it_is() -> None:
+    bare = {name: path.removeprefix("./dashboard/") for name, path in json.loads(_import_map())["imports"].items()}
+    seen: set[str] = set()
+    following = ["main.js"]
+    while following:
+        name = following.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for imported in re.findall(r'(?:\bfrom|\bimport) ?\(?"([^"]+)"', SOURCES[name]):
+            path = bare.get(imported) or posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
+            assert path in SOURCES, f"{name} imports {imported!r}, which is not there"
+            following.append(path)
+    unused = {name for name in SOURCES if name.endswith((".js", ".mjs"))} - seen
+    assert unused <= {bare["uplot"]}, "files that nobody imports"
+
+
+def test_libraries_are_the_packages_own_files_with_their_licences() -> None:
+    listed = dict(
+        re.findall(r"\| `([\w./]+)` \| `([0-9a-f]{64})` \|", (VENDORED / "README.md").read_text(encoding="utf-8"))
+    )
+    there = {path.relative_to(VENDORED).as_posix() for path in VENDORED.rglob("*") if path.is_file()}
+    licences = {f"{name.partition('/')[0]}/LICENSE" for name in listed}
+    assert there == {"README.md", *listed, *licences}
+    for name, digest in listed.items():
+        assert hashlib.sha256((VENDORED / name).read_bytes()).hexdigest() == digest, name
 
 
 def test_text_never_becomes_html() -> None:
-    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "Function("):
+    words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "Function(")
+    for word in (*words, "dangerouslySetInnerHTML", "setHTML"):
         assert word not in SCRIPTS
 
 
@@ -131,7 +205,7 @@ def test_the_page_sends_every_command_and_no_other() -> None:
         fields = {field.partition(":")[0].strip() for field in rest.split(",") if field.strip()}
         assert fields <= set(known[name]["properties"]), name
         assert set(known[name].get("required", ())) <= {*fields, "command"}, name
-    decisions = set(re.findall(r'#decide\(it, "(\w+)"', SCRIPTS))
+    decisions = set(re.findall(r'\bdecide\("(\w+)"', SCRIPTS))
     assert decisions == set(known["decide"]["properties"]["decision"]["enum"])
 
 
@@ -151,7 +225,7 @@ _METHODS = {"join", "length", "flatMap", "filter", "includes", "startsWith", "la
 
 def test_the_page_reads_only_fields_that_are_there() -> None:
     for name, model in _READ_AS.items():
-        read = set(re.findall(rf"(?<![\w.#/\"]){name}\.(\w+)", SCRIPTS)) - _METHODS
+        read = set(re.findall(rf"(?<![\w.#/\"]){name}\.(\w+)", VIEWS)) - _METHODS
         assert read, name
         assert read <= set(DEFS[model]["properties"]), f"{name} is a {model}"
     shown = set(re.findall(r"\bstate\??\.(\w+)", SCRIPTS))

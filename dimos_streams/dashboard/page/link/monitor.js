@@ -6,7 +6,7 @@ const PROBE_MS = 5_000;
 const RETRY_MS = { first: 500, longest: 10_000 };
 
 /** A WebSocket that is opened again whenever it is lost. */
-export class Link {
+export class Monitor {
   /** `connecting`, `live`, `lost`, `refused`, or `token` where a (right) token is missing. */
   status = "connecting";
   /** Why the bridge refuses, in its words. */
@@ -63,7 +63,7 @@ export class Link {
    * @returns {Promise<object>} the bridge's report, or a problem
    */
   async order(path, body) {
-    const headers = { "Content-Type": "application/json", ...this.#authorization };
+    const headers = { "Content-Type": "application/json", ...this.authorization };
     try {
       const signal = AbortSignal.timeout(ANSWER_MS);
       const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
@@ -71,6 +71,11 @@ export class Link {
     } catch (error) {
       return { detail: `NOT done, the bridge does not answer: ${error.message}` };
     }
+  }
+
+  /** A plain request, with the token. @returns {Promise<Response>} */
+  get(path, options = {}) {
+    return fetch(path, { headers: this.authorization, cache: "no-store", ...options });
   }
 
   /** @returns {boolean} whether somebody waits for this answer */
@@ -139,13 +144,13 @@ export class Link {
   /** What a plain request gets; browsers don't let pages know why a WebSocket was refused. Null if nobody answers. */
   async #probe() {
     try {
-      return await fetch("healthz", { headers: this.#authorization, cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) });
+      return await this.get("healthz", { signal: AbortSignal.timeout(PROBE_MS) });
     } catch {
       return null;
     }
   }
 
-  get #authorization() {
+  get authorization() {
     return this.token ? { Authorization: `Bearer ${this.token}` } : {};
   }
 

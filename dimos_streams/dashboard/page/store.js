@@ -1,10 +1,12 @@
-/** What the monitor has reported, bounded. */
+/** What the run has reported, bounded. */
 
-import { clipped, listed } from "./parts.js";
+import { clipped, listed } from "./format.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
 const MAX_DRAFT = 4000;
+const MAX_CALLS = 300;
+const MAX_UPDATES = 20;
 
 /** Kinds of agents' events that the conversation and the calls show as well. They are seen on request, like the
  * operators' own calls. */
@@ -13,7 +15,14 @@ const STEPS = new Set([
   "call_open", "call_end", "result",
 ]);
 
-/** What the monitor has reported, bounded. */
+/**
+ * A call, as far as it was heard of since the page was opened.
+ * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
+ *   state: string, text: string, utime: number, closed: number|null, result: unknown,
+ *   updates: {utime: number, text: string}[]}} KnownCall
+ */
+
+/** What the run has reported, bounded. */
 export class Run {
   /** The monitor's snapshot. */
   state = null;
@@ -24,6 +33,8 @@ export class Run {
   trails = new Map();
   /** Answers that are being written, by agent. */
   drafts = new Map();
+  /** @type {Map<string, KnownCall>} by id, open ones and the newest that are closed */
+  calls = new Map();
   #count = 0;
 
   show(state) {
@@ -33,6 +44,7 @@ export class Run {
       const draft = this.drafts.get(name);
       if (draft && agent.number >= draft.until) this.drafts.delete(name);
     }
+    this.#takeCalls(state.calls);
   }
 
   agentEvent(event) {
@@ -47,18 +59,24 @@ export class Run {
     const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
     const isCommand = agentsOf(this.state).some(({ name }) => name === event.module);
     this.#log({ utime: event.utime, who: event.skill, kind, text: event.text, bad }, isCommand);
+    this.#callHappened(event);
   }
 
-  note(kind, text) {
-    this.#log({ utime: Date.now() * 1000, who: "", kind, text, bad: true }, false);
+  note(kind, text, utime) {
+    this.#log({ utime, who: "", kind, text, bad: true }, false);
+  }
+
+  /** After a connection was lost, or began anew. */
+  begin() {
+    this.drafts.clear();
+    for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
   }
 
   #log(line, isStep) {
     const logged = { ...line, key: ++this.#count, text: clipped(line.text) };
-    for (const log of isStep ? [this.steps] : [this.steps, this.events]) {
-      log.unshift(logged);
-      log.length = Math.min(log.length, MAX_EVENTS);
-    }
+    // New lists, so that whoever shows one sees by the list that it has changed.
+    this.steps = [logged, ...this.steps.slice(0, MAX_EVENTS - 1)];
+    if (!isStep) this.events = [logged, ...this.events.slice(0, MAX_EVENTS - 1)];
   }
 
   /** An answer is whole when its event has come; until the state has it too, the draft stays. */
@@ -68,8 +86,39 @@ export class Run {
       const before = draft && draft.until === Infinity ? draft.text : "";
       this.drafts.set(event.agent, { text: (before + event.data.text).slice(-MAX_DRAFT), until: Infinity });
     } else if (draft && ["answer", "iteration_start", "stop"].includes(event.kind)) {
-      draft.until = Math.min(draft.until, event.number);
+      this.drafts.set(event.agent, { ...draft, until: Math.min(draft.until, event.number) });
     }
+  }
+
+  #takeCalls(lines) {
+    for (const call of lines) {
+      const known = this.calls.get(call.call_id);
+      if (known && (known.closed !== null || (known.text === call.text && known.state === call.state))) continue;
+      this.#keep({
+        updates: [], closed: null, result: null, ...known,
+        id: call.call_id, skill: call.skill, module: call.module, caller: call.caller, parent: call.parent,
+        arguments: call.arguments, state: call.state, text: call.text, utime: call.requested_utime,
+      });
+    }
+  }
+
+  #callHappened(event) {
+    const known = this.calls.get(event.call_id) ?? {
+      id: event.call_id, skill: event.skill, module: event.module, caller: event.caller, parent: "",
+      arguments: event.data.arguments ?? {}, utime: event.utime, updates: [], closed: null, result: null,
+    };
+    const updates = event.type === "update"
+      ? [...known.updates.slice(1 - MAX_UPDATES), { utime: event.utime, text: clipped(event.text) }] : known.updates;
+    const end = event.type === "close"
+      ? { state: event.data.outcome, closed: event.utime, result: event.data.result ?? null } : { state: "open" };
+    this.#keep({ ...known, text: event.text, updates, ...end });
+  }
+
+  #keep(known) {
+    this.calls.set(known.id, known);
+    if (this.calls.size <= MAX_CALLS) return;
+    const all = [...this.calls.values()];
+    this.calls.delete((all.find(({ closed }) => closed !== null) ?? all[0]).id);
   }
 
   #follow(name, robot) {

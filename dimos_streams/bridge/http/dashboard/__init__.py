@@ -1,1 +1,0 @@
-"""`GET /`: the operator's page, a client of `WS /monitor`."""

@@ -1,0 +1,61 @@
+/** The page as a whole. */
+
+import { useEffect, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { ConversationPanel } from "./conversation/conversation.js";
+import { Header } from "./header.js";
+import { Help } from "./help.js";
+import { useKeys } from "./keys.js";
+import { Notices } from "./notices.js";
+import { Empty, Panel } from "./parts.js";
+import { CallsPanel } from "./run/calls.js";
+import { EventsPanel } from "./run/events.js";
+import { ModulesPanel } from "./run/modules.js";
+import { SkillsPanel } from "./run/skills.js";
+import { Stopped } from "./run/stopped.js";
+import { TokenForm } from "./run/token.js";
+
+const CameraPanel = () => html`<${Panel} title="Camera" area="camera"><${Empty}>No camera yet.<//><//>`;
+const MapPanel = () => html`<${Panel} title="Map" area="map"><${Empty}>No map yet.<//><//>`;
+const TimelinePanel = () => html`<${Panel} title="Timeline of calls" area="timeline"><${Empty}>No call yet.<//><//>`;
+const PlotsPanel = () => html`<${Panel} title="Plots" area="plots"><${Empty}>Nothing to plot yet.<//><//>`;
+
+/** @param {{session: import("./session.js").Session}} given */
+export function App({ session }) {
+  const [, show] = useState(0);
+  useEffect(() => session.listen(() => show((count) => count + 1)), [session]);
+  useKeys(session);
+  const context = session.context();
+  const asked = Object.values(context.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
+  const title = `${asked ? `(${asked}) ` : ""}dimos-streams`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+  const isStale = session.monitor.status !== "live";
+  return html`
+    <${Header} ...${context} />
+    <main class=${isStale ? "stale" : ""}><${Main} ...${context} /></main>
+    <${Notices} session=${session} notices=${session.notices} />
+    ${session.helps && html`<${Help} session=${session} />`}`;
+}
+
+/** @param {import("./session.js").Context} context */
+function Main(context) {
+  if (context.session.monitor.status === "token") return html`<${TokenForm} session=${context.session} />`;
+  if (!context.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
+  return html`
+    <${Stopped} ...${context} />
+    <div class="cockpit">
+      <${CameraPanel} ...${context} />
+      <${MapPanel} ...${context} />
+      <${ConversationPanel} ...${context} />
+      <${TimelinePanel} ...${context} />
+    </div>
+    <div class="below">
+      <${PlotsPanel} ...${context} />
+      <${CallsPanel} ...${context} />
+      <${SkillsPanel} ...${context} />
+      <${ModulesPanel} ...${context} />
+      <${EventsPanel} ...${context} />
+    </div>`;
+}

@@ -1,0 +1,26 @@
+/** The run's clock, as far as its messages tell it. */
+
+const DRIFT = 0.05;
+
+export class RunClock {
+  /** Of the run's seconds, so many pass in one here: 1, or what a recording is played at. */
+  rate = 1;
+  #utime = 0;
+  #heardAt = 0;
+
+  /** @param {number} utime µs since the Unix epoch, when a message was sent */
+  heard(utime) {
+    const ahead = utime - this.now();
+    const jumps = this.#utime === 0 || this.rate !== 1 || Math.abs(ahead) > 2e6;
+    // The message that was fastest is nearest to the truth; others pull slowly, for clocks drift.
+    const now = jumps || ahead > 0 ? utime : this.now() + ahead * DRIFT;
+    this.#utime = now;
+    this.#heardAt = performance.now();
+  }
+
+  /** @returns {number} µs since the Unix epoch, by the run's clock; this machine's until the run was heard of */
+  now() {
+    if (this.#utime === 0) return Date.now() * 1000;
+    return this.#utime + (performance.now() - this.#heardAt) * 1000 * this.rate;
+  }
+}

@@ -1,0 +1,58 @@
+/** A call that waits for an operator's word. */
+
+import { useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { spanText } from "../format.js";
+import { Ago, useSecond } from "../parts.js";
+
+export function Approval({ name, approval, connected, readOnly, ask, now, session }) {
+  const form = useRef(null);
+  const [given, write] = useState(null);
+  const json = JSON.stringify(approval.arguments, null, 2);
+  const reason = () => form.current.elements.reason.value;
+  const decide = (decision, changed) =>
+    ask({ command: "decide", agent: name, approval: approval.id, decision, reason: reason(), arguments: changed });
+  const withArguments = (use) => {
+    try {
+      use(JSON.parse(given ?? json));
+    } catch (error) {
+      session.notify(`The arguments are not JSON: ${error.message}`, true);
+      form.current.elements.arguments.focus();
+    }
+  };
+  const amend = (changed) => ask({ command: "amend", agent: name, approval: approval.id, arguments: changed });
+  const submit = (event) => {
+    event.preventDefault();
+    decide("approve");
+  };
+  return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
+    <h4>May it run <code>${approval.skill}</code>?</h4>
+    ${approval.reason && html`<p>${approval.reason}</p>`}
+    <pre tabindex="0">${json}</pre>
+    ${approval.hidden_characters > 0 && html`<p>${approval.hidden_characters} characters are not shown:
+      <code> dimos-streams approvals ${approval.id}</code></p>`}
+    <p class="quiet">asked <${Ago} utime=${approval.created_utime} now=${now} /><${Expiry} approval=${approval} now=${now} /></p>
+    ${!readOnly && html`
+      <details><summary>Other arguments</summary>
+        <textarea name="arguments" rows=${Math.min(12, json.split("\n").length + 1)} spellcheck="false" aria-label="Arguments as JSON"
+          value=${given ?? json} onInput=${(event) => write(event.currentTarget.value)}></textarea>
+        <div class="controls">
+          <button type="button" disabled=${!connected} onClick=${() => withArguments((changed) => decide("approve", changed))}>Approve with these</button>
+          <button type="button" disabled=${!connected} onClick=${() => withArguments(amend)}>Only change</button>
+        </div>
+      </details>
+      <input name="reason" placeholder="Reason, which the model is shown" aria-label="Reason" maxlength="4000" autocomplete="off" />
+      <div class="controls">
+        <button class="good" disabled=${!connected}>Approve</button>
+        <button type="button" class="danger" disabled=${!connected} onClick=${() => decide("reject")}>Reject</button>
+        <button type="button" disabled=${!connected} title="Reject this once; the same call asks again"
+          onClick=${() => decide("delete")}>Delete</button>
+      </div>`}
+  </form>`;
+}
+
+function Expiry({ approval, now }) {
+  useSecond();
+  if (approval.expires_utime === null) return null;
+  return html` · denied by itself in <b class="countdown">${spanText((approval.expires_utime - now()) / 1e6)}</b>`;
+}

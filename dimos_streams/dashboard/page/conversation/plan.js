@@ -1,0 +1,11 @@
+/** The plan that an agent has made. */
+
+import { html } from "htm/preact";
+import { Badge, Written } from "../parts.js";
+
+export function Plan({ plan }) {
+  return html`<div class="plan"><h4>Plan: ${plan.goal} <${Badge}>${plan.state}<//></h4>
+    ${plan.reason && html`<p>${plan.reason}</p>`}
+    <ol>${plan.steps.map((step, place) => html`<li key=${place} class=${step.used ? "quiet" : ""}>
+      <${Written} call=${step} />${step.used && " begun"}</li>`)}</ol></div>`;
+}

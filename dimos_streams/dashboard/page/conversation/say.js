@@ -1,0 +1,18 @@
+/** The line in which the operator says something. */
+
+import { useRef } from "preact/hooks";
+import { html } from "htm/preact";
+
+export function Say({ name, agent, connected, ask }) {
+  const field = useRef(null);
+  const say = async (event) => {
+    event.preventDefault();
+    const text = field.current.value;
+    const answer = await ask({ command: "say", agent: name, text });
+    if (answer.type === "reply" && field.current?.value === text) field.current.value = "";
+  };
+  return html`<form class="say" onSubmit=${say}>
+    <input id="say" ref=${field} name="text" aria-label=${`Say to ${name}`} placeholder="Say something …" maxlength="4000" autocomplete="off" required />
+    <button class="primary" disabled=${!connected || agent.state === "closed"}>Say</button>
+  </form>`;
+}

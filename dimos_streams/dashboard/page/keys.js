@@ -1,0 +1,54 @@
+/** The keyboard: one key, one order, never while something is typed. */
+
+import { useEffect } from "preact/hooks";
+
+export const KEYS = [
+  ["Space", "Pause the agents that are shown, or let them go on"],
+  ["/", "Say something"],
+  ["?", "Show or hide this help"],
+  ["Esc", "Close the help, let go of the selected call or of a field"],
+];
+
+/** @param {import("./session.js").Session} session */
+export function useKeys(session) {
+  useEffect(() => {
+    const pressed = (event) => act(event, session);
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [session]);
+}
+
+function act(event, session) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.key === "Escape") {
+    escape(event, session);
+    return;
+  }
+  if (event.defaultPrevented || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key === "/") {
+    event.preventDefault();
+    document.getElementById("say")?.focus();
+  } else if (event.key === "?") {
+    event.preventDefault();
+    session.help(!session.helps);
+  } else if (event.key === " " && !session.helps && !event.target.closest("button, summary, a, [role=slider]")) {
+    event.preventDefault();
+    if (!event.repeat) pauseOrResume(session);
+  }
+}
+
+function escape(event, session) {
+  const field = event.target.closest("input, textarea, select");
+  if (session.helps) session.help(false);
+  else if (field) field.blur();
+  else if (session.selected !== null) session.select(null);
+}
+
+/** Pauses those that run; if none does, all go on. */
+function pauseOrResume(session) {
+  if (session.monitor.status !== "live" || session.readOnly) return;
+  const agents = session.agents().filter(({ agent }) => agent && agent.state !== "closed");
+  const running = agents.filter(({ agent }) => agent.mode !== "paused");
+  for (const { name } of running) session.ask({ command: "pause", agent: name });
+  if (running.length === 0) for (const { name } of agents) session.ask({ command: "resume", agent: name });
+}

@@ -1,0 +1,82 @@
+/** Small parts of views. */
+
+import { h } from "preact";
+import { useEffect, useId, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { agoText, clipped, clockText, dayText, listed } from "./format.js";
+
+/** A view that is made anew only when one of its properties is another. */
+export function memo(view) {
+  function differs(next) {
+    const before = this.props;
+    for (const name in next) if (next[name] !== before[name]) return true;
+    for (const name in before) if (!(name in next)) return true;
+    return false;
+  }
+  return function Memo(props) {
+    this.shouldComponentUpdate = differs;
+    return h(view, props);
+  };
+}
+
+/**
+ * A region of the page with its heading. `tools` stand in the heading's line, `note` beside its words.
+ * @param {{title: string, area: string, tools?: unknown, note?: unknown, children?: unknown}} given
+ */
+export function Panel({ title, area, tools, note, children }) {
+  const id = useId();
+  return html`<section class=${`panel ${area}`} aria-labelledby=${id}>
+    <div class="head"><h2 id=${id}>${title}</h2>${note}${tools && html`<div class="tools">${tools}</div>`}</div>
+    <div class="body">${children}</div>
+  </section>`;
+}
+
+/** @param {{utime: number}} given µs since the Unix epoch, of the robot's clock */
+export function Time({ utime }) {
+  const date = new Date(utime / 1000);
+  return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${clockText(date)}</time>`;
+}
+
+/** How long ago something was; it changes by itself. @param {{utime: number, now: () => number}} given */
+export function Ago({ utime, now, text = agoText }) {
+  useSecond();
+  const date = new Date(utime / 1000);
+  return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${text((now() - utime) / 1e6)}</time>`;
+}
+
+const seconds = new Set();
+setInterval(() => {
+  if (!document.hidden) for (const tick of seconds) tick((count) => count + 1);
+}, 1000);
+
+/** Makes a view anew each second, while the tab is seen. */
+export function useSecond() {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    seconds.add(tick);
+    return () => seconds.delete(tick);
+  }, []);
+}
+
+/** A call as a program would write it. */
+export function Written({ call, length = 300 }) {
+  return html`<code>${call.skill}(${clipped(listed(call.arguments), length)})</code>`;
+}
+
+/** What an empty place says, and what to do about it. */
+export function Empty({ children }) {
+  return html`<p class="empty">${children}</p>`;
+}
+
+export function Badge({ kind = "", children }) {
+  return html`<span class=${`badge ${kind}`}>${children}</span>`;
+}
+
+/** JSON, folded away. */
+export function Folded({ summary, value, open = false }) {
+  const [isOpen, become] = useState(open);
+  return html`<details open=${isOpen} onToggle=${(event) => become(event.currentTarget.open)}>
+    <summary>${summary}</summary>
+    ${isOpen && html`<pre tabindex="0">${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>`}
+  </details>`;
+}

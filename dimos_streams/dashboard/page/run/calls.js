@@ -1,0 +1,49 @@
+/** The calls that are open, and what they hold. */
+
+import { html } from "htm/preact";
+import { Ago, Badge, Empty, Panel, Written } from "../parts.js";
+
+/** @param {import("../session.js").Context} context */
+export function CallsPanel(context) {
+  const { state, session, connected, order, now, readOnly } = context;
+  const missions = new Set(Object.values(state.agents).flatMap((agent) => agent.missions.map(({ id }) => id)));
+  const calls = state.calls.filter((call) => session.shows(call.module) && !missions.has(call.call_id));
+  const skills = new Map(calls.map((call) => [call.call_id, call.skill]));
+  const leases = Object.entries(state.leases).filter(([, holder]) => !session.robot || skills.has(holder));
+  const cancelAll = () => order("calls/cancel", { reason: "cancelled on the operator's page" });
+  const tools = calls.length > 0 && !readOnly
+    && html`<button type="button" disabled=${!connected} onClick=${cancelAll}>Cancel all</button>`;
+  return html`<${Panel} title="Calls" area="calls" tools=${tools}>
+    ${calls.length === 0 && html`<${Empty}>No call is open.<//>`}
+    ${state.not_ending.length > 0 && html`<ul class="rows bad">${state.not_ending.map((late) => html`<li key=${late.call_id}>
+      <code>${late.skill}</code> was asked to end <${Ago} utime=${late.since_utime} now=${now} /> and goes on
+      <span class="quiet"> ${late.call_id}</span></li>`)}</ul>`}
+    <ul class="rows calls">${inFamilies(calls).map((call) => html`<${CallRow} key=${call.call_id} call=${call} ...${context} />`)}</ul>
+    ${leases.length > 0 && html`<h3>Leases</h3><ul class="rows">${leases.map(([resource, holder]) => html`<li key=${resource}>
+      <code>${resource}</code> is held by ${skills.get(holder) ?? "call"} <span class="quiet">${holder}</span></li>`)}</ul>`}
+  <//>`;
+}
+
+/** Calls, each followed by those that belong to it: their ids begin with its id and a tilde. */
+function inFamilies(calls) {
+  const places = new Map(calls.map((call, place) => [call.call_id, String(place).padStart(6, "0")]));
+  const lineOf = (id) => id.split("~").map((_, end, parts) => places.get(parts.slice(0, end + 1).join("~")) ?? "").join(" ");
+  return calls.toSorted((one, other) => (lineOf(one.call_id) < lineOf(other.call_id) ? -1 : 1));
+}
+
+function CallRow({ call, connected, readOnly, ask, now, selected, select }) {
+  const depth = Math.min(call.call_id.split("~").length - 1, 4);
+  const isSelected = selected === call.call_id;
+  return html`<li class=${`call deep${depth} ${isSelected ? "selected" : ""}`}>
+    <div class="line">
+      <${Written} call=${call} length=${160} />
+      ${call.state !== "open" && html`<${Badge}>${call.state}<//>`}
+      ${!readOnly && html`<button type="button" disabled=${!connected} aria-label=${`Cancel ${call.skill}`}
+        onClick=${() => ask({ command: "cancel", call_id: call.call_id })}>Cancel</button>`}
+    </div>
+    <p>${call.text}</p>
+    <p class="quiet"><${Ago} utime=${call.requested_utime} now=${now} /> · for ${call.caller} · ${call.module} ·
+      <button type="button" class="link-like" aria-pressed=${String(isSelected)}
+        onClick=${() => select(isSelected ? null : call.call_id)}>${call.call_id}</button></p>
+  </li>`;
+}

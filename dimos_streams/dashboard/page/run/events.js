@@ -1,0 +1,20 @@
+/** What has happened, newest first. */
+
+import { useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { Empty, memo, Panel, Time } from "../parts.js";
+
+/** @param {import("../session.js").Context} context */
+export function EventsPanel({ run }) {
+  const [everyStep, become] = useState(false);
+  const tools = html`<button type="button" aria-pressed=${String(everyStep)} onClick=${() => become(!everyStep)}>Every step</button>`;
+  return html`<${Panel} title="Events" area="events" tools=${tools}><${Events} events=${everyStep ? run.steps : run.events} /><//>`;
+}
+
+const Events = memo(({ events }) => events.length === 0
+  ? html`<${Empty}>Nothing has happened since this page was opened.<//>`
+  : html`<ol class="log" tabindex="0" aria-label="Events, newest first">
+      ${events.map((event) => html`<${EventRow} key=${event.key} event=${event} />`)}</ol>`);
+
+const EventRow = memo(({ event }) => html`<li class=${event.bad ? "bad" : ""}>
+  <${Time} utime=${event.utime} /> <b>${event.who}</b> <i>${event.kind}</i> <span>${event.text}</span></li>`);

@@ -1,0 +1,47 @@
+/** The skills that are offered, with a switch for each agent that may use them. */
+
+import { html } from "htm/preact";
+import { namespaceOf } from "../format.js";
+import { Badge, Empty, Panel } from "../parts.js";
+
+/** @param {import("../session.js").Context} context */
+export function SkillsPanel(context) {
+  const { state, session } = context;
+  const skills = state.skills.filter((skill) => skill.audience === "everyone" && session.shows(skill.module));
+  const reporting = session.agents().filter(({ agent }) => agent);
+  const gone = reporting.flatMap(({ name, agent }) => agent.disabled_skills
+    .filter((disabled) => !skills.some((skill) => skill.name === disabled))
+    .map((disabled) => html`<li key=${`${name} ${disabled}`} class="line"><code>${disabled}</code> offered by nobody
+      <${Switch} name=${name} agent=${agent} skill=${disabled} ...${context} /></li>`));
+  return html`<${Panel} title="Skills" area="skills">
+    ${skills.length + gone.length === 0 ? html`<${Empty}>No module offers a skill.<//>`
+      : html`<ul class="rows">${skills.map((skill) => html`<${Skill} key=${skill.name} skill=${skill}
+          agents=${reporting.filter(({ name }) => isNear(skill.module, name))} ...${context} />`)}${gone}</ul>`}
+  <//>`;
+}
+
+/** Whether an agent's model is offered a module's skills: those of its namespace, and of none. */
+function isNear(module, agent) {
+  const space = namespaceOf(agent);
+  return !space || !module.includes("/") || module.startsWith(`${space}/`);
+}
+
+function Skill({ skill, agents, ...context }) {
+  return html`<li class=${skill.available ? "" : "off"}>
+    <div class="line"><code>${skill.name}</code>
+      ${!skill.available && html`<${Badge} kind="failed">not available<//>`}
+      ${agents.map(({ name, agent }) => html`<${Switch} key=${name} name=${name} agent=${agent} skill=${skill.name}
+        isOneOfSeveral=${agents.length > 1} ...${context} />`)}</div>
+    <p class="quiet">${skill.description.split("\n", 1)[0]}</p></li>`;
+}
+
+function Switch({ name, agent, skill, isOneOfSeveral = false, connected, readOnly, ask }) {
+  const whose = isOneOfSeveral ? `${name}: ` : "";
+  if (agent.withheld_skills.includes(skill)) {
+    return html`<span class="quiet" title="The setting skills does not list it">${whose}not given</span>`;
+  }
+  const enabled = agent.disabled_skills.includes(skill);
+  return html`<button type="button" role="switch" aria-checked=${String(!enabled)} aria-label=${`${name} may use ${skill}`}
+    disabled=${!connected || readOnly} onClick=${() => ask({ command: "set_skill", agent: name, skill, enabled })}>
+    ${whose}${enabled ? "disabled" : "enabled"}</button>`;
+}

@@ -1,0 +1,194 @@
+/** The page's link to a run: what it reports, what it is asked, and what the user has chosen to see. */
+
+import { RunClock } from "./clock.js";
+import { clipped, counted, namespaceOf } from "./format.js";
+import { Live } from "./link/live.js";
+import { Monitor } from "./link/monitor.js";
+import { agentsOf, outcome, Run } from "./store.js";
+
+const RENDER_MS = 100;
+const NOTICE_MS = 6_000;
+const MAX_NOTICES = 4;
+
+/**
+ * What every panel gets.
+ * @typedef {{
+ *   state: object|null,
+ *   run: Run,
+ *   live: Live,
+ *   connected: boolean,
+ *   readOnly: boolean,
+ *   robot: string,
+ *   ask: (command: object) => Promise<object>,
+ *   order: (path: string, body: object) => Promise<object>,
+ *   now: () => number,
+ *   select: (callId: string|null) => void,
+ *   selected: string|null,
+ *   session: Session,
+ * }} Context
+ * `state` is the monitor's snapshot, a new object at each change. `connected` says whether orders can be given, and is
+ * false where a recording is looked at (`readOnly`); `robot` is the chosen namespace, empty for all; `now` is the run's
+ * clock in µs; `selected` is the call that is highlighted everywhere.
+ */
+
+export class Session {
+  run = new Run();
+  clock = new RunClock();
+  monitor = new Monitor((message) => this.take(message), () => this.changed());
+  live = new Live({ token: () => this.monitor.token, now: () => this.clock.now() });
+  robot = "";
+  selected = null;
+  everyStep = false;
+  helps = false;
+  notices = [];
+  #count = 0;
+  #due = 0;
+  #listener = () => {};
+
+  /** @param {{readOnly: boolean}} given */
+  constructor({ readOnly }) {
+    this.readOnly = readOnly;
+  }
+
+  start() {
+    this.#takeToken();
+    this.monitor.connect();
+  }
+
+  /** Call `listener` when something has changed, at most ten times a second. */
+  listen(listener) {
+    this.#listener = listener;
+    return () => (this.#listener = () => {});
+  }
+
+  /** @returns {Context} */
+  context() {
+    return {
+      state: this.run.state,
+      run: this.run,
+      live: this.live,
+      connected: this.monitor.status === "live" && !this.readOnly,
+      readOnly: this.readOnly,
+      robot: this.robot,
+      ask: this.ask,
+      order: this.order,
+      now: this.now,
+      select: this.select,
+      selected: this.selected,
+      session: this,
+    };
+  }
+
+  take(message) {
+    switch (message.type) {
+      case "snapshot":
+        this.clock.heard(message.utime);
+        this.run.begin();
+        this.run.show(message.snapshot);
+        break;
+      case "change":
+        this.clock.heard(message.utime);
+        this.run.show({ ...this.run.state, ...message.change });
+        break;
+      case "event":
+        this.run.agentEvent(message.event);
+        break;
+      case "call":
+        this.run.callEvent(message.event);
+        break;
+      case "gap":
+        this.run.note("gap", `${counted(message.lost, "event")} came too fast and are not shown here`, this.now());
+        break;
+      case "reply":
+      case "error":
+        if (!this.monitor.answer(message)) this.notify(message.text, message.type === "error");
+        break;
+    }
+    this.changed();
+  }
+
+  /** Something is to be shown soon. */
+  changed() {
+    this.#due ||= setTimeout(() => this.changedNow(), RENDER_MS);
+  }
+
+  changedNow() {
+    clearTimeout(this.#due);
+    this.#due = 0;
+    this.#listener();
+  }
+
+  now = () => this.clock.now();
+
+  /** Highlight a call, everywhere. */
+  select = (callId) => {
+    this.selected = callId;
+    this.changedNow();
+  };
+
+  choose(robot) {
+    this.robot = robot;
+    this.changedNow();
+  }
+
+  help(helps) {
+    this.helps = helps;
+    this.changedNow();
+  }
+
+  /** The agents of the chosen robot, or of all. */
+  agents() {
+    const { state } = this.run;
+    return state ? agentsOf(state).filter(({ name }) => this.shows(name)) : [];
+  }
+
+  /** Whether a module belongs to what is chosen. */
+  shows(module) {
+    return !this.robot || namespaceOf(module) === this.robot;
+  }
+
+  /** Send a command; what became of it is in the notices. @returns {Promise<object>} its `reply` or `error` */
+  ask = async (command) => {
+    const answer = await this.monitor.ask(command);
+    const isGood = answer.type === "reply";
+    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
+    // What was said is in the conversation.
+    if (!isGood || command.command !== "say") this.notify(`${command.command}: ${outcome(answer)}`, isBad);
+    return answer;
+  };
+
+  /** Give an order by a request of its own. @returns {Promise<object>} the bridge's report, or a problem */
+  order = async (path, body) => {
+    const report = await this.monitor.order(path, body);
+    const text = report.text ?? report.detail;
+    const isBad = report.detail !== undefined || report.confirmed === false || Boolean(report.unsaved);
+    if (text) this.notify(text, isBad);
+    return report;
+  };
+
+  notify(text, bad) {
+    const key = ++this.#count;
+    this.notices = [...this.notices, { key, text: clipped(text), bad }].slice(-MAX_NOTICES);
+    if (!bad) setTimeout(() => this.dismiss(key), NOTICE_MS);
+    this.changedNow();
+  }
+
+  dismiss(key) {
+    this.notices = this.notices.filter((notice) => notice.key !== key);
+    this.changedNow();
+  }
+
+  useToken(token) {
+    this.monitor.token = token;
+    this.monitor.connect();
+  }
+
+  /** A token in the address moves to where no history and no bookmark keeps it. */
+  #takeToken() {
+    const token = new URLSearchParams(location.search).get("token")
+      ?? new URLSearchParams(location.hash.slice(1)).get("token");
+    if (token === null) return;
+    this.monitor.token = token;
+    history.replaceState(null, "", location.pathname);
+  }
+}
