@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.http import event_pages, problems
 from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.described import answers, describe, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
@@ -26,6 +26,7 @@ from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
 from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
@@ -163,12 +164,7 @@ def _mount_streams(
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
         last_event_id: Annotated[LastEventId | None, Header()] = None,
     ) -> EventStream:
-        # Whoever calls on the bus chooses the id, perhaps later; and events are kept for longer than their calls.
-        if call is not None and not is_call_id(call):
-            raise UnknownCallError(call)
-        if call is not None and not broker.journals(call):
-            why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
-            raise problems.ProblemError(kinds.NOT_FOUND, why)
+        _check_call(broker, call)
         return EventStream(
             hub,
             after=after_offset(last_event_id, from_),
@@ -178,3 +174,28 @@ def _mount_streams(
             send_timeout_s=options.send_timeout_s,
             abort=abort,
         )
+
+    @app.get(
+        "/events",
+        response_class=Response,
+        response_model=None,
+        responses=event_pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
+    )
+    async def events(
+        call: str | None = None,
+        caller: str | None = None,
+        before: event_pages.Before = event_pages.NEWEST,
+        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
+        progress: event_pages.Progress = False,
+    ) -> Response:
+        _check_call(broker, call)
+        return await event_pages.page_back(hub, QueryBack(before, caller, call, progress=progress), limit)
+
+
+def _check_call(broker: Broker, call: str | None) -> None:
+    """Whoever calls on the bus chooses the id, perhaps later; and events are kept for longer than their calls."""
+    if call is not None and not is_call_id(call):
+        raise UnknownCallError(call)
+    if call is not None and not broker.journals(call):
+        why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
+        raise problems.ProblemError(kinds.NOT_FOUND, why)

@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
-from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import Bounds, Parcel, Placed, StorageUnavailableError
@@ -145,7 +145,12 @@ class StoragePages:
             except StorageUnavailableError as error:
                 _log.warning("events can't be read, readers wait: %s", error)
                 await asyncio.sleep(_AGAIN_S)
-        return Read([], query.after, query.after + 1)
+        return query.nothing(None)
+
+    async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
+        """See ``Pages``. Raises ``StorageUnavailableError``: who looks back can ask again."""
+        last = self._log.last_offset
+        return await in_thread(self._executor, self._storage.read_back, query, limit, max_bytes, last)
 
     def close(self) -> None:
         """See ``Pages``."""

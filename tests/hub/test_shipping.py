@@ -44,6 +44,14 @@ def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the
         assert [id for id, _ in hub.events(2, "?from=1&robot=r2")] == [4, 5]
         assert [id for id, _ in hub.events(1, "?from=1&call=x")] == [5]
         problem(hub.get("/tool_streams?robot=r3"), 404, "unknown-robot")
+        page = hub.get("/events?limit=4")
+        assert [entry["offset"] for entry in page.json()] == [4, 5, 6, 7]
+        assert [entry["event"]["robot"] for entry in page.json()] == ["r2", "r2", "r1", "r1"]
+        older = hub.get(page.links["next"]["url"])
+        assert ([entry["offset"] for entry in older.json()], older.links) == ([1, 2, 3], {})
+        assert [entry["offset"] for entry in hub.get("/events?robot=r2&before=5").json()] == [4]
+        assert [entry["offset"] for entry in hub.get("/events?call=x").json()] == [5]
+        problem(hub.get("/events?robot=r3"), 404, "unknown-robot")
         reading = threading.Thread(target=lambda: live.extend(hub.events(1, "?from=8")))
         live: list[Any] = []
         reading.start()

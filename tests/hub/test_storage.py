@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.query import Query, QueryBack
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.fleet_view import FleetRobot
@@ -128,6 +128,11 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
     assert storage.read(Query(0), 10, 1).upto == 1, "one at least"
     assert seqs(storage, call_id="c1") == list(range(1, 31, 3))
     assert storage.read(Query(0, caller="nobody"), 10, ALL).upto == 30
+    storage.store([parcel(entry(31, type="progress"))])
+    back = storage.read_back(QueryBack(32), 10, 3000, 31)
+    assert ([each.offset for each in back.entries], back.since) == ([29, 30], 29)
+    assert [each.offset for each in storage.read_back(QueryBack(99, progress=True), 2, ALL, 31).entries] == [30, 31]
+    assert storage.read_back(QueryBack(9, robot="r2"), 2, ALL, 31) == ([], 1, 1)
 
 
 @pytest.mark.feature("H2")

@@ -8,7 +8,7 @@ from collections import deque
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 _READING = ("GET", "HEAD")
-_FOR_MUCH = frozenset({"/tool_streams", "/calls", "/mcp", "/metrics"})
+_FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Answered, to who reads them, with as much as the client likes. All else, health and commands above all, is one
 short answer."""
 _AT_ONCE = ("POST", "/robots/stop")

@@ -14,7 +14,7 @@ from typing import Protocol
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry, with_data
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """The size of a page before it is coalesced, which leaves little of it."""
@@ -64,6 +64,9 @@ class Pages(Protocol):
 
     async def page(self, query: Query) -> Read:
         """A page of what a query finds."""
+
+    async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
+        """The page before an offset, for who looks back."""
 
     def close(self) -> None:
         """Read no more. Twice is fine."""

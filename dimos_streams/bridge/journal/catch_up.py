@@ -7,11 +7,13 @@ import logging
 import sqlite3
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.query import Asked, Query, QueryBack, Read, ReadBack
 from dimos_streams.bridge.journal.tables import CACHE_KB
 from dimos_streams.common.limited_log import LimitedLog
 
@@ -25,6 +27,7 @@ _ENTRY_BYTES = 500
 _log = LimitedLog(logging.getLogger(__name__))
 
 
+FoundT = TypeVar("FoundT")
 _Which = tuple[Path, int]
 """A file, by its path and the journal's number of it."""
 
@@ -52,12 +55,17 @@ class JournalPages:
         async with self._turn:
             read = self._shared_page(query)
             if read is None:
-                read = await self._read(query)
+                read = await self._read(query, PAGE, PAGE_BYTES)
                 self.reads += 1
                 is_whole = query.after + 1 >= read.first
                 if is_whole and read.entries and not self._closed:
                     self._share(query, read)
             return read
+
+    async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
+        """See ``Pages``. It waits for its turn among the readers."""
+        async with self._turn:
+            return await self._read(query, limit, max_bytes)
 
     def close(self) -> None:
         """Let go of the journal's file, once the read that is under way has ended. Twice is fine."""
@@ -68,21 +76,20 @@ class JournalPages:
             thread.submit(self._file.close)
             thread.shutdown(wait=False)
 
-    async def _read(self, query: Query) -> Read:
-        path = self._journal.path
+    async def _read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
+        path, journal = self._journal.path, self._journal
         if self._closed:
-            return Read([], query.after, query.after + 1)
+            return query.nothing(None)
         if path is None or clock.is_virtual():
-            return self._journal.read(query, PAGE, PAGE_BYTES)
+            return journal.read(query, limit, max_bytes)
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
-        last = self._journal.last_offset
-        loop = asyncio.get_running_loop()
+        read = partial(self._file.read, (path, journal.files), query, journal.last_offset, limit, max_bytes)
         try:
-            return await loop.run_in_executor(self._thread, self._file.read, (path, self._journal.files), query, last)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, read)
         except sqlite3.Error as error:
             _log.warning("the journal %s can't be read in a thread: %s", path, error)
-            return self._journal.read(query, PAGE, PAGE_BYTES)  # it knows what an error means
+            return journal.read(query, limit, max_bytes)  # it knows what an error means
 
     def _shared_page(self, query: Query) -> Read | None:
         """The rest of a page that another reader has had, if one begins at or before the offset that is asked for."""
@@ -109,7 +116,7 @@ class _File:
         self._of: _Which | None = None
         self._db: sqlite3.Connection | None = None
 
-    def read(self, which: _Which, query: Query, last: int) -> Read:
+    def read(self, which: _Which, query: Asked[FoundT], last: int, limit: int, max_bytes: int) -> FoundT:
         """A page up to offset ``last``, and the oldest offset, out of one state of the file."""
         if self._db is None or which != self._of:
             self.close()
@@ -120,7 +127,7 @@ class _File:
         self._db.execute("BEGIN")
         try:
             (first,) = self._db.execute("SELECT min(offset) FROM events").fetchone()
-            return query.run(self._db, last + 1 if first is None else first, last, PAGE, PAGE_BYTES)
+            return query.run(self._db, last + 1 if first is None else first, last, limit, max_bytes)
         finally:
             self._db.execute("ROLLBACK")
 

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal import tables
@@ -20,11 +21,13 @@ from dimos_streams.bridge.journal.moved_files import (
     left_files,
     set_aside,
 )
-from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.bridge.journal.query import Asked
 from dimos_streams.bridge.journal.tables import CallRow, Identity
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
+
+FoundT = TypeVar("FoundT")
 
 _MEMORY_BYTES = 32 * 1024 * 1024
 """The size of what is kept in memory at most, instead of a file."""
@@ -175,13 +178,13 @@ class Journal:
             self.trim()
         return entries
 
-    def read(self, query: Query, limit: int, max_bytes: int) -> Read:
-        """See ``Query.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""
+    def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
+        """See ``Asked.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""
         try:
             return query.run(self._connection(), self._first, self._last, limit, max_bytes)
         except sqlite3.Error as error:
             self._fall_back(error)
-            return Read([], query.after, self._first)
+            return query.nothing(self._first)
 
     def call(self, call_id: str) -> CallRow | None:
         """The row of one call, None for an unknown one."""

@@ -160,7 +160,7 @@ class Monitor:
         for entry in entries:
             self._read_reports(entry.offset - 1)
             if entry.type in _SHOWN:  # a gap's events led to what is in the state
-                self._offer(entry.caller, b'{"type":"call","event":%b}' % entry.body)
+                self._offer(entry.caller, b'{"type":"call","offset":%d,"event":%b}' % (entry.offset, entry.body))
 
     def _read_reports(self, upto: int) -> None:
         """Take the events of reports that came before whatever is behind an offset."""

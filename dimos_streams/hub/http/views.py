@@ -14,11 +14,13 @@ from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http import event_pages, problem_kinds
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import Family, counter, gauge
 from dimos_streams.bridge.http.stream_options import LastEventId, after_offset
+from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.hub.http import kinds
 from dimos_streams.hub.http.call_routes import RobotQuery
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.parts import HubParts
@@ -86,11 +88,7 @@ def mount_streams(app: FastAPI, parts: HubParts) -> None:
         from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
         last_event_id: Annotated[LastEventId | None, Header()] = None,
     ) -> EventStream:
-        if call is not None and not is_call_id(call):
-            raise UnknownCallError(call)
-        if robot is not None:
-            with refused():
-                await parts.robots.named(robot)
+        await _check(parts, call, robot)
         return EventStream(
             parts.feed.broadcast,
             after=after_offset(last_event_id, from_),
@@ -101,6 +99,39 @@ def mount_streams(app: FastAPI, parts: HubParts) -> None:
             send_timeout_s=parts.settings.send_timeout_s,
             abort=parts.abort,
         )
+
+    @app.get(
+        "/events",
+        response_class=Response,
+        response_model=None,
+        responses=event_pages.ANSWER
+        | refusals(
+            kinds.HUB_UNAVAILABLE,
+            problem_kinds.UNKNOWN_CALL,
+            problem_kinds.UNKNOWN_ROBOT,
+            problem_kinds.BAD_REQUEST,
+        ),
+    )
+    async def events(
+        robot: RobotQuery = None,
+        call: str | None = None,
+        caller: str | None = None,
+        before: event_pages.Before = event_pages.NEWEST,
+        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
+        progress: event_pages.Progress = False,
+    ) -> Response:
+        await _check(parts, call, robot)
+        with refused():
+            query = QueryBack(before, caller, call, robot, progress)
+            return await event_pages.page_back(parts.feed.broadcast, query, limit)
+
+
+async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:
+    if call is not None and not is_call_id(call):
+        raise UnknownCallError(call)
+    if robot is not None:
+        with refused():
+            await parts.robots.named(robot)
 
 
 class HubCollector(Collector):

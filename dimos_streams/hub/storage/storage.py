@@ -6,7 +6,16 @@ from collections.abc import Iterable, Sequence
 
 from dimos_streams import __version__
 from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.query import SPAN, Query, Read
+from dimos_streams.bridge.journal.query import (
+    SPAN,
+    Query,
+    QueryBack,
+    Read,
+    ReadBack,
+    condition_of,
+    found,
+    found_back,
+)
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
@@ -29,6 +38,7 @@ from dimos_streams.hub.storage.urls import shown
 PARTITION = 1_000_000
 """Events that are dropped together."""
 _US = 1_000_000
+_SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
 """Of each robot: those that shipped last. A robot that is sound ships those of its newest 20 runs."""
 _GONE_DAYS = 60.0
@@ -126,17 +136,25 @@ class Storage:
             first, newest = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
             last = newest if last is None else min(last, newest)
             upto = min(max(query.after, first - 1) + SPAN, last)
-            statement = "SELECT seq, call_id, caller, type, robot, body FROM events WHERE seq > ? AND seq <= ?"
-            values: list[object] = [query.after, upto]
-            for column, value in (("caller", query.caller), ("call_id", query.call_id), ("robot", query.robot)):
-                if value is not None:
-                    statement += f" AND {column} = ?"
-                    values.append(value)
-            rows = db.rows(f"{statement} ORDER BY seq LIMIT ?", *values, limit)
-        entries = list(_within(map(_entry, rows), max_bytes))
-        if len(entries) < len(rows):
-            return Read(entries, entries[-1].offset, first)
-        return Read(entries, entries[-1].offset if len(rows) == limit else upto, first)
+            condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
+            rows = db.rows(
+                f"{_SELECT} WHERE seq > ? AND seq <= ?{condition} ORDER BY seq LIMIT ?",
+                query.after, upto, *values, limit,
+            )  # fmt: skip
+        return found(map(_entry, rows), upto, first, limit, max_bytes)
+
+    def read_back(self, query: QueryBack, limit: int, max_bytes: int, last: int) -> ReadBack:
+        """The same for who looks back: the newest ones before a number."""
+        with self.engine.reading() as db:
+            (first,) = db.rows("SELECT first_seq FROM fleet")[0]
+            before = min(query.before, last + 1)
+            since = max(before - SPAN, first)
+            condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
+            rows = db.rows(
+                f"{_SELECT} WHERE seq >= ? AND seq < ?{condition}{query.no_progress} ORDER BY seq DESC LIMIT ?",
+                since, before, *values, limit,
+            )  # fmt: skip
+        return found_back(map(_entry, rows), since, first, limit, max_bytes)
 
     def trim(self, retention: Retention) -> Bounds:
         """Forget what is older than it has to be; what is kept."""
@@ -291,15 +309,6 @@ def _entry(row: Row) -> EncodedEntry:
     seq, call_id, caller, kind, robot, body = row
     whole = b'%b,"robot":"%b"}' % (body[:-1].encode(), robot.encode())
     return EncodedEntry(seq, call_id, caller, kind, whole, robot=robot)
-
-
-def _within(entries: Iterable[EncodedEntry], limit: int) -> Iterable[EncodedEntry]:
-    size = 0
-    for index, entry in enumerate(entries):
-        size += len(entry.body)
-        if index and size > limit:
-            return
-        yield entry
 
 
 def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:

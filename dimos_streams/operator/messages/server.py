@@ -58,6 +58,8 @@ class CallMessage(_ServerMessage):
     """An event of a call's tool stream; its fields are those of ``GET /tool_streams``."""
 
     type: Literal["call"] = "call"
+    offset: int
+    """Its offset in the journal, which leads to what came before it (``GET /events``) and after it."""
     event: CallEvent
 
 

@@ -103,6 +103,10 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
             ("GET", "/tool_streams", "/tool_streams?from=-1", {}),
             ("GET", "/tool_streams", "/tool_streams?call=..", {}),
             ("GET", "/tool_streams", "/tool_streams", {"headers": {"Last-Event-ID": "x7"}}),
+            ("GET", "/events", "/events", {}),
+            ("GET", "/events", "/events?limit=2&progress=true", {}),
+            ("GET", "/events", "/events?limit=0", {}),
+            ("GET", "/events", "/events?call=..", {}),
             ("POST", "/calls", "/calls", {"json": {"skill": "patrol"}}),
             (
                 "POST",

@@ -63,12 +63,12 @@ class Held:
         self.threads: set[str] = set()
         read = history._File.read
 
-        def waiting(file: history._File, path: tuple[Path, int], query: Query, last: int) -> Read:
+        def waiting(file: history._File, path: tuple[Path, int], query: Query, last: int, *bounds: int) -> Read:
             self.threads.add(threading.current_thread().name)
-            found = read(file, path, query, last) if after else None
+            found = read(file, path, query, last, *bounds) if after else None
             self.begun.set()
             assert self.go.wait(10)
-            return found or read(file, path, query, last)
+            return found or read(file, path, query, last, *bounds)
 
         monkeypatch.setattr(history._File, "read", waiting)
 

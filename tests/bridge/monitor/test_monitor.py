@@ -55,6 +55,8 @@ async def test_two_agents_and_three_watchers() -> None:
         calls = [message["event"]["type"] for message in one.of("call")]
         assert calls == ["open", "update", "update", "close"]
         assert [message["event"]["call_id"] for message in all_.of("call")] == [call_id] * 4
+        last = scene.bridge.hub.last_offset
+        assert [message["offset"] for message in all_.of("call")] == list(range(last - 3, last + 1)), "in the journal"
         assert two.of("call") == []
 
 
