@@ -92,6 +92,9 @@ class RunContext:
     none where all run on one loop, and after a restart."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """The machine whose clock stamps the messages of a topic, by topic, where the run has several machines."""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    """The channels that anything in the run publishes on, or that its blueprint says come from outside, as they were
+    when it began: each with its namespace, empty for none. For modules that ask for them (``sees_channels``) only."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:
@@ -121,6 +124,9 @@ class Module:
 
     stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Outputs whose messages carry the stamps of an input's: of the first of these that is wired."""
+
+    sees_channels: ClassVar[bool] = False
+    """Whether its context has the channels of the whole run: for modules that show whatever there is."""
 
     skills_vary: ClassVar[bool] = False
     """Whether it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of

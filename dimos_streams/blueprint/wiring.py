@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dimos_streams.blueprint.classes import module_class, module_skills
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
 from dimos_streams.bus import Delivery
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
 from dimos_streams.streams import StreamSpec
@@ -95,6 +96,20 @@ def message_types(blueprint: Blueprint) -> list[type[Message]]:
 def external_channels(blueprint: Blueprint) -> set[str]:
     """The channels that come from outside, with their slash."""
     return {absolute(channel) for channel in blueprint.external}
+
+
+def channels_of(blueprint: Blueprint) -> dict[str, str]:
+    """The channels that anything sends to, each with the namespace of the module that does. What comes from outside
+    is of the namespace that its topic begins with."""
+    found = {
+        channel: namespace_of(name)
+        for name, spec in blueprint.modules.items()
+        for channel in output_channels(spec, module_class(spec))
+    }
+    namespaces = sorted(set(map(namespace_of, blueprint.modules)) - {""}, key=len, reverse=True)
+    for channel in external_channels(blueprint) - found.keys():
+        found[channel] = next((each for each in namespaces if channel.startswith(f"/{each}/")), "")
+    return {channel: found[channel] for channel in sorted(found)}
 
 
 def deliveries(blueprint: Blueprint) -> dict[str, Delivery]:

@@ -27,6 +27,8 @@ from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.bridge.live.routes import mount_live
+from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
@@ -43,6 +45,7 @@ def create_app(
     hub: Hub,
     *,
     monitor: Monitor | None = None,
+    live: LiveTopics | None = None,
     streams: StreamOptions | None = None,
     abort: Callable[[object], None] | None = None,
     disk: Callable[[], str] = lambda: "",
@@ -64,6 +67,8 @@ def create_app(
     _mount_streams(app, broker, hub, options, abort)
     mount_robots(app, broker)
     mount_settings(app, broker)
+    if live is not None:
+        mount_live(app, live, send_timeout_s=options.send_timeout_s, abort=abort)
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)

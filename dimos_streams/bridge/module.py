@@ -18,6 +18,8 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.fleet.settings import HubAddress
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
+from dimos_streams.bridge.live.kinds import topic_infos
+from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.common.disk import trouble_with
@@ -96,11 +98,14 @@ class Bridge(Module):
         *("uvicorn.lifespan.off", "uvicorn.protocols.websockets.websockets_sansio_impl", "anyio._backends._asyncio"),
     )
 
+    sees_channels = True
+
     config: BridgeConfig
     journal: Journal
     hub: Hub
     broker: Broker
     monitor: Monitor
+    live: LiveTopics
 
     def __init__(
         self,
@@ -144,6 +149,8 @@ class Bridge(Module):
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self.monitor = Monitor(self.broker, self.hub)
         self.monitor.start()
+        channels = self.context.channels
+        self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
         links = self.config.hub is not None and not clock.is_virtual()
         if links or (self._server is not None and not clock.is_virtual()):
             app = self._make_app(self._server)
@@ -152,6 +159,7 @@ class Bridge(Module):
             if links:
                 self._begin_link(app)
         self._to_undo.push_async_callback(self.monitor.stop)
+        self._to_undo.callback(self.live.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.hub.close)
 
@@ -234,6 +242,7 @@ class Bridge(Module):
             self.broker,
             self.hub,
             monitor=self.monitor,
+            live=self.live,
             streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
             abort=None if server is None else server.abort,
             disk=lambda: self._disk,

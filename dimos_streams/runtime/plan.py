@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.blueprint.wiring import deliveries, wire
+from dimos_streams.blueprint.wiring import channels_of, deliveries, wire
 from dimos_streams.bus import Delivery
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.module import Module, RunContext, Services
@@ -26,6 +27,8 @@ class ModulePlan:
     topics: Mapping[str, str]
     delivery: Mapping[str, Delivery] = field(default_factory=dict)
     """How messages are delivered, by topic, of all topics for which the blueprint says so."""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    """See ``RunContext``."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +74,11 @@ class ProcessPlan:
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """All modules with their topics, in the order of the blueprint."""
-    wiring, delivery = wire(blueprint), deliveries(blueprint)
-    return [ModulePlan(spec, dict(wiring[name].topics), delivery) for name, spec in blueprint.modules.items()]
+    wiring, delivery, channels = wire(blueprint), deliveries(blueprint), channels_of(blueprint)
+    return [
+        ModulePlan(spec, dict(wiring[name].topics), delivery, channels if module_class(spec).sees_channels else {})
+        for name, spec in blueprint.modules.items()
+    ]
 
 
 def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
@@ -114,7 +120,12 @@ def _is_skill(cls: type[Module]) -> bool:
     return cls.__module__.startswith(_SKILLS)
 
 
-def context_for(options: RunOptions, services: Services, robot: Iterable[str] = ()) -> RunContext:
+def context_for(
+    options: RunOptions,
+    services: Services,
+    robot: Iterable[str] = (),
+    channels: Mapping[str, str] = MappingProxyType({}),
+) -> RunContext:
     """The context of the modules of this run, but for their namespace; ``robot`` are those that begin beside it."""
     return RunContext(
         seed=options.seed,
@@ -124,5 +135,6 @@ def context_for(options: RunOptions, services: Services, robot: Iterable[str] = 
         loss_bound_s=options.loss_bound_s,
         robot=tuple(robot),
         stamped_on=options.stamped_on,
+        channels=channels,
         services=services,
     )

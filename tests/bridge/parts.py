@@ -115,6 +115,7 @@ class Scene:
         self.faults = faults or Faults()
         self.inner: Bus = create_bus("memq://")
         self.bridge_config = {"port": 0, **bridge_config}
+        self.channels: dict[str, str] = {}
         self.processes: list[SimulatedProcess] = []
         self._bridge_process: SimulatedProcess | None = None
 
@@ -141,7 +142,9 @@ class Scene:
         return process
 
     async def start_bridge(self) -> Bridge:
-        bridge = Bridge(self.bridge_config, name="bridge", context=RunContext(services=Services()))
+        bridge = Bridge(
+            self.bridge_config, name="bridge", context=RunContext(services=Services(), channels=self.channels)
+        )
         self._bridge_process = await self.add(bridge)
         return bridge
 

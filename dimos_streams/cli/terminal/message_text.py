@@ -1,9 +1,7 @@
-"""Messages of the bus as text for people and as JSON for scripts."""
+"""Messages of the bus as text for people."""
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,17 +11,6 @@ _WIDTH = 100
 _SHOWN_NUMBERS = 8
 _SHOWN_MESSAGES = 20
 _SHOWN_CHARACTERS = 2000
-
-
-def to_json_value(value: Any) -> Any:
-    """A message as plain data, complete: bytes in base64, numbers that JSON does not have as null."""
-    if isinstance(value, Message):
-        return {name: to_json_value(item) for name, item in _contents(value)}
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode()
-    if isinstance(value, (list, tuple)):
-        return [to_json_value(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def to_lines(message: Message, indent: str = "") -> Iterator[str]:

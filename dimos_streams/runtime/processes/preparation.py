@@ -43,7 +43,8 @@ def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> 
     if problems:
         raise BlueprintError(problems)
     modules = tuple(
-        ModulePlan(spec, topics_of(spec, cls, supplied | outputs), plan.delivery) for spec, cls in classes
+        ModulePlan(spec, topics_of(spec, cls, supplied | outputs), plan.delivery, each.channels)
+        for each, (spec, cls) in zip(plan.modules, classes, strict=True)
     )
     return Prepared(ProcessPlan(plan.label, modules), outputs)
 

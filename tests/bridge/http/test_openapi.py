@@ -94,6 +94,7 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
         requested: list[tuple[str, str, str, dict[str, Any]]] = [
             *(("GET", path, path, {}) for path in ("/healthz", "/metrics", "/skills", "/modules", "/monitor/schema")),
             ("GET", "/robots", "/robots", {}),
+            ("GET", "/live", "/live", {}),
             ("GET", "/calls", "/calls", {}),
             ("GET", "/calls", "/calls?limit=1&state=closed", {}),
             ("GET", "/calls", "/calls?before=U", {}),

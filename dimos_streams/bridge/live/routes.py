@@ -1,0 +1,34 @@
+"""``GET /live`` and ``WS /live``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import FastAPI, WebSocket
+
+from dimos_streams.bridge.http.described import refusals
+from dimos_streams.bridge.live.socket import serve
+from dimos_streams.bridge.live.topics import LiveTopics
+
+PATH = "/live"
+MAX_VIEWERS = 64
+"""At a time."""
+
+
+def mount_live(
+    app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None] = lambda client: None
+) -> None:
+    """Add the routes to an app."""
+
+    @app.get(PATH, responses=refusals())
+    async def topics() -> dict[str, Any]:
+        return {"topics": live.listed()}
+
+    @app.websocket(PATH)
+    async def watch(socket: WebSocket) -> None:
+        if live.viewers >= MAX_VIEWERS:
+            await socket.accept()
+            await socket.close(1013, f"{MAX_VIEWERS} watch already")
+            return
+        await serve(socket, live, send_timeout_s=send_timeout_s, abort=abort)

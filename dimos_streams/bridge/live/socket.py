@@ -1,0 +1,83 @@
+"""One connection to ``WS /live``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.bridge.live.viewer import Viewer, text
+from dimos_streams.bridge.live.wishes import Watch, parse_wish
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
+
+_WISHES = (2000.0, 4000.0)
+"""The cost that a client's messages may have, in a second and at once; who sends more is read later."""
+_TOPIC_COSTS, _SEEN_COSTS = 20.0, 1.0
+_PAUSE_S = 0.05
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+async def serve(
+    socket: WebSocket, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]
+) -> None:
+    """Send a client what it watches until either side ends the connection.
+
+    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
+    """
+    await socket.accept()
+    client = socket.scope.get("client")
+    with live.view(lambda: abort(client)) as viewer:
+        reading = asyncio.create_task(_read(socket, viewer), name="live client")
+        try:
+            await _write(socket, viewer, send_timeout_s)
+        except TimeoutError:
+            _log.warning("viewer %s reads nothing; it was cut off", client)
+            abort(client)
+        except WebSocketDisconnect:
+            pass  # it has left while we wrote
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+
+
+async def _write(socket: WebSocket, viewer: Viewer, send_timeout_s: float) -> None:
+    while (message := await viewer.next()) is not None:
+        async with asyncio.timeout(send_timeout_s):
+            if isinstance(message, str):
+                await socket.send_text(message)
+            else:
+                await socket.send_bytes(message)
+        # That a connection is gone is known in the loop's next turn, and others have theirs.
+        await asyncio.sleep(0)
+    with contextlib.suppress(RuntimeError):  # the client has closed it
+        await socket.close(1001)
+
+
+async def _read(socket: WebSocket, viewer: Viewer) -> None:
+    allowance = Allowance(*_WISHES)
+    while (received := await socket.receive())["type"] == "websocket.receive":
+        try:
+            wish = parse_wish(received.get("text"))
+        except ValueError as error:
+            viewer.say(text("error", text=str(error)))
+            await _paid(allowance, _TOPIC_COSTS)
+            continue
+        if isinstance(wish, Watch):
+            viewer.watch(wish.watch)
+            await _paid(allowance, _TOPIC_COSTS * (1 + len(wish.watch)))
+        else:
+            viewer.see(wish.seen)
+            await _paid(allowance, _SEEN_COSTS)
+    viewer.close()
+
+
+async def _paid(allowance: Allowance, cost: float) -> None:
+    """Wait until a client may say more."""
+    while not allowance.take(cost):  # noqa: ASYNC110
+        await asyncio.sleep(_PAUSE_S)

@@ -1,0 +1,217 @@
+"""One client's view: which topics it watches, and what it is sent next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pydantic_core import to_json
+
+from dimos_streams import clock
+from dimos_streams.bridge.live.frames import Fault
+from dimos_streams.bridge.live.topic import LiveTopic
+from dimos_streams.bridge.live.wishes import TopicWish
+from dimos_streams.errors import UserError
+
+_MAX_TEXTS = 64
+"""Texts that wait to be sent; of more the oldest go."""
+_FRAME_COSTS = 16 * 1024
+"""A frame counts for so many bytes more than it has: sending a small one takes time, too."""
+_SHORTEST_S = 1 / 120
+"""Between two frames of a topic, whatever a client asks for."""
+_FAULT_EVERY_S = 1.0
+"""The client of a topic that can't be shown is told so."""
+
+
+def text(type: str, **fields: Any) -> str:
+    """A message that is no frame."""
+    return to_json({"type": type, **fields}).decode()
+
+
+class Source(Protocol):
+    """Where a viewer has its topics from."""
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The share of one viewer in what is sent."""
+
+    def find(self, topic: str) -> LiveTopic:
+        """Raises ``UserError`` for a topic that is not there."""
+
+    def on_sent(self) -> None:
+        """A viewer has been given a frame."""
+
+    def forget(self, viewer: Viewer) -> None:
+        """The viewer is closed."""
+
+
+@dataclass(slots=True, eq=False)
+class _Watched:
+    """A topic as one client watches it."""
+
+    topic: LiveTopic
+    interval_s: float
+    shown: int
+    """The number of the newest message that the client was sent, or that it was told of."""
+    due: float
+    """When the next frame may be sent, on the loop's clock."""
+    unseen: int = 0
+    """Bytes of the frame that was sent and not acknowledged yet; 0 if there is none."""
+    dropped: int = 0
+
+
+class Viewer:
+    """The messages that one connection is to be sent. Use from the loop only; close it when done.
+
+    Of each topic at most one frame is on its way: the next one, the newest there is by then, is sent when the client
+    has said that it has seen it. So nothing queues up for a client that is slow.
+    """
+
+    def __init__(self, source: Source, cut: Callable[[], None]) -> None:
+        """``cut`` ends its connection without waiting for the client."""
+        self.closed = False
+        self.unseen = 0
+        """Bytes of frames that the client was sent and has not acknowledged."""
+        self.unseen_since = float("inf")
+        """When it has acknowledged anything last while there were some, on the loop's clock."""
+        self._source = source
+        self._cut = cut
+        self._watched: dict[str, _Watched] = {}
+        """In the order of their turns."""
+        self._texts: deque[str] = deque(maxlen=_MAX_TEXTS)
+        self._free_at = 0.0
+        """When it has had no more than its share."""
+        self._update = asyncio.Event()
+
+    def watch(self, wanted: Mapping[str, TopicWish]) -> None:
+        """Watch these topics, and no others. Those that were watched before go on as they are.
+
+        The client is told of those that are not there.
+        """
+        before, self._watched = self._watched, {}
+        for name, wish in wanted.items():
+            try:
+                topic = self._source.find(name)
+            except UserError as error:
+                self.say(text("error", text=str(error), topic=name))
+                continue
+            interval_s = max(_SHORTEST_S, 1 / wish.max_hz if wish.max_hz else 0.0)
+            watched = before.pop(name, None)
+            if watched is None:
+                watched = _Watched(topic, interval_s, topic.number - topic.has_newest, clock.monotonic())
+                topic.watch(self)
+            watched.interval_s = interval_s
+            self._watched[name] = watched
+        for gone in before.values():
+            self._settle(gone)
+            gone.topic.unwatch(self)
+        self._update.set()
+
+    def see(self, name: str) -> None:
+        """A client has seen the newest frame of a topic; of one that it does not watch, that says nothing."""
+        watched = self._watched.get(name)
+        if watched is not None:
+            self._settle(watched)
+            self._update.set()
+
+    def say(self, message: str) -> None:
+        """Have a ``text`` sent, before any frame."""
+        self._texts.append(message)
+        self._update.set()
+
+    def on_message(self, topic: LiveTopic) -> None:
+        """See ``TopicWatcher``."""
+        watched = self._watched.get(topic.info.topic)
+        if watched is not None and not watched.unseen:
+            self._update.set()
+
+    async def next(self) -> str | bytes | None:
+        """The next message to be sent; waits for it. None when the viewer was closed."""
+        while not self.closed:
+            self._update.clear()
+            if self._texts:
+                return self._texts.popleft()
+            frame, again_at = self._next_frame(clock.monotonic())
+            if frame is not None:
+                return frame
+            await self._wait(again_at)
+        return None
+
+    def cut(self) -> None:
+        """End it and its connection at once."""
+        self.close()
+        self._cut()
+
+    def close(self) -> None:
+        """End it: who waits in ``next`` gets None. Twice is fine."""
+        if not self.closed:
+            self.closed = True
+            self.watch({})
+            self._texts.clear()
+            self._source.forget(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _next_frame(self, now: float) -> tuple[bytes | None, float]:
+        """A frame that is to be sent now, else when to look again if nothing happens before."""
+        if now < self._free_at:
+            return None, self._free_at
+        again_at = float("inf")
+        for name, watched in self._watched.items():
+            if watched.unseen:
+                continue
+            if now < watched.due:
+                again_at = min(again_at, watched.due)
+                continue
+            frame = self._frame_of(watched, now)
+            if frame is not None:
+                self._watched[name] = self._watched.pop(name)  # the others have their turn first
+                return frame, again_at
+        return None, again_at
+
+    def _frame_of(self, watched: _Watched, now: float) -> bytes | None:
+        made = watched.topic.newer_than(watched.shown)
+        if made is None:
+            return None
+        passed, watched.shown = made.number - watched.shown - 1, made.number
+        watched.dropped += passed
+        watched.due = max(watched.due + watched.interval_s, now)
+        if isinstance(made, Fault):
+            watched.due = now + _FAULT_EVERY_S
+            self.say(text("error", text=made.text, topic=watched.topic.info.topic))
+            return None
+        frame = made.encoded(watched.dropped)
+        self._free_at = max(now, self._free_at) + (len(frame) + _FRAME_COSTS) / self._source.bytes_per_s
+        self.unseen_since = min(self.unseen_since, now)
+        watched.unseen = len(frame)
+        self.unseen += watched.unseen
+        self._source.on_sent()
+        return frame
+
+    def _settle(self, watched: _Watched) -> None:
+        """Nothing of a topic is on its way any more."""
+        self.unseen -= watched.unseen
+        watched.unseen = 0
+        self.unseen_since = clock.monotonic() if self.unseen else float("inf")
+
+    async def _wait(self, again_at: float) -> None:
+        """Until something happens, or it is time to look again."""
+        timer = None
+        if again_at < float("inf"):
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(max(0.0, again_at - clock.monotonic()), self._update.set)
+        try:
+            await self._update.wait()
+        finally:
+            if timer is not None:
+                timer.cancel()

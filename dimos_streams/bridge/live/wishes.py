@@ -1,0 +1,59 @@
+"""What a client of ``WS /live`` says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.text import parse_json
+
+MAX_TOPICS = 64
+"""Topics that one client may watch at a time."""
+
+_Name = Annotated[str, Field(max_length=200)]
+
+
+class _Wish(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TopicWish(_Wish):
+    """How a topic is to be shown."""
+
+    max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
+    """Frames a second at most."""
+
+
+class Watch(_Wish):
+    """Watch these topics, and no others from now on."""
+
+    watch: dict[_Name, TopicWish] = Field(max_length=MAX_TOPICS)
+
+
+class Seen(_Wish):
+    """The newest frame of a topic is on the screen: the next one may come."""
+
+    seen: _Name
+
+
+_VALID = '{"watch": {TOPIC: {"max_hz": NUMBER}, …}} or {"seen": TOPIC}'
+
+
+def parse_wish(text: str | None) -> Watch | Seen:
+    """Raises ``ValueError`` that says what is wrong with a message, and what would be valid; None is for bytes."""
+    if text is None:
+        raise ValueError(f"send text, not bytes; valid: {_VALID}")
+    try:
+        given = parse_json(text)
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}; valid: {_VALID}") from error
+    if not isinstance(given, dict) or len(given.keys() & {"watch", "seen"}) != 1:
+        raise ValueError(f"not a wish; valid: {_VALID}")
+    kind = Watch if "watch" in given else Seen
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        problems = in_a_line(problems_with_values(error, "message"))
+        raise ValueError(f"{problems}; valid: {_VALID}") from error
