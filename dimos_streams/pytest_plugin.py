@@ -84,7 +84,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the recordings of failed runs, and say how to replay them."""
+    """Keep the recordings of failed runs with their reports, and say how to replay them."""
     report = yield
     runs = item.stash.get(_RUNS, None)
     if runs is None or report.when != "call":
@@ -208,4 +208,19 @@ def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
     lines = [f"the run is recorded in {path}", f"what is in it:  dimos-streams recording info {quoted}"]
     if modules:
         lines.append(f"replay it:      dimos-streams replay {quoted} --modules {','.join(modules)}")
-    return "\n".join(lines)
+    return "\n".join((_reported(path), *lines))
+
+
+def _reported(recording: Path) -> str:
+    """Write the report of a recording beside it; where it is, or why there is none: the test's own failure counts."""
+    from dimos_streams.errors import DimosStreamsError
+    from dimos_streams.recording.reader import LogReader
+    from dimos_streams.recording.report.write import write_report
+
+    page = recording.with_suffix(".html")
+    try:
+        with LogReader(recording) as log:
+            write_report([log], page)
+    except DimosStreamsError as error:
+        return f"there is no report of the run: {error}"
+    return f"what happened is told in {page}"

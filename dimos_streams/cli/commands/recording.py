@@ -1,4 +1,4 @@
-"""The commands for LCM logs: recording info, cut, export."""
+"""The commands for LCM logs: recording info, cut, export, report."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def create_app() -> typer.Typer:
     app.command("info")(info)
     app.command("cut")(cut)
     app.command("export")(export)
+    app.command("report")(report)
     return app
 
 
@@ -127,6 +128,28 @@ def export(
             _export_csv(logs, csv, output, part, advance)
         note_damage(logs)
     note_unused(part)
+
+
+def report(
+    files: Files,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False)
+    ],
+    max_mb: Annotated[
+        float, typer.Option("--max-mb", metavar="MB", min=0.2, help="The size that it has at most.")
+    ] = 4.0,
+) -> None:
+    """Tell what happened in one HTML file: map, calls, pictures, conversation, figures. It needs nothing else."""
+    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.recording.report.write import write_report
+
+    with opened(files) as logs:
+        with progress("reading", sum(log.size for log in logs)) as advance:
+            size = write_report(
+                logs, output, max_bytes=round(max_mb * 1e6), on_progress=lambda log: advance(_done(logs))
+            )
+        note_damage(logs)
+    write(f"{output}: {_scaled(size)}")
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""A recording as one page that tells what happened: ``write_report``."""

@@ -1,0 +1,105 @@
+"""Reads a recording for its report, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.polygon import Point
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.recording.call_events import InOrder
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.report.call_book import CallBook
+from dimos_streams.recording.report.frames import Frames, is_picture
+from dimos_streams.recording.report.model import Recorded, Scene, Zone
+from dimos_streams.recording.report.senses import Senses
+from dimos_streams.recording.summary import summarize
+from dimos_streams.recording.timeline import steady
+from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.wire import unpack_event
+
+_MAX_SCENE = 200
+_POLYGONS = TypeAdapter(tuple[Point, ...])
+
+OnProgress = Callable[[LogReader], None]
+
+
+def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) -> Recorded:
+    """Read logs, which are open, as one. Raises ``UserError`` if nothing at all is in them."""
+    summary = summarize(logs, on_progress)
+    if not summary.events:
+        raise UserError(f"there is no event in {', '.join(repr(str(log.path)) for log in logs)}: nothing to report")
+    recorded = Recorded(summary, summary.first, summary.first, scene=_scene(summary.metadata))
+    book, senses, order = CallBook(), Senses(recorded.scene), InOrder()
+    for event in all_of(logs):
+        recorded.last = max(recorded.last, event.utime)
+        if event.channel != EVENTS:
+            senses.take(event)
+            continue
+        try:
+            told = unpack_event(event.data)
+        except MessageError:
+            senses.unreadable[EVENTS] = senses.unreadable.get(EVENTS, 0) + 1
+            continue
+        for each in order.take(event.utime, told):
+            book.take(each)
+    for each in order.rest():
+        book.take(each)
+    senses.finish()
+    _fill(recorded, book, senses)
+    recorded.repeated = order.repeated
+    recorded.has_pictures = any(map(is_picture, summary.channels))
+    frames = Frames(recorded)
+    recorded.frames = frames.read(all_of(logs))
+    recorded.frames_left_out = frames.left_out
+    recorded.damages = [str(damage) for log in logs for damage in log.damages]
+    recorded.damaged_bytes = sum(log.damaged_bytes for log in logs)
+    return recorded
+
+
+def all_of(logs: Iterable[LogReader]) -> Iterator[LogEvent]:
+    """The events of logs as one, without metadata, at times that can be."""
+    events = steady(event for log in logs for event in log.events())
+    return (event for event in events if event.channel != CHANNEL)
+
+
+def _fill(recorded: Recorded, book: CallBook, senses: Senses) -> None:
+    recorded.calls, recorded.left_out = list(book.calls.values()), book.left_out
+    recorded.lines, recorded.lines_left_out = book.lines, book.lines_left_out
+    recorded.ways, recorded.holds, recorded.unreadable = senses.ways, senses.holds, senses.unreadable
+    recorded.series = senses.series | book.series
+    recorded.scene.goals = book.goals[:_MAX_SCENE]
+
+
+def _scene(metadata: Metadata | None) -> Scene:
+    """The zones and way-points that a recording's blueprint has. What is none is left out."""
+    scene = Scene()
+    blueprint = (metadata and metadata.blueprint) or {}
+    modules = blueprint.get("modules")
+    for name, spec in modules.items() if isinstance(modules, dict) else ():
+        config = spec.get("config") if isinstance(spec, dict) else None
+        if isinstance(config, dict):
+            _add_to(scene, name, config)
+    return scene
+
+
+def _add_to(scene: Scene, module: str, config: Mapping[str, Any]) -> None:
+    zones = config.get("zones")
+    for zone in zones[:_MAX_SCENE] if isinstance(zones, list) else ():
+        corners = _points(zone.get("polygon")) if isinstance(zone, dict) else ()
+        if len(corners) >= 3:
+            scene.zones.append(Zone(namespace_of(module), str(zone.get("name", "")), corners))
+    for number, point in enumerate(_points(config.get("waypoints"))[:_MAX_SCENE], start=1):
+        scene.waypoints.append((str(number), point))
+
+
+def _points(value: Any) -> tuple[Point, ...]:
+    try:
+        return _POLYGONS.validate_python(value)
+    except ValidationError:
+        return ()

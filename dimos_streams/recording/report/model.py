@@ -1,0 +1,165 @@
+"""What a report tells of a recording. Times are µs since the Unix epoch, places metres in the odom frame."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.common.polygon import Point
+from dimos_streams.operator.agents import public_name
+from dimos_streams.operator.reporting import SAY
+from dimos_streams.recording.metadata import Metadata
+from dimos_streams.recording.report.series import Series
+from dimos_streams.recording.report.way import Way
+from dimos_streams.recording.summary import LogSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An event of a call that people read."""
+
+    utime: int
+    type: str
+    """``open``, ``update``, ``close`` or ``gap``."""
+    text: str
+    event: str = ""
+    """The skill's own name for it: ``lost``, ``found``; empty if it has none."""
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """One call, as its events tell it."""
+
+    call_id: str
+    skill: str
+    module: str
+    caller: str
+    opened: int
+    parent: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    resources: tuple[str, ...] = ()
+    closed: int | None = None
+    """None for a call that was open at the end of the recording."""
+    outcome: str = ""
+    text: str = ""
+    """The newest event's."""
+    result: Any = None
+    moments: list[Moment] = field(default_factory=list)
+    """The first ones; bounded."""
+    updates: int = 0
+    progress: int = 0
+    gaps: int = 0
+    """Events of it that are not in the recording."""
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether it is an operator's talk with an agent."""
+        return self.skill == public_name(self.module, SAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a conversation."""
+
+    utime: int
+    role: str
+    """``operator``, ``assistant``, ``tool``, ``event``, ``note``, ``error``; ``call`` where no agent is involved."""
+    who: str
+    text: str
+    details: str = ""
+    """What is folded away: arguments, JSON."""
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A part of the floor that a robot may enter only by an approved plan."""
+
+    robot: str
+    name: str
+    polygon: tuple[Point, ...]
+
+
+@dataclass(slots=True)
+class Scene:
+    """What stands still."""
+
+    zones: list[Zone] = field(default_factory=list)
+    waypoints: list[tuple[str, Point]] = field(default_factory=list)
+    """With names."""
+    goals: list[tuple[str, Point]] = field(default_factory=list)
+    """Where calls were to go, with their skills."""
+    people: dict[str, list[Point]] = field(default_factory=dict)
+    """Where people were seen, by label."""
+    hits: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How often a lidar hit something in a cell of ``senses.CELL_M``."""
+
+    @property
+    def obstacles(self) -> list[tuple[int, int]]:
+        """The cells in which something stands: what was hit once only has gone on since."""
+        least = 2 if any(count > 1 for count in self.hits.values()) else 1
+        return sorted(cell for cell, count in self.hits.items() if count >= least)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """Something that a detector saw in a picture: pixels of its corner and sizes."""
+
+    label: str
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFrame:
+    """A picture, and why it is shown."""
+
+    utime: int
+    """When it was recorded."""
+    topic: str
+    jpeg: bytes
+    width: int
+    height: int
+    boxes: tuple[Box, ...]
+    captions: tuple[tuple[int, str], ...]
+    """The moments that it belongs to: when, and what happened."""
+
+
+@dataclass(slots=True)
+class Recorded:
+    """All that the report tells."""
+
+    summary: LogSummary
+    first: int
+    last: int
+    calls: list[RecordedCall] = field(default_factory=list)
+    """In the order in which they were opened; bounded."""
+    left_out: int = 0
+    """Calls beyond the bound."""
+    lines: list[Line] = field(default_factory=list)
+    lines_left_out: int = 0
+    ways: dict[str, Way] = field(default_factory=dict)
+    """By namespace."""
+    scene: Scene = field(default_factory=Scene)
+    series: dict[str, Series] = field(default_factory=dict)
+    """By title, with unit: ``"speed, m/s"``."""
+    holds: list[tuple[int, int, str]] = field(default_factory=list)
+    """When somebody wanted the robot still: beginning, end, source and reason."""
+    frames: list[KeyFrame] = field(default_factory=list)
+    has_pictures: bool = False
+    frames_left_out: int = 0
+    """Pictures that are too large."""
+    repeated: int = 0
+    unreadable: dict[str, int] = field(default_factory=dict)
+    """Messages that are no messages of their types, by channel."""
+    damages: list[str] = field(default_factory=list)
+    damaged_bytes: int = 0
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """Of the recording; None for logs of other programs."""
+        return self.summary.metadata

@@ -1,0 +1,39 @@
+"""A number over time, kept within a bound: of what is too dense the least and the greatest stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+_MOST = 4096
+_AT_ONCE = 4
+
+
+class Series:
+    """Values in the order of time."""
+
+    def __init__(self) -> None:
+        self.points: list[tuple[int, float]] = []
+        """Times in µs, and values."""
+
+    def add(self, utime: int, value: float) -> None:
+        """Add one; when there are too many, neighbours become one pair."""
+        self.points.append((utime, value))
+        if len(self.points) > _MOST:
+            self.points = list(thinned(self.points, _AT_ONCE))
+
+    def thinned(self, most: int) -> list[tuple[int, float]]:
+        """About so many points at most, for a drawing."""
+        points = self.points
+        return points if len(points) <= most else list(thinned(points, 2 * -(-len(points) // most)))
+
+
+def thinned(points: list[tuple[int, float]], at_once: int) -> Iterator[tuple[int, float]]:
+    """Of each so many neighbours the least and the greatest, in their order."""
+    for start in range(0, len(points), at_once):
+        some = points[start : start + at_once]
+        least, greatest = min(some, key=_value), max(some, key=_value)
+        yield from sorted({least, greatest})
+
+
+def _value(point: tuple[int, float]) -> float:
+    return point[1]

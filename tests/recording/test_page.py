@@ -1,0 +1,202 @@
+"""The report of a recording, as one page."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.entry import run_command
+from dimos_streams.errors import UserError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.report.collect import collect
+from dimos_streams.recording.report.model import Recorded
+from dimos_streams.recording.report.write import LEAST_BYTES, write_report
+from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.wire import pack_event
+from tests.recording.logs import START, write_log
+
+ODOM = "/odom#nav_msgs.Odometry"
+EVIL = "</p><script>alert(1)</script><img src=http://example.com/x onerror=alert(1)>\x1b[2J\u202e"
+
+
+class _Page(HTMLParser):
+    """The tags of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def told(path: Path) -> Recorded:
+    with LogReader(path) as log:
+        return collect([log])
+
+
+def reported(path: Path, **options: Any) -> str:
+    target = path.with_suffix(".html")
+    with LogReader(path) as log:
+        size = write_report([log], target, **options)
+    assert size == target.stat().st_size
+    return target.read_text()
+
+
+def event(
+    at_s: float, seq: int, type: EventType, text: str = "", call: str = "c1", **data: Any
+) -> tuple[int, str, bytes]:
+    utime = START + round(at_s * 1e6)
+    names = {"module": "drive", "skill": "go_to", "caller": "me"}
+    told = ToolEvent(utime=utime, call_id=call, seq=seq, type=type, text=text, data=data, **names)
+    return utime, EVENTS, pack_event(told)
+
+
+def odometry(at_s: float, x: float) -> tuple[int, str, bytes]:
+    pose = Pose(position=Point(x=x), orientation=Quaternion(w=1.0))
+    return START + round(at_s * 1e6), ODOM, encode(Odometry(pose=PoseWithCovariance(pose=pose)))
+
+
+@pytest.mark.feature("I3")
+def test_a_mission_is_told_in_one_file_that_loads_nothing(picture_log: Path, tmp_path: Path) -> None:
+    log = tmp_path / "a.lcmlog"
+    shutil.copyfile(picture_log, log)
+    text = reported(log)
+    page = _Page(text)
+    assert not {"script", "link", "iframe", "object", "embed", "form", "base"} & set(page.tags)
+    assert "<meta content=\"default-src 'none'; style-src 'sha256-" in text
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
+    links = [value for name, value in page.attributes if name in ("src", "href", "xlink:href")]
+    assert links
+    assert all(value and value.startswith("data:image/jpeg;base64,") for value in links)
+    assert re.findall(r"https?://", text) == []
+    assert len(text) < 1_000_000
+    for said in (
+        "look_out_for",
+        "Looking out for",
+        "follow_person",
+        "person in a red shirt",
+        "Key frames",
+        "cancelled",
+    ):
+        assert said in page.text, said
+    recorded = told(log)
+    assert {frame.topic for frame in recorded.frames} == {"/color_image"}
+    assert any(box.label.endswith("red shirt and blue trousers") for box in recorded.frames[-1].boxes)
+    assert 0.1 < recorded.ways[""].distance_m < 10
+    assert len(recorded.scene.obstacles) > 50
+    assert {"speed, m/s", "follow_person: distance_m"} <= recorded.series.keys()
+
+
+@pytest.mark.feature("I3")
+def test_the_same_recording_gives_the_same_bytes(mission_log: Path, tmp_path: Path) -> None:
+    pages = []
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        log = tmp_path / name / f"{name}.lcmlog"
+        shutil.copyfile(mission_log, log)
+        pages.append(reported(log))
+    assert pages[0] == pages[1]
+    assert "There are no pictures in the recording" in pages[0]
+
+
+def test_whatever_is_said_is_text(tmp_path: Path) -> None:
+    events = [
+        event(0, 1, "open", EVIL, arguments={"x": 1.0, "y": 2.0, EVIL: EVIL}, resources=[EVIL]),
+        event(1, 2, "update", EVIL, event=EVIL, distance_m=1.0),
+        event(2, 3, "progress", EVIL, distance_m=3.0, battery=True),
+        event(3, 4, "close", EVIL, outcome="failed", result={EVIL: EVIL}),
+        event(3, 1, "open", "\udc80 half", call="c2"),
+    ]
+    page = _Page(reported(write_log(tmp_path / "a.lcmlog", events)))
+    assert not {"script", "img"} & set(page.tags)
+    assert "<script>alert(1)</script>" in page.text
+    assert "\x1b" not in page.text
+    assert "\u202e" not in page.text
+    assert "open at the end" in page.text
+
+
+def test_events_are_told_once_and_in_order_and_gaps_are_named(tmp_path: Path) -> None:
+    events = [
+        event(0, 1, "open"),
+        event(1, 3, "update", "third"),
+        event(2, 2, "update", "second"),
+        event(2, 2, "update", "second"),
+        event(3, 6, "update", "sixth"),
+        event(30, 7, "close", "done", outcome="completed"),
+        event(31, 7, "close", "done", outcome="completed"),
+    ]
+    recorded = told(write_log(tmp_path / "a.lcmlog", events))
+    (call,) = recorded.calls
+    assert [moment.type for moment in call.moments] == ["open", "update", "update", "gap", "update", "close"]
+    assert [moment.text for moment in call.moments][1:3] == ["second", "third"]
+    assert (call.gaps, call.updates, call.outcome, recorded.repeated) == (2, 3, "completed", 2)
+    assert "2 events missing" in reported(tmp_path / "a.lcmlog")
+
+
+def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:
+    events = [odometry(0, 0.0), odometry(1, 1.0), (START + 9_000_000, ODOM, b"nonsense"), event(10, 1, "open")]
+    path = write_log(tmp_path / "a.lcmlog", [*events, (START + 10_100_000, "FOREIGN", b"?")])
+    path.write_bytes(path.read_bytes() + b"garbage")
+    page = _Page(reported(path))
+    for said in (
+        "The log does not describe itself",
+        "7 bytes were left out",
+        "At 0:01 nothing at all was recorded for 8.0 s",
+        f"1 messages of {ODOM} can't be read",
+        "FOREIGN",
+    ):
+        assert said in page.text, said
+
+
+def test_a_long_recording_stays_within_the_bound(tmp_path: Path) -> None:
+    events = []
+    for number in range(600):
+        call = f"call{number}"
+        events.append(event(number, 1, "open", "x" * 900, call=call))
+        events.append(event(number + 0.5, 2, "close", "y" * 900, call=call, outcome="completed", result="z" * 1500))
+        events.append(odometry(number, number / 10))
+    path = write_log(tmp_path / "a.lcmlog", events)
+    assert len(reported(path).encode()) > LEAST_BYTES
+    text = reported(path, max_bytes=LEAST_BYTES)
+    assert len(text.encode()) <= LEAST_BYTES
+    assert "more calls are not shown" in text
+    assert "more lines are not shown" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(b"this is no log at all", "is no LCM log"), (b"", "there is no event in")],
+)
+def test_what_is_no_recording_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+) -> None:
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(content)
+    assert run_command(["recording", "report", str(path), "-o", str(tmp_path / "a.html")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_the_log_itself_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    write_log(path, [(START, "/x#std_msgs.Bool", b"1")])
+    with LogReader(path) as log, pytest.raises(UserError, match="the log itself"):
+        write_report([log], path)
+    assert run_command(["recording", "report", str(path), "-o", str(tmp_path / "none" / "a.html")]) == 2
