@@ -7,7 +7,8 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import requests
@@ -22,8 +23,9 @@ T = TypeVar("T")
 class Served:
     """A scene on a loop of its own; call it from the test's thread."""
 
-    def __init__(self, **config: Any) -> None:
+    def __init__(self, channels: Mapping[str, str] = MappingProxyType({}), **config: Any) -> None:
         self.config = {"port": 0, **config}
+        self._channels = dict(channels)
         self._runner = asyncio.Runner(loop_factory=new_live_loop)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, name="bridge")
@@ -47,6 +49,7 @@ class Served:
         self._thread.start()
         self._ready.wait(10)
         self.scene = Scene(**self.config)
+        self.scene.channels = self._channels
         self.run(self._open())
 
     async def _open(self) -> None:
@@ -96,9 +99,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(**config: Any) -> Iterator[Served]:
-    """A bridge with a worker behind real HTTP on a free port."""
-    made = Served(**config)
+def served(channels: Mapping[str, str] = MappingProxyType({}), **config: Any) -> Iterator[Served]:
+    """A bridge with a worker behind real HTTP on a free port, of a run with these channels."""
+    made = Served(channels, **config)
     try:
         made.start()
         yield made

@@ -14,6 +14,7 @@ from dimos_streams.bridge.live.topic import LiveTopic
 from dimos_streams.bridge.live.viewer import Viewer, text
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.messages import registry
 
 MAX_UNSEEN = 64 * 1024 * 1024
 """Bytes that all viewers together were sent and have not acknowledged."""
@@ -69,11 +70,19 @@ class LiveTopics:
             viewer.close()
         self._encoder.shutdown(wait=False, cancel_futures=True)
 
-    def find(self, topic: str) -> LiveTopic:
-        """See ``Source``."""
-        found = self._topics.get(topic)
+    def topic(self, name: str) -> LiveTopic:
+        """One of those that are listed. Raises ``UserError`` for any other."""
+        found = self._topics.get(name)
         if found is None:
-            raise UserError(f"nobody in this run publishes on {topic[:200]!r}{suggest(topic[:200], self._topics)}")
+            raise UserError(f"nobody in this run publishes on {name!r}{suggest(name, self._topics)}")
+        return found
+
+    def watchable(self, name: str) -> LiveTopic:
+        """See ``Source``."""
+        found = self.topic(name)
+        if registry.find(found.info.type) is None:
+            why = f"the bridge knows no message type {found.info.type!r}{registry.hint(found.info.type)}"
+            raise UserError(f"{name!r} can't be shown: {why}")
         return found
 
     def on_sent(self) -> None:

@@ -39,8 +39,8 @@ class Source(Protocol):
     def bytes_per_s(self) -> float:
         """The share of one viewer in what is sent."""
 
-    def find(self, topic: str) -> LiveTopic:
-        """Raises ``UserError`` for a topic that is not there."""
+    def watchable(self, name: str) -> LiveTopic:
+        """Raises ``UserError`` for a topic that is not there, or can't be shown."""
 
     def on_sent(self) -> None:
         """A viewer has been given a frame."""
@@ -95,7 +95,7 @@ class Viewer:
         before, self._watched = self._watched, {}
         for name, wish in wanted.items():
             try:
-                topic = self._source.find(name)
+                topic = self._source.watchable(name)
             except UserError as error:
                 self.say(text("error", text=str(error), topic=name))
                 continue

@@ -125,7 +125,7 @@ async def looking(
 
 
 def subscribed(scene: Scene, topic: str) -> bool:
-    return bool(scene.bridge.live.find(topic).watched)
+    return bool(scene.bridge.live.topic(topic).watched)
 
 
 def publish(scene: Scene, topic: str, message: Message) -> bytes:

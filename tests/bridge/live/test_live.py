@@ -82,7 +82,7 @@ def test_the_next_frame_comes_when_the_last_one_was_seen_and_is_the_newest() -> 
         async with topics() as scene, looking(scene, "/level", acknowledges=False) as client:
             for value in range(5):
                 publish(scene, "/level", Float32(data=value))
-                await until(lambda number=value: scene.bridge.live.find("/level").number > number)  # type: ignore[misc]
+                await until(lambda number=value: scene.bridge.live.topic("/level").number > number)  # type: ignore[misc]
             await until(lambda: client.frames)
             await client.see("/level")
             await until(lambda: len(client.frames) == 2)
@@ -102,7 +102,7 @@ def test_nothing_is_subscribed_to_while_nobody_watches() -> None:
             live = scene.bridge.live
 
             def taken() -> set[str]:
-                return {name for name in names if live.find(name).subscribed}
+                return {name for name in names if live.topic(name).subscribed}
 
             assert taken() == set()
             async with looking(scene, "/color_image") as one, looking(scene, "/color_image") as two:
