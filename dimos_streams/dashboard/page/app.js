@@ -14,10 +14,10 @@ import { ModulesPanel } from "./run/modules.js";
 import { SkillsPanel } from "./run/skills.js";
 import { Stopped } from "./run/stopped.js";
 import { TokenForm } from "./run/token.js";
+import { TimelinePanel } from "./timeline/timeline.js";
 
 const CameraPanel = () => html`<${Panel} title="Camera" area="camera"><${Empty}>No camera yet.<//><//>`;
 const MapPanel = () => html`<${Panel} title="Map" area="map"><${Empty}>No map yet.<//><//>`;
-const TimelinePanel = () => html`<${Panel} title="Timeline of calls" area="timeline"><${Empty}>No call yet.<//><//>`;
 const PlotsPanel = () => html`<${Panel} title="Plots" area="plots"><${Empty}>Nothing to plot yet.<//><//>`;
 
 /** @param {{session: import("./session.js").Session}} given */

@@ -44,6 +44,7 @@ export class Session {
   #count = 0;
   #due = 0;
   #listener = () => {};
+  #hearers = new Set();
 
   /** @param {{readOnly: boolean}} given */
   constructor({ readOnly }) {
@@ -104,7 +105,14 @@ export class Session {
         if (!this.monitor.answer(message)) this.notify(message.text, message.type === "error");
         break;
     }
+    for (const hearer of this.#hearers) hearer(message);
     this.changed();
+  }
+
+  /** Call `hearer` with each message of the monitor, once the run has taken it. @returns {() => void} ends that */
+  hear(hearer) {
+    this.#hearers.add(hearer);
+    return () => this.#hearers.delete(hearer);
   }
 
   /** Something is to be shown soon. */

@@ -1,0 +1,205 @@
+/** The timeline's state: the calls that are known, the part of time that is seen, and what is pointed at. */
+
+import { CallLog } from "./calls.js";
+import { History } from "./history.js";
+import { laidOut } from "./layout.js";
+import { panned, SECOND, spanOf, viewAt, zoomed } from "./scale.js";
+
+const FIRST_SPAN = 120 * SECOND;
+const BESIDE = 0.25;
+const ALL_CALLS = 200;
+const TOLD_SOON_MS = 250;
+
+/** Begins the id of what waits for an approval: it is no call yet. */
+export const APPROVAL = "approval:";
+
+export class Board {
+  log = new CallLog();
+  history;
+  /** Whether the view goes along with the time. */
+  follows = true;
+  /** The call that the arrow keys are at. @type {string|null} */
+  cursor = null;
+  /** @type {string|null} */
+  hovered = null;
+  /** Pixels that the rows are moved up. */
+  scroll = 0;
+  #session;
+  #view = { from: 0, to: 0 };
+  #span = FIRST_SPAN;
+  #told = new Map();
+  #layout = null;
+  #layoutOf = "";
+  #approvals = [];
+  #listeners = new Set();
+  #due = 0;
+  #isSeeing = false;
+  #missed = false;
+
+  /** @param {import("../session.js").Session} session */
+  constructor(session) {
+    this.#session = session;
+    this.history = new History(this.log, (path) => session.monitor.get(path), () => this.changed());
+  }
+
+  /** Begin to hear. @returns {() => void} ends that */
+  start() {
+    const { state } = this.#session.run;
+    if (state) this.#takeState(state);
+    return this.#session.hear((message) => this.#take(message));
+  }
+
+  /** Call `listener` when something has changed that the page's own parts show, a few times a second at most. */
+  listen(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  changed() {
+    this.#due ||= setTimeout(() => {
+      this.#due = 0;
+      for (const listener of this.#listeners) listener();
+    }, TOLD_SOON_MS);
+  }
+
+  /** The part of time that is seen. */
+  get view() {
+    return this.follows ? viewAt(this.now, this.#span) : this.#view;
+  }
+
+  get now() {
+    return this.#session.now();
+  }
+
+  /** What is later has not happened yet: a recording is looked at from its middle. */
+  get until() {
+    return this.#session.readOnly ? this.now : Infinity;
+  }
+
+  get layout() {
+    const which = `${this.log.version} ${this.#session.robot} ${this.#approvals.map(({ id }) => id)} ${this.#told.size}`;
+    if (which !== this.#layoutOf) {
+      const calls = [...this.log.calls.values(), ...this.#approvals].filter(({ module }) => this.#session.shows(module));
+      this.#layout = laidOut(calls, this.#told);
+      this.#layoutOf = which;
+    }
+    return this.#layout;
+  }
+
+  /** What may be looked at: from the first that is known to now. */
+  get bounds() {
+    const { calls, knownFrom } = this.log;
+    const first = [...calls.values()].reduce((least, { begin }) => Math.min(least, begin), Math.min(knownFrom, this.now));
+    const last = this.#session.readOnly ? [...calls.values()].reduce((most, { end }) => Math.max(most, end ?? 0), this.now) : this.now;
+    return { first, last };
+  }
+
+  /** What there is to say of the time before the first that is known. */
+  get before() {
+    if (this.history.problem) return this.history.problem;
+    if (this.log.beginning !== null) return this.log.beginning;
+    if (this.log.isFull) return "Further back: GET /events, or dimos-streams calls.";
+    return this.history.busy ? "Reads what was earlier …" : "";
+  }
+
+  /** Read what is seen and a little more, if it is not known. */
+  lookBack() {
+    const { view } = this;
+    if (this.#session.monitor.status === "live") this.history.reach(view.from - BESIDE * spanOf(view));
+  }
+
+  zoom(factor, at) {
+    const { view } = this;
+    this.#become(zoomed(view, factor, this.follows ? this.now : (at ?? (view.from + view.to) / 2)));
+  }
+
+  pan(share) {
+    const { view } = this;
+    this.follows = false;
+    this.#become(panned(view, share, this.bounds));
+  }
+
+  /** See a time as a whole, with something around it. */
+  show(from, to) {
+    const margin = Math.max(SECOND, (to - from) * 0.15);
+    this.follows = false;
+    this.#become({ from: from - margin, to: to + margin });
+  }
+
+  /** See a call, if it is not seen: its beginning, in the present scale. */
+  reveal(id) {
+    const bar = this.layout.byId.get(id);
+    const { view } = this;
+    if (!bar || (bar.call.begin < view.to && (bar.call.end ?? Infinity) > view.from)) return;
+    this.follows = false;
+    const from = bar.call.begin - spanOf(view) * 0.2;
+    this.#become({ from, to: from + spanOf(view) });
+  }
+
+  follow(follows) {
+    this.#view = this.view;
+    this.follows = follows;
+    this.#tell();
+  }
+
+  moveCursor(id) {
+    this.cursor = id;
+    if (id !== null) this.reveal(id);
+    this.#tell();
+  }
+
+  #become(view) {
+    this.#view = view;
+    this.#span = spanOf(view);
+    this.lookBack();
+    this.#tell();
+  }
+
+  #tell() {
+    clearTimeout(this.#due);
+    this.#due = 0;
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Whether the page hears of the run; asked whenever that may have changed. */
+  hears(isSeeing) {
+    if (this.#session.readOnly || isSeeing === this.#isSeeing) return;
+    if (isSeeing) this.log.sees(this.now);
+    else if (this.log.newest > 0) {
+      this.log.lostSight(this.now, "no connection");
+      this.#missed = true;
+    }
+    this.#isSeeing = isSeeing;
+  }
+
+  #take(message) {
+    if (message.type === "call") this.log.take(message.offset, message.event);
+    else if (message.type === "gap") this.#missed = true;
+    else if (message.type === "snapshot" || message.change?.calls || message.change?.agents) this.#takeState(this.#session.run.state);
+    if (message.type === "snapshot" && this.#missed) {
+      this.#missed = false;
+      this.history.catchUp(() => this.now);
+    }
+    this.log.trim();
+    this.changed();
+  }
+
+  #takeState(state) {
+    this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS);
+    const agents = Object.values(state.agents);
+    for (const { call_id: id, missions } of agents.flatMap((agent) => agent.conversation)) {
+      if (id && missions?.length && !this.#told.has(id)) this.#told.set(id, missions.at(-1));
+    }
+    for (const id of this.#told.keys()) if (this.#told.size > this.log.calls.size + 500) this.#told.delete(id);
+    this.#approvals = agents.flatMap((agent) => agent.approvals.map((approval) => asked(agent, approval)));
+  }
+}
+
+/** What waits for an operator's word, as if it were a call that is about to begin. */
+function asked(agent, approval) {
+  return {
+    id: APPROVAL + approval.id, skill: approval.skill, module: approval.module, caller: agent.agent, parent: approval.missions?.[0] ?? "",
+    arguments: approval.arguments, resources: [], state: "asked", begin: approval.created_utime, end: null, isWhole: true,
+    text: approval.reason, result: null, error: "", ticks: [], untold: 0, fraction: null, most: {}, first: Infinity, last: -1,
+  };
+}

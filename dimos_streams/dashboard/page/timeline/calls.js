@@ -1,0 +1,241 @@
+/** The calls of a run, folded from their events, in whatever order these come, and bounded. */
+
+import { clipped } from "../format.js";
+
+const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
+
+/**
+ * @typedef {{offset: number, utime: number, type: string, text: string, data: unknown}} Tick an update, or a gap
+ * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
+ *   resources: string[], state: string, begin: number, end: number|null, isWhole: boolean, text: string, result: unknown,
+ *   error: string, ticks: Tick[], untold: number, fraction: number|null, most: Record<string, number>,
+ *   first: number, last: number}} Call
+ * Times are µs since the Unix epoch. `state` is `requested`, `open`, an outcome, or `unknown` where the end was not
+ * heard. `isWhole` says whether its beginning is known, and not only that it was there; `untold` counts updates that are
+ * not kept; `first` and `last` are the offsets of its oldest and newest event.
+ * @typedef {{from: number, to: number|null, text: string}} Break a time of which the page has not heard
+ */
+
+export class CallLog {
+  /** @type {Map<string, Call>} */
+  calls = new Map();
+  /** @type {Break[]} */
+  breaks = [];
+  /** Another number after each change. */
+  version = 0;
+  /** Everything at this offset and behind it was taken, up to `newest`. */
+  since = Infinity;
+  newest = 0;
+  /** What the newest one is, by which one knows the journal again. */
+  newestEvent = "";
+  /** The time of the oldest event from which on everything was taken. */
+  knownFrom = Infinity;
+  /** What there is before the oldest one: null as long as there may be more. @type {string|null} */
+  beginning = null;
+  #ticks = 0;
+  #limits;
+
+  constructor(limits = {}) {
+    this.#limits = { ...MAX, ...limits };
+  }
+
+  /** An event, as the monitor sends it or a page of `GET /events` has it. */
+  take(offset, event) {
+    this.since = Math.min(this.since, offset);
+    if (offset > this.newest) [this.newest, this.newestEvent] = [offset, keyOf(event)];
+    if (event.type === "gap" && !event.call_id) {
+      this.#missing(event);
+      return;
+    }
+    const call = this.#callOf(offset, event);
+    call.first = Math.min(call.first, offset);
+    if (event.type === "open") this.#opened(call, event);
+    else if (event.type === "close") this.#closed(call, event);
+    else if (event.type !== "progress") this.#addTick(call, offset, event);
+    if (offset >= call.last) call.text = clipped(event.text, MAX.text);
+    call.last = Math.max(call.last, offset);
+    this.version += 1;
+  }
+
+  /** A page of older events, and from which offset on it was looked for them; null if there are no more. */
+  takePage(entries, since) {
+    for (const { offset, event } of entries) this.take(offset, event);
+    const times = entries.filter(({ event }) => event.call_id).map(({ event }) => event.utime);
+    this.knownFrom = times.reduce((least, utime) => Math.min(least, utime), this.knownFrom);
+    if (since === null) this.beginning ??= "The run began here.";
+    else this.since = Math.min(this.since, since);
+    this.version += 1;
+  }
+
+  /** The calls that are open now. @param {object[]} lines of the monitor's state @param {boolean} isAll */
+  takeState(lines, now, isAll) {
+    const open = new Map(lines.map((line) => [line.call_id, line]));
+    for (const line of lines) this.#takeLine(line);
+    for (const call of this.calls.values()) {
+      const wasOpen = call.state === "open" || call.state === "requested";
+      if (wasOpen && isAll && !open.has(call.id)) this.#lose(call, now);
+    }
+  }
+
+  /** From now on nothing is heard. */
+  lostSight(utime, text) {
+    if (this.breaks.at(-1)?.to === null) return;
+    this.breaks = [...this.breaks.slice(1 - MAX.breaks), { from: utime, to: null, text }];
+    this.version += 1;
+  }
+
+  /** The page hears again. */
+  sees(utime) {
+    const last = this.breaks.at(-1);
+    if (last?.to !== null) return;
+    last.to = Math.max(last.from, utime);
+    this.version += 1;
+  }
+
+  /** At a time something is missing, or begins. */
+  missed(utime, text) {
+    this.breaks = [...this.breaks.slice(1 - MAX.breaks), { from: utime, to: utime, text }];
+    this.version += 1;
+  }
+
+  /** Another journal is read from now on: offsets mean other events. */
+  beginAnew(utime) {
+    this.missed(utime, "another run begins");
+    for (const call of this.calls.values()) {
+      if (call.end === null) this.#lose(call, utime);
+      [call.first, call.last] = [Infinity, -1];
+    }
+    [this.since, this.newest, this.beginning] = [Infinity, 0, null];
+  }
+
+  /** Forget the calls that ended first, as far as there are too many; pages have them again. */
+  trim() {
+    const { calls, ticks } = this.#limits;
+    if (this.calls.size <= calls && this.#ticks <= ticks) return;
+    const ended = [...this.calls.values()].filter(({ end }) => end !== null).sort((one, other) => one.end - other.end);
+    for (const call of ended) {
+      if (this.calls.size <= calls * 0.9 && this.#ticks <= ticks * 0.9) break;
+      this.calls.delete(call.id);
+      this.#ticks -= call.ticks.length;
+      this.since = Math.max(this.since, call.last + 1);
+      this.knownFrom = Math.max(this.knownFrom === Infinity ? -Infinity : this.knownFrom, call.end);
+      this.beginning = null;
+    }
+    this.version += 1;
+  }
+
+  /** Whether it keeps as much as it may: who looks further back sees no more. */
+  get isFull() {
+    return this.calls.size >= this.#limits.calls * 0.95 || this.#ticks >= this.#limits.ticks * 0.95;
+  }
+
+  #callOf(offset, event) {
+    const known = this.calls.get(event.call_id);
+    if (known) return known;
+    const call = {
+      id: event.call_id, skill: event.skill, module: event.module, caller: event.caller, parent: "", arguments: {},
+      resources: [], state: "open", begin: event.utime, end: null, isWhole: false, text: "", result: null, error: "",
+      ticks: [], untold: 0, fraction: null, most: {}, first: offset, last: -1,
+    };
+    this.calls.set(call.id, call);
+    return call;
+  }
+
+  #opened(call, event) {
+    call.begin = Math.min(call.isWhole ? call.begin : Infinity, event.utime);
+    call.isWhole = true;
+    call.parent = textOf(event.data.parent);
+    call.arguments = kept(event.data.arguments ?? {});
+    call.resources = Array.isArray(event.data.resources) ? event.data.resources.map(String) : [];
+    if (call.state === "requested") call.state = "open";
+    [call.skill, call.module, call.caller] = [event.skill, event.module, event.caller];
+  }
+
+  #closed(call, event) {
+    call.state = textOf(event.data.outcome) || "failed";
+    call.end = Math.max(event.utime, call.isWhole ? call.begin : -Infinity);
+    call.result = kept(event.data.result ?? null);
+    call.error = textOf(event.data.error);
+    if (!call.isWhole) call.begin = Math.min(call.begin, event.utime);
+  }
+
+  #addTick(call, offset, event) {
+    const at = call.ticks.findLastIndex((tick) => tick.offset <= offset) + 1;
+    if (call.ticks[at - 1]?.offset === offset) return;
+    if (!call.isWhole) call.begin = Math.min(call.begin, event.utime);
+    if (call.ticks.length >= MAX.ticksOfOne) {
+      call.untold += 1;
+      if (at === 0) return;
+      call.ticks.shift();
+      this.#ticks -= 1;
+    }
+    const tick = { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), data: kept(event.data) };
+    call.ticks.splice(Math.min(at, call.ticks.length), 0, tick);
+    this.#ticks += 1;
+  }
+
+  #missing(event) {
+    const { from_offset: from, to_offset: to } = event.data;
+    if (from === 1) this.beginning = `Before this, ${event.text}.`;
+    else this.missed(event.utime, `${to - from + 1} events are missing`);
+    this.version += 1;
+  }
+
+  #takeLine(line) {
+    const known = this.calls.get(line.call_id);
+    if (known && known.end !== null && known.state !== "unknown") return;
+    const call = known ?? this.#callOf(Infinity, { ...line, utime: line.requested_utime });
+    if (call.state === "unknown") call.end = null;
+    const before = `${call.state} ${call.text} ${call.begin} ${call.fraction}`;
+    call.state = line.state;
+    call.text = line.text;
+    call.begin = Math.min(call.begin, line.requested_utime);
+    if (!call.isWhole) {
+      [call.isWhole, call.parent, call.resources, call.arguments] = [true, line.parent, line.resources, kept(line.arguments)];
+    }
+    call.fraction = fractionOf(line.progress ?? {}, call.most) ?? call.fraction;
+    if (before !== `${call.state} ${call.text} ${call.begin} ${call.fraction}` || !known) this.version += 1;
+  }
+
+  #lose(call, now) {
+    [call.state, call.end] = ["unknown", Math.max(call.begin, now)];
+    this.version += 1;
+  }
+}
+
+/** What an event is, so that it is known again. */
+export function keyOf({ call_id: id, seq, type }) {
+  return `${id} ${seq} ${type}`;
+}
+
+/**
+ * How much of a call is done, by the numbers in its newest progress, 0 to 1; null if these don't tell.
+ * @param {Record<string, unknown>} progress @param {Record<string, number>} most the most that each of them was
+ */
+export function fractionOf(progress, most) {
+  const numbers = Object.entries(progress).filter(([, value]) => typeof value === "number" && Number.isFinite(value));
+  for (const [name, value] of numbers) {
+    if (/^(fraction|done_share)$/.test(name)) return within(value);
+    if (/^percent(age)?$|_percent$/.test(name)) return within(value / 100);
+    if (/^remaining/.test(name)) {
+      most[name] = Math.max(most[name] ?? 0, Math.abs(value));
+      return most[name] > 0 ? within(1 - Math.abs(value) / most[name]) : null;
+    }
+  }
+  const of = Object.fromEntries(numbers);
+  return of.total > 0 && of.done >= 0 ? within(of.done / of.total) : null;
+}
+
+function within(value) {
+  return Math.min(1, Math.max(0, value));
+}
+
+function textOf(value) {
+  return typeof value === "string" ? value : "";
+}
+
+/** A value as it is, or the beginning of its JSON where that is long: a call may say 60 kB at a time. */
+function kept(value) {
+  const text = JSON.stringify(value);
+  return text !== undefined && text.length > MAX.json ? { beginning: clipped(text, MAX.json) } : value;
+}

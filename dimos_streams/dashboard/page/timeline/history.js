@@ -1,0 +1,91 @@
+/** Looks back through the journal: pages of `GET /events`, from now to what is seen and no further. */
+
+import { keyOf } from "./calls.js";
+
+const PAGE = 500;
+const AT_ONCE = 12;
+const CAUGHT_UP_WITHIN = 40;
+const AGAIN_MS = 3_000;
+
+/** @typedef {(path: string) => Promise<Response>} Get */
+
+export class History {
+  /** Whether a page is under way. */
+  busy = false;
+  /** Why nothing more can be read, empty if it can. */
+  problem = "";
+  #log;
+  #get;
+  #changed;
+  #notBefore = 0;
+
+  /** @param {import("./calls.js").CallLog} log @param {Get} get @param {() => void} changed */
+  constructor(log, get, changed) {
+    this.#log = log;
+    this.#get = get;
+    this.#changed = changed;
+  }
+
+  /** Whether there may be something older than what is known, and it is worth while to ask. */
+  get hasMore() {
+    return this.#log.beginning === null && !this.#log.isFull;
+  }
+
+  /** Read until everything from a time on is known. It may be called again and again. @param {number} utime µs */
+  async reach(utime) {
+    const isKnown = () => this.#log.knownFrom <= utime;
+    if (this.busy || isKnown() || !this.hasMore || performance.now() < this.#notBefore) return;
+    await this.#read(async () => {
+      for (let pages = 0; pages < AT_ONCE && !isKnown() && this.hasMore; pages += 1) {
+        const { entries, before } = await this.#page(this.#log.since);
+        this.#log.takePage(entries, before);
+        this.#changed();
+      }
+    });
+  }
+
+  /**
+   * Read what came while nothing was heard, from the newest event back to what is known.
+   * @param {() => number} now µs
+   */
+  async catchUp(now) {
+    const { newest, newestEvent } = this.#log;
+    if (this.busy || newest === 0) return;
+    await this.#read(async () => {
+      const found = [];
+      let before = Infinity;
+      for (let pages = 0; before !== null && before > newest && pages < CAUGHT_UP_WITHIN; pages += 1) {
+        const page = await this.#page(before);
+        found.unshift(...page.entries);
+        before = page.before;
+      }
+      const isReached = before === null || before <= newest;
+      if (isReached && !found.some(({ offset, event }) => offset === newest && keyOf(event) === newestEvent)) this.#log.beginAnew(now());
+      for (const { offset, event } of found) this.#log.take(offset, event);
+      if (!isReached) this.#log.missed(now(), "more happened than is shown here");
+    });
+  }
+
+  async #read(work) {
+    this.busy = true;
+    this.#changed();
+    try {
+      await work();
+      this.problem = "";
+    } catch (error) {
+      this.problem = error.message;
+      this.#notBefore = performance.now() + AGAIN_MS;
+    } finally {
+      this.busy = false;
+      this.#changed();
+    }
+  }
+
+  /** @returns {Promise<{entries: object[], before: number|null}>} and from which offset on they were looked for */
+  async #page(before) {
+    const response = await this.#get(`events?limit=${PAGE}${before === Infinity ? "" : `&before=${before}`}`);
+    if (!response.ok) throw new Error(`what was said earlier can't be read: ${response.status} ${response.statusText}`);
+    const next = /[?&]before=(\d+)>?[^,]*;\s*rel="next"/.exec(response.headers.get("Link") ?? "");
+    return { entries: await response.json(), before: next ? Number(next[1]) : null };
+  }
+}

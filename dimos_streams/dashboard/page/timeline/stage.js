@@ -1,0 +1,236 @@
+/** The canvas of the timeline with its mouse, touch and wheel. It draws when something has changed, and as time goes on. */
+
+import { colour, onTheme } from "../theme.js";
+import { draw, extent, inWords, places, ROW } from "./draw.js";
+import { clockText } from "../format.js";
+import { lookOf } from "./outcomes.js";
+import { spanOf, timeAt, tookText, xOf } from "./scale.js";
+
+const CLICK_PX = 4;
+const NEAR_PX = 5;
+const QUICKEST_MS = 50;
+const SLOWEST_MS = 1000;
+
+export class Stage {
+  #board;
+  #session;
+  #canvas;
+  #tip;
+  #size = { width: 0, height: 0 };
+  #frame = 0;
+  #timer = 0;
+  #isSeen = true;
+  #drag = null;
+  #undo = [];
+  /** How often it was drawn. */
+  drawn = 0;
+
+  /**
+   * @param {import("./board.js").Board} board @param {import("../session.js").Session} session
+   * @param {HTMLElement} element takes the mouse @param {HTMLCanvasElement} canvas @param {HTMLElement} tip
+   */
+  constructor(board, session, element, canvas, tip) {
+    [this.#board, this.#session, this.#canvas, this.#tip] = [board, session, canvas, tip];
+    const on = (target, name, act, options) => {
+      target.addEventListener(name, act, options);
+      this.#undo.push(() => target.removeEventListener(name, act, options));
+    };
+    on(element, "pointerdown", (event) => this.#down(event));
+    on(element, "pointermove", (event) => this.#moved(event));
+    on(element, "pointerup", (event) => this.#up(event));
+    on(element, "pointercancel", () => (this.#drag = null));
+    on(element, "pointerleave", () => this.#point(null));
+    on(element, "dblclick", (event) => this.#doubled(event));
+    on(element, "wheel", (event) => this.#wheeled(event), { passive: false });
+    on(document, "visibilitychange", () => this.changed());
+    const resized = new ResizeObserver(() => this.#resized(element));
+    resized.observe(element);
+    const seen = new IntersectionObserver((entries) => this.#become(entries.at(-1).isIntersecting));
+    seen.observe(element);
+    this.#undo.push(() => resized.disconnect(), () => seen.disconnect(), onTheme(() => this.changed()), board.listen(() => this.changed()));
+    this.#resized(element);
+  }
+
+  stop() {
+    for (const undo of this.#undo) undo();
+    cancelAnimationFrame(this.#frame);
+    clearTimeout(this.#timer);
+  }
+
+  /** Draw soon. */
+  changed() {
+    if (this.#isSeen && !document.hidden) this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  #become(isSeen) {
+    this.#isSeen = isSeen;
+    this.changed();
+  }
+
+  #resized(element) {
+    const { width, height } = element.getBoundingClientRect();
+    this.#size = { width: Math.floor(width), height: Math.floor(height) };
+    const scale = window.devicePixelRatio || 1;
+    this.#canvas.width = this.#size.width * scale;
+    this.#canvas.height = this.#size.height * scale;
+    this.#canvas.style.width = `${this.#size.width}px`;
+    this.#canvas.style.height = `${this.#size.height}px`;
+    this.changed();
+  }
+
+  /** @returns {import("./draw.js").Scene} */
+  #scene() {
+    const board = this.#board;
+    return {
+      layout: board.layout, view: board.view, ...this.#size, scroll: board.scroll, now: board.now, until: board.until,
+      selected: this.#session.selected, cursor: board.cursor, hovered: board.hovered, breaks: board.log.breaks,
+      knownFrom: Math.min(board.log.knownFrom, board.bounds.last), before: board.before, colour,
+    };
+  }
+
+  #draw() {
+    this.#frame = 0;
+    if (this.#size.width < 1 || this.#size.height < 1) return;
+    this.#board.lookBack();
+    this.#board.scroll = Math.min(this.#board.scroll, this.#room());
+    const scene = this.#scene();
+    const g = this.#canvas.getContext("2d");
+    const scale = window.devicePixelRatio || 1;
+    g.setTransform(scale, 0, 0, scale, 0, 0);
+    draw(g, scene);
+    this.drawn += 1;
+    this.#goOn(scene);
+  }
+
+  /** Draw again when the time has gone on by a pixel. */
+  #goOn({ view, width }) {
+    clearTimeout(this.#timer);
+    const still = matchMedia("(prefers-reduced-motion: reduce)").matches ? SLOWEST_MS : QUICKEST_MS;
+    const pixel = Math.min(SLOWEST_MS, Math.max(still, spanOf(view) / 1e3 / Math.max(1, width)));
+    this.#timer = setTimeout(() => this.changed(), pixel);
+  }
+
+  /** How far the rows can be moved up: those that are seen now. */
+  #room() {
+    const scene = this.#scene();
+    const { top, bottom } = places(scene);
+    const rows = this.#shown(scene).reduce((most, { bar }) => Math.max(most, bar.row + 1), 0);
+    return Math.max(0, rows * ROW - (bottom - top));
+  }
+
+  #shown(scene) {
+    return scene.layout.bars
+      .map((bar) => ({ bar, part: extent(scene, bar.call.begin, bar.call.end ?? Infinity) }))
+      .filter(({ part }) => part);
+  }
+
+  /** The call at a place; small ones are found near it, too. */
+  #callAt({ offsetX: x, offsetY: y }) {
+    const scene = this.#scene();
+    const { top, bottom, lanesTop } = places(scene);
+    if (y >= lanesTop) return this.#holdAt(scene, x, Math.floor((y - lanesTop) / 18));
+    if (y < top || y > bottom) return null;
+    const row = Math.floor((y - top + scene.scroll) / ROW);
+    const near = this.#shown(scene)
+      .filter(({ bar, part }) => bar.row === row && x >= part.x - NEAR_PX && x <= part.end + NEAR_PX)
+      .map(({ bar, part }) => ({ call: bar.call, apart: Math.max(part.x - x, x - part.end, 0) }));
+    return near.sort((one, other) => one.apart - other.apart)[0]?.call ?? null;
+  }
+
+  #holdAt(scene, x, lane) {
+    const holds = scene.layout.lanes[lane]?.holds ?? [];
+    const at = timeAt(scene.view, scene.width, x);
+    return holds.find(({ from, to }) => from <= at && at <= to)?.call ?? null;
+  }
+
+  #down(event) {
+    if (event.button !== 0) return;
+    event.currentTarget.setPointerCapture(event.pointerId);
+    this.#drag = { x: event.offsetX, y: event.offsetY, far: false };
+  }
+
+  #moved(event) {
+    const drag = this.#drag;
+    if (!drag) {
+      this.#point(event);
+      return;
+    }
+    const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
+    drag.far ||= Math.hypot(dx, dy) > CLICK_PX;
+    if (!drag.far) return;
+    this.#point(null);
+    if (dx) this.#board.pan(-dx / this.#size.width);
+    this.#scrollBy(-dy);
+    [drag.x, drag.y] = [event.offsetX, event.offsetY];
+  }
+
+  #up(event) {
+    const drag = this.#drag;
+    this.#drag = null;
+    if (!drag || drag.far) return;
+    const call = this.#callAt(event);
+    this.#board.cursor = call?.id ?? null;
+    this.#session.select(call && call.id !== this.#session.selected ? call.id : null);
+    this.changed();
+  }
+
+  #doubled(event) {
+    const call = this.#callAt(event);
+    if (call) this.#board.show(call.begin, call.end ?? this.#board.now);
+  }
+
+  #wheeled(event) {
+    const isAcross = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    const { width } = this.#size;
+    if (event.ctrlKey || event.metaKey) {
+      event.preventDefault();
+      this.#board.zoom(Math.exp(event.deltaY / 300), timeAt(this.#board.view, width, event.offsetX));
+    } else if (isAcross) {
+      event.preventDefault();
+      this.#board.pan((event.deltaX || event.deltaY) / width);
+    } else if (this.#scrollBy(event.deltaY)) event.preventDefault();
+  }
+
+  /** @returns {boolean} whether there was anything to move */
+  #scrollBy(pixels) {
+    const before = this.#board.scroll;
+    this.#board.scroll = Math.min(Math.max(0, before + pixels), this.#room());
+    this.changed();
+    return this.#board.scroll !== before;
+  }
+
+  /** Say what is at a place, beside it. */
+  #point(event) {
+    const call = event && this.#callAt(event);
+    const id = call?.id ?? null;
+    if (id !== this.#board.hovered) {
+      this.#board.hovered = id;
+      this.changed();
+    }
+    this.#tip.hidden = !call;
+    if (!call) return;
+    this.#tip.replaceChildren(...this.#said(call, event.offsetX).map(([kind, text]) => {
+      const line = document.createElement("p");
+      line.className = kind;
+      line.textContent = text;
+      return line;
+    }));
+    const { width, height } = this.#size;
+    const box = this.#tip.getBoundingClientRect();
+    this.#tip.style.left = `${Math.max(0, Math.min(event.offsetX + 12, width - box.width))}px`;
+    const below = event.offsetY + 16;
+    this.#tip.style.top = `${Math.max(0, below + box.height > height ? event.offsetY - box.height - 10 : below)}px`;
+  }
+
+  /** What there is to say of a call and of the update that is nearest. */
+  #said(call, x) {
+    const { view, now } = this.#board;
+    const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
+    const near = call.ticks
+      .map((tick) => ({ tick, apart: Math.abs(xOf(view, this.#size.width, tick.utime) - x) }))
+      .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
+    const said = near ? `${clockText(new Date(near.tick.utime / 1000))} ${near.tick.text}` : call.text;
+    return [["what", inWords({ ...call, text: "" }, now).split(",", 1)[0]], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
+      ...(said ? [["", said]] : [])];
+  }
+}
