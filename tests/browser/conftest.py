@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page
 from tests.bridge.serving import Served, served
 from tests.browser.chromium import find_chromium, launched
 from tests.browser.complaints import Complaints
+from tests.browser.live_run import LiveRun, live_run
 from tests.browser.script_modules import ScriptModules
 
 PICTURES = Path(__file__).parents[2] / "build" / "browser"
@@ -79,6 +80,20 @@ def bridge() -> Iterator[Served]:
     """A bridge on a bus in memory, and a module with skills of every kind."""
     with served() as made:
         yield made
+
+
+@pytest.fixture(scope="package")
+def begun_run(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[LiveRun]:
+    """One robot for all tests that need a real one."""
+    with live_run(tmp_path_factory.mktemp("run")) as made:
+        yield made
+
+
+@pytest.fixture
+def run(begun_run: LiveRun) -> Iterator[LiveRun]:
+    """The robot; after the test it does nothing any more."""
+    yield begun_run
+    begun_run.end_calls()
 
 
 @pytest.fixture

@@ -1,0 +1,85 @@
+"""A robot of real processes, begun as a user begins it, for pages to look at."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.cli.machine import Machine, read_until
+
+FOLLOW = "look out for a person in a red shirt and follow them"
+_ASKS = "agent.approval={rules: [{skill: go_to}]}"
+"""Whoever clicks on the map is asked by the page; the model's own wish to go somewhere needs an approval."""
+_BOUND_S = 30.0
+
+
+class LiveRun:
+    """The run's HTTP interface and its processes."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def get(self, path: str) -> Any:
+        """What the bridge answers."""
+        return requests.get(self.url + path, timeout=10).json()
+
+    def say(self, text: str) -> None:
+        """Tell the agent something, as any program may."""
+        answer = requests.post(f"{self.url}/calls", json={"skill": "say", "arguments": {"text": text}}, timeout=10)
+        assert answer.status_code == 201, answer.text
+
+    def follow(self) -> None:
+        """Let the robot follow somebody, and wait until it does."""
+        self.say(FOLLOW)
+        until(lambda: "follow_person" in self.open_skills())
+
+    def open_skills(self) -> list[str]:
+        """The skills of all open calls."""
+        return [call["skill"] for call in self.get("/calls?state=open")]
+
+    def end_calls(self) -> None:
+        """Back to a robot that does nothing."""
+        requests.post(f"{self.url}/robots/release", json={"robot": ""}, timeout=10)
+        requests.post(f"{self.url}/calls/cancel", json={"reason": "the test is over"}, timeout=10)
+        until(lambda: not {"follow_person", "look_out_for", "go_to", "say"}.intersection(self.open_skills()))
+
+    def kill_bridge(self) -> None:
+        """End the bridge's process without a word. It is started again, on the same port."""
+        (pid,) = (module["pid"] for module in self.get("/modules") if module["name"] == "bridge")
+        os.kill(pid, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def live_run(state: Path) -> Iterator[LiveRun]:
+    """``dimos-streams run follow-person`` until the end of the block."""
+    machine = Machine(state)
+    with machine.started("run", "follow-person", "--port", str(machine.port), "--set", _ASKS) as process:
+        began = read_until(process, "http://")
+        address = re.search(r"http://127\.0\.0\.1:\d+", began)
+        assert address, began
+        run = LiveRun(address[0])
+        until(lambda: {"say", "follow_person", "look_out_for", "go_to"} <= {s["name"] for s in run.get("/skills")})
+        yield run
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=_BOUND_S)
+    assert machine.leaves_nothing()
+
+
+def until(condition: Any, timeout_s: float = _BOUND_S) -> None:
+    """Wait until a condition holds; a bridge that is on its way back does not answer meanwhile."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        with contextlib.suppress(requests.ConnectionError):
+            if condition():
+                return
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not come true within {timeout_s} s")
+        time.sleep(0.05)
