@@ -67,6 +67,8 @@ class Inflow:
     bytes: int = 0
     heard_at: float = float("-inf")
     """When an event of its instance came last, delivered or not."""
+    named_at: float = float("-inf")
+    """When a heartbeat of its instance named it last."""
     acked: int = 0
     attempts: int = 0
     nack_at: float | None = None

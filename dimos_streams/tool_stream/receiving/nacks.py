@@ -15,6 +15,10 @@ SETTLE_S = 0.003
 NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
 """Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
 that at 30 % loss in both directions one of three million ranges is given up."""
+_NAMED_S = 1.5
+"""A call that no heartbeat of its module has named for so long is not named any more: six of them."""
+_MAX_DEAF_ATTEMPTS = len(NACK_DELAYS_S) + 60
+"""Requests, 12.5 s in all, of a receiver that had no room for all that came: the answer may have been among it."""
 _MAX_RANGES = 256
 _MAX_DUE = 256
 """Calls looked at in one turn of the loop."""
@@ -23,11 +27,19 @@ _MAX_DUE = 256
 class NackSchedule:
     """Asks for missing events, each call's at its time, with one timer for all. Use from the bus's loop only."""
 
-    def __init__(self, inflows: Inflows, requests: Requests, give_up: Callable[[str, Inflow, int], None]) -> None:
-        """``give_up`` gets a call for whose missing events no request has helped, and the last of these in a row."""
+    def __init__(
+        self,
+        inflows: Inflows,
+        requests: Requests,
+        give_up: Callable[[str, Inflow, int], None],
+        missed_at: Callable[[], float],
+    ) -> None:
+        """``give_up`` gets a call for whose missing events no request has helped, and the last of these in a row;
+        ``missed_at`` says when there was no room for events here last, on the loop's clock."""
         self._inflows = inflows
         self._requests = requests
         self._give_up = give_up
+        self._missed_at = missed_at
         self._due: list[tuple[float, int, str]] = []
         """When which calls are to be looked at, as a heap."""
         self._numbers = itertools.count()
@@ -81,11 +93,21 @@ class NackSchedule:
         missing = stream.missing(_MAX_RANGES)
         if not missing:
             stream.nack_at = None
-        elif stream.attempts < len(NACK_DELAYS_S):
+        elif stream.attempts < len(NACK_DELAYS_S) or self._may_come(stream, now):
             for first, last in missing:
                 if not self._requests.nack(call_id, stream, first, last):
                     break  # the next time
-            self._look_at(call_id, stream, now + NACK_DELAYS_S[stream.attempts])
+            self._look_at(call_id, stream, now + NACK_DELAYS_S[min(stream.attempts, len(NACK_DELAYS_S) - 1)])
             stream.attempts += 1
         elif not self._inflows.forget_claim(call_id):
             self._give_up(call_id, stream, missing[0][1])
+
+    def _may_come(self, stream: Inflow, now: float) -> bool:
+        """Whether there is sense in asking on although so many requests have had no answer.
+
+        What nothing waits behind delays nothing, and may be the call's close: as long as the module names the call,
+        it has the events or says that they are gone.
+        """
+        if stream.first_pending() is None and now - stream.named_at < _NAMED_S:
+            return True
+        return now - self._missed_at() < sum(NACK_DELAYS_S) and stream.attempts < _MAX_DEAF_ATTEMPTS

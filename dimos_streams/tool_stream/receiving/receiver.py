@@ -76,7 +76,7 @@ class ToolStreamReceiver:
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
         self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch})
-        self._nacks = NackSchedule(self._inflows, self._requests, self._give_up)
+        self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
         self._admission = Admission(may_open, deputy)
         self._batch: list[ToolEvent] = []
         self._flushing = False
@@ -130,7 +130,7 @@ class ToolStreamReceiver:
                     self._inflows.heard(call_id, stream)
             if stream.instance not in ("", status.instance):
                 continue
-            stream.module, stream.claimed_by = status.module, status.instance
+            stream.module, stream.claimed_by, stream.named_at = status.module, status.instance, clock.monotonic()
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
                 self._nacks.arm(call_id, stream)

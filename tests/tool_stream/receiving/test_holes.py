@@ -47,6 +47,14 @@ def delivered(ends: Ends, call_id: str) -> list[object]:
     ]
 
 
+async def flooded(ends: Ends, seconds: int) -> None:
+    """Once a second more comes than there is room for."""
+    for _ in range(seconds):
+        await asyncio.sleep(0.5)
+        send(ends, "flood", *range(2, 90), size=25_000)
+        await asyncio.sleep(0.5)
+
+
 class Asked:
     """The requests of all receivers, by kind and call."""
 
@@ -104,6 +112,36 @@ async def test_the_gap_at_a_calls_end_says_whose_call_it_is() -> None:
         assert delivered(ends, "call") == [1, (2, 4)]
         gap = ends.delivered["call"][-1]
         assert (gap.module, gap.skill, gap.caller) == ("m", "s", "c")
+
+
+@pytest.mark.virtual_time
+async def test_a_calls_end_is_asked_for_as_long_as_its_module_names_it() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        send(ends, "call", 1)
+        heartbeat = ModuleStatus(module="m", call_ids=["call"], last_seqs=[4])
+        for _ in range(40):
+            ends.receiver.on_status(heartbeat)
+            await asyncio.sleep(0.25)
+        assert delivered(ends, "call") == [1], "nothing waits behind it: there is no hurry to give it up"
+        send(ends, "call", 2, 3)
+        send(ends, "call", 4, type="close")
+        await asyncio.sleep(0.1)
+        assert delivered(ends, "call") == [1, 2, 3, 4]
+        assert ends.delivered["call"][-1].type == "close"
+
+
+@pytest.mark.virtual_time
+async def test_who_had_no_room_for_all_that_came_does_not_conclude_that_nobody_answers() -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        send(ends, "call", 1, 3)
+        await flooded(ends, 8)
+        assert delivered(ends, "call") == [1], "the answer may have been in what there was no room for"
+        send(ends, "call", 2)
+        await asyncio.sleep(0.1)
+        assert delivered(ends, "call") == [1, 2, 3]
+        send(ends, "other", 1, 3)
+        await flooded(ends, 16)
+        assert delivered(ends, "other") == [1, (2, 2), 3], "what comes behind does not wait for ever"
 
 
 @pytest.mark.virtual_time
