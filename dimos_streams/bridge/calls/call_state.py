@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pydantic import ConfigDict, Field
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal.tables import CallRow
+from dimos_streams.common.moment import Moment
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
@@ -85,8 +85,8 @@ class CallState(CallView):
     last: ToolEvent | None = Field(default=None, exclude=True)
     progress: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
     """The data of its newest progress, empty before the first since the bridge was started."""
-    answered: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
-    closed: asyncio.Event = Field(default_factory=asyncio.Event, exclude=True)
+    answered: Moment = Field(default_factory=Moment, exclude=True)
+    closed: Moment = Field(default_factory=Moment, exclude=True)
     remembered_bytes: int = Field(default=0, exclude=True)
     """See ``size``; 0 until somebody asks for it."""
 

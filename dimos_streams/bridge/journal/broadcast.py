@@ -18,6 +18,8 @@ from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """The size of a page before it is coalesced, which leaves little of it."""
+_FRESH_EVENTS = 256
+"""The newest events are kept decoded as well, for readers that keep up; it takes several times their size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +27,7 @@ class HubLimits:
     """Bounds of a hub's memory, which do not depend on the number of readers."""
 
     ring_events: int = 8192
-    ring_bytes: int = 8 * 1024 * 1024
+    ring_bytes: int = 4 * 1024 * 1024
     coalesce_behind: int = 2048
     """A reader this many offsets behind, and not catching up, gets its progress coalesced."""
 
@@ -157,6 +159,9 @@ class Broadcast:
         while self._last - self._oldest >= len(self._ring):
             self._drop_oldest()
         self._ring[entry.offset % len(self._ring)] = entry
+        aged = self._ring[(entry.offset - _FRESH_EVENTS) % len(self._ring)]
+        if aged is not None:
+            aged.forget_decoded()
         self._ring_bytes += len(entry.body)
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
             self._drop_oldest()

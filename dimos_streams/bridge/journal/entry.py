@@ -53,6 +53,10 @@ class EncodedEntry:
             self._event = ToolEvent(**parse_json(self.body))
         return self._event
 
+    def forget_decoded(self) -> None:
+        """Keep its JSON only, from which it is decoded again."""
+        self._event = None
+
     @property
     def decoded(self) -> JournalEntry:
         """The event as gateways hand it out."""
