@@ -115,7 +115,7 @@ class CallState(CallView):
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
-            self.cancel = None
+            self.cancel, self.progress = None, {}
         return milestone
 
     @property
