@@ -2,12 +2,15 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
+import { CameraPanel } from "./camera/camera.js";
 import { ConversationPanel } from "./conversation/conversation.js";
 import { Header } from "./header.js";
 import { Help } from "./help.js";
 import { useKeys } from "./keys.js";
+import { MapPanel } from "./map/map.js";
 import { Notices } from "./notices.js";
-import { Empty, Panel } from "./parts.js";
+import { Empty } from "./parts.js";
+import { PlotsPanel } from "./plots/plots.js";
 import { CallsPanel } from "./run/calls.js";
 import { EventsPanel } from "./run/events.js";
 import { ModulesPanel } from "./run/modules.js";
@@ -15,10 +18,6 @@ import { SkillsPanel } from "./run/skills.js";
 import { Stopped } from "./run/stopped.js";
 import { TokenForm } from "./run/token.js";
 import { TimelinePanel } from "./timeline/timeline.js";
-
-const CameraPanel = () => html`<${Panel} title="Camera" area="camera"><${Empty}>No camera yet.<//><//>`;
-const MapPanel = () => html`<${Panel} title="Map" area="map"><${Empty}>No map yet.<//><//>`;
-const PlotsPanel = () => html`<${Panel} title="Plots" area="plots"><${Empty}>Nothing to plot yet.<//><//>`;
 
 /** @param {{session: import("./session.js").Session}} given */
 export function App({ session }) {

@@ -157,7 +157,7 @@ def test_every_script_is_imported_from_where_it_is() -> None:
         if name in seen:
             continue
         seen.add(name)
-        for imported in re.findall(r'(?:\bfrom|\bimport) ?\(?"([^"]+)"', SOURCES[name]):
+        for imported in re.findall(r'(?:\bfrom|\bimport) ?\(?"([^"\n]+)"', SOURCES[name]):
             path = bare.get(imported) or posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
             assert path in SOURCES, f"{name} imports {imported!r}, which is not there"
             following.append(path)
@@ -192,7 +192,7 @@ def kinds(union: str, field: str) -> dict[str, dict[str, Any]]:
 
 
 def test_the_page_knows_every_message_and_no_other() -> None:
-    taken = re.search(r"switch \(message\.type\) \{(.*?)\n    \}", SCRIPTS, re.DOTALL)
+    taken = re.search(r"switch \(message\.type\) \{(.*?)\n    \}", SOURCES["session.js"], re.DOTALL)
     assert taken
     assert set(re.findall(r'case "(\w+)":', taken[1])) == set(kinds("ServerMessage", "type"))
 

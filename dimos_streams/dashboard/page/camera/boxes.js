@@ -1,0 +1,95 @@
+/** What a detector saw, beside the pictures that it saw it in. Free of the DOM. */
+
+const KEPT = 16;
+/** Farther from a picture's instant, what was seen is not shown on it: µs. */
+const FARTHEST_US = 700_000;
+/** So far a box is moved on as it moved last: µs. */
+const AHEAD_US = 250_000;
+/** Detectors without stamps: what came last, µs after it came. */
+const UNSTAMPED_US = 1_000_000;
+
+/**
+ * @typedef {{track: string, label: string, score: number, left: number, top: number, width: number, height: number,
+ *   distance: number|null}} Box in pixels of the picture; `distance` in metres on the floor
+ * @typedef {{stamp: number|null, utime: number, boxes: Box[]}} Seen
+ */
+
+/** @param {object} header of a frame of kind `detections` @returns {Seen} */
+export function seenIn(header) {
+  const boxes = header.message.detections.filter(({ results }) => results.length > 0).map(boxOf);
+  return { stamp: header.stamp ?? null, utime: header.utime, boxes };
+}
+
+function boxOf({ id, bbox, results }) {
+  const { center, size_x: width, size_y: height } = bbox;
+  const [{ hypothesis, pose }] = results;
+  const place = placeOf(pose?.pose?.position);
+  return {
+    track: id, label: hypothesis.class_id, score: hypothesis.score,
+    left: center.position.x - width / 2, top: center.position.y - height / 2, width, height,
+    distance: place && Math.hypot(place.x, place.y),
+  };
+}
+
+/** A place that is known: where depth is not, it is NaN (null in JSON), or zero. */
+export function placeOf(position) {
+  const { x, y, z } = position ?? {};
+  if (!Number.isFinite(x) || !Number.isFinite(y) || (x === 0 && y === 0 && !z)) return null;
+  return Math.hypot(x, y) < 1e4 ? { x, y } : null;
+}
+
+/** The newest of what a detector saw. */
+export class Sightings {
+  /** @type {Seen[]} by their stamps, oldest first */
+  #kept = [];
+
+  /** @param {Seen} seen */
+  add(seen) {
+    const before = this.#kept.at(-1);
+    if (before && seen.stamp !== null && before.stamp !== null && seen.stamp < before.stamp) this.#kept = []; // begun anew
+    this.#kept = [...this.#kept.slice(1 - KEPT), seen];
+  }
+
+  get newest() {
+    return this.#kept.at(-1) ?? null;
+  }
+
+  /**
+   * What belongs on a picture: what was seen at its instant; else what was seen nearest to it, each box where it would
+   * be by then as it moved last.
+   * @param {number|null} stamp of the picture, µs
+   * @param {number} utime when it came
+   * @returns {Box[]}
+   */
+  at(stamp, utime) {
+    const place = this.#nearest(stamp);
+    if (place < 0) return this.newest && Math.abs(utime - this.newest.utime) < UNSTAMPED_US ? this.newest.boxes : [];
+    const seen = this.#kept[place];
+    const off = stamp - seen.stamp;
+    if (off === 0) return seen.boxes;
+    if (Math.abs(off) > FARTHEST_US) return [];
+    const before = this.#kept[place - 1];
+    const passed = before ? seen.stamp - before.stamp : 0;
+    if (passed <= 0 || passed > FARTHEST_US) return seen.boxes;
+    const share = Math.max(-AHEAD_US, Math.min(AHEAD_US, off)) / passed;
+    return seen.boxes.map((box) => moved(box, before.boxes.find(({ track }) => track && track === box.track), share));
+  }
+
+  /** The place of the one whose stamp is nearest, -1 if stamps can't be compared. */
+  #nearest(stamp) {
+    let best = -1;
+    if (stamp === null) return best;
+    for (const [place, seen] of this.#kept.entries()) {
+      if (seen.stamp === null) return -1;
+      if (best < 0 || Math.abs(seen.stamp - stamp) <= Math.abs(this.#kept[best].stamp - stamp)) best = place;
+    }
+    return best;
+  }
+}
+
+/** A box as it would be after `share` of the time between two sightings. */
+function moved(box, before, share) {
+  if (!before) return box;
+  const on = (name) => box[name] + (box[name] - before[name]) * share;
+  return { ...box, left: on("left"), top: on("top"), width: Math.max(1, on("width")), height: Math.max(1, on("height")) };
+}

@@ -1,0 +1,137 @@
+/** What the robots' cameras show, with who is seen. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { followedBy } from "../canvas/followed.js";
+import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
+import { spanText } from "../format.js";
+import { Empty, Panel } from "../parts.js";
+import { Sightings, seenIn } from "./boxes.js";
+import { camerasOf, defaultCameras, detectionsFor } from "./cameras.js";
+import { drawBoxes, labelOf, placeFor } from "./picture.js";
+
+const MAX_HZ = 15;
+const STALE_S = 2;
+const RATE_S = 3;
+
+/** @param {import("../session.js").Context} context */
+export function CameraPanel(context) {
+  const topics = useTopics(context.live);
+  const [choice, choose] = useState("");
+  const cameras = camerasOf(topics, context.robot);
+  const chosen = cameras.find(({ topic }) => topic === choice);
+  const shown = chosen ? [chosen] : defaultCameras(cameras);
+  const tools = cameras.length > 1 && html`<select aria-label="Camera" value=${chosen ? choice : ""}
+      onChange=${(event) => choose(event.currentTarget.value)}>
+    <option value="">${shown.length > 1 && !chosen ? "A camera of each robot" : "The robot's camera"}</option>
+    ${cameras.map(({ topic }) => html`<option key=${topic} value=${topic}>${topic}</option>`)}
+  </select>`;
+  return html`<${Panel} title="Camera" area="camera" tools=${tools}>
+    ${shown.length === 0 && html`<${Empty}>${whyNone(topics, context.robot)}<//>`}
+    ${shown.length > 0 && html`<div class=${`pictures of-${shown.length}`}>${shown.map((camera) => html`<${Picture}
+      key=${camera.topic} ...${context} camera=${camera} detections=${detectionsFor(camera, topics)?.topic ?? null}
+      name=${shown.length > 1 || chosen ? camera.robot || camera.topic : ""} />`)}</div>`}
+  <//>`;
+}
+
+function whyNone(topics, robot) {
+  if (topics.length === 0) return "No topic of the robot is heard yet.";
+  return `${robot || "No module"} sends ${robot ? "no " : ""}pictures: a camera is a topic with sensor_msgs.Image.`;
+}
+
+/** One camera. Pictures are drawn as they come; no view is made anew for them. */
+function Picture(props) {
+  const { live, camera, detections, name, now, state } = props;
+  const newest = useNewest(props);
+  const [place, isVisible] = useVisible();
+  const words = useRef(null);
+  const facts = useRef(null);
+  const stale = useRef(null);
+  const kept = useRef(null);
+  kept.current ??= { picture: null, header: null, times: [], sightings: new Sightings(), failure: "" };
+  const [canvas, surface] = useSurface((context, width, height) => paint(context, width, height, kept.current, newest.current));
+
+  useEffect(() => {
+    if (!isVisible) return undefined;
+    return live.watch(camera.topic, (header, payload) => take(kept.current, header, payload, surface), { maxHz: MAX_HZ });
+  }, [live, camera.topic, isVisible]);
+  useEffect(() => {
+    if (!isVisible || detections === null) return undefined;
+    return live.watch(detections, (header) => {
+      kept.current.sightings.add(seenIn(header));
+      surface.current?.request();
+    }, { maxHz: MAX_HZ });
+  }, [live, detections, isVisible]);
+  useEffect(() => {
+    surface.current?.request();
+  }, [state]);
+  useEffect(() => () => {
+    kept.current.picture?.close();
+    kept.current = null;
+  }, []);
+  useTick(1000, () => {
+    if (!kept.current || document.hidden) return;
+    const { header, times, failure } = kept.current;
+    const age = header ? (now() - header.utime) / 1e6 : Infinity;
+    const isStale = age > STALE_S;
+    const since = failure || (header ? `No picture for ${spanText(age)}` : "No picture yet");
+    write(stale.current, isStale || failure ? since : "");
+    stale.current?.parentElement?.classList.toggle("stale", isStale && header !== null);
+    write(facts.current, header && !isStale ? `${rateOf(times)} Hz · ${kept.current.picture?.width ?? "?"} × ${kept.current.picture?.height ?? "?"}` : "");
+    const said = wordsFor(kept.current, newest.current, isStale ? since : "");
+    write(words.current, said);
+    canvas.current?.setAttribute("aria-label", `Camera ${camera.topic}. ${said}`);
+  });
+  return html`<div class="picture" ref=${place}>
+    <canvas ref=${canvas} role="img"></canvas>
+    ${name && html`<span class="chip name">${name}</span>`}
+    <span class="chip facts" ref=${facts} aria-hidden="true"></span>
+    <span class="chip age" ref=${stale} aria-hidden="true"></span>
+    <p class="hidden" ref=${words}></p>
+  </div>`;
+}
+
+/** Takes a picture; done when it is on the screen. The newest one wins. */
+async function take(kept, header, payload, surface) {
+  let picture;
+  try {
+    picture = await createImageBitmap(new Blob([payload], { type: `image/${header.encoding}` }));
+  } catch {
+    kept.failure = `Pictures of ${header.topic} can't be shown: they are no ${header.encoding.toUpperCase()}`;
+    return undefined;
+  }
+  if (!surface.current) {
+    picture.close();
+    return undefined;
+  }
+  kept.picture?.close();
+  Object.assign(kept, { picture, header, failure: "" });
+  const began = performance.now() - RATE_S * 1000;
+  kept.times = [...kept.times.filter((time) => time > began), performance.now()];
+  return surface.current.request();
+}
+
+function rateOf(times) {
+  if (times.length < 2) return "0";
+  const rate = (1000 * (times.length - 1)) / (times.at(-1) - times[0]);
+  return rate < 9.95 ? rate.toFixed(1) : rate.toFixed(0);
+}
+
+function paint(context, width, height, kept, { state, camera }) {
+  if (!kept?.picture) return;
+  const { picture, header } = kept;
+  const place = placeFor(picture, width, height);
+  context.imageSmoothingQuality = "high";
+  context.drawImage(picture, place.left, place.top, place.width, place.height);
+  const followed = new Set(followedBy(state, camera.robot).map(({ track }) => track));
+  drawBoxes(context, place, kept.sightings.at(header.stamp, header.utime), followed);
+}
+
+/** The picture in words, for who does not see it. */
+function wordsFor(kept, { state, camera }, since) {
+  if (!kept.header) return since || "No picture yet.";
+  const followed = new Set(followedBy(state, camera.robot).map(({ track }) => track));
+  const boxes = kept.sightings.at(kept.header.stamp, kept.header.utime);
+  const seen = boxes.map((box) => labelOf(box, followed.has(box.track))).join("; ");
+  return `${since ? `${since}. ` : ""}${seen ? `In sight: ${seen}.` : "Nobody is in sight."}`;
+}

@@ -1,0 +1,100 @@
+/** Draws a camera's picture with what is seen in it. */
+
+const FONT = "600 12px system-ui, sans-serif";
+const LINE = 20;
+const OTHERS = "#ffffff";
+const FOLLOWED = "#ffc53d";
+const INK = "#10151c";
+
+/** Where a picture stands in a canvas, whole and as large as it can be. */
+export function placeFor(picture, width, height) {
+  const scale = Math.min(width / picture.width, height / picture.height);
+  const [wide, high] = [picture.width * scale, picture.height * scale];
+  return { left: (width - wide) / 2, top: (height - high) / 2, width: wide, height: high, scale };
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {{left: number, top: number, width: number, height: number, scale: number}} place of the picture
+ * @param {import("./boxes.js").Box[]} boxes
+ * @param {Set<string>} followed tracks
+ */
+export function drawBoxes(context, place, boxes, followed) {
+  const ordered = [...boxes].sort((one, other) => followed.has(one.track) - followed.has(other.track));
+  context.save();
+  context.beginPath();
+  context.rect(place.left, place.top, place.width, place.height);
+  context.clip();
+  context.font = FONT;
+  context.textBaseline = "middle";
+  const onScreen = ordered.map((box) => ({ box, ...shown(box, place), isFollowed: followed.has(box.track) }));
+  for (const each of onScreen) drawFrame(context, each);
+  const taken = [];
+  for (const each of onScreen.reverse()) taken.push(drawLabel(context, each, place, taken));
+  context.restore();
+}
+
+function shown(box, { left, top, scale }) {
+  return { x: left + box.left * scale, y: top + box.top * scale, w: box.width * scale, h: box.height * scale };
+}
+
+/** Whoever is followed has heavy corners around a frame; others have a thin one. */
+function drawFrame(context, { x, y, w, h, isFollowed }) {
+  context.lineJoin = "round";
+  context.strokeStyle = "#000a";
+  context.lineWidth = isFollowed ? 4.5 : 3.5;
+  context.strokeRect(x, y, w, h);
+  context.strokeStyle = isFollowed ? FOLLOWED : OTHERS;
+  context.lineWidth = isFollowed ? 2 : 1.5;
+  context.strokeRect(x, y, w, h);
+  if (!isFollowed) return;
+  const long = Math.min(18, w / 3, h / 3);
+  context.lineWidth = 5;
+  context.lineCap = "round";
+  context.beginPath();
+  for (const [cx, dx] of [[x, long], [x + w, -long]]) {
+    for (const [cy, dy] of [[y, long], [y + h, -long]]) {
+      context.moveTo(cx + dx, cy);
+      context.lineTo(cx, cy);
+      context.lineTo(cx, cy + dy);
+    }
+  }
+  context.stroke();
+}
+
+/** @returns {{x: number, y: number, w: number}} the place that it takes */
+function drawLabel(context, { box, x, y, w, h, isFollowed }, place, taken) {
+  const words = fitting(context, labelOf(box, isFollowed), place.width - 16);
+  const wide = context.measureText(words).width + 14;
+  const left = Math.max(place.left + 2, Math.min(x - 1, place.left + place.width - wide - 2));
+  const places = [y - LINE - 3, y + 3, y + h + 3, y + LINE + 5].map((at) =>
+    Math.max(place.top + 2, Math.min(at, place.top + place.height - LINE - 2)));
+  const free = (at) => !taken.some((other) => Math.abs(other.y - at) < LINE && left < other.x + other.w && other.x < left + wide);
+  const top = places.find(free) ?? places[0];
+  context.fillStyle = isFollowed ? FOLLOWED : "#10151cd0";
+  context.beginPath();
+  context.roundRect(left, top, wide, LINE, 5);
+  context.fill();
+  context.fillStyle = isFollowed ? INK : OTHERS;
+  context.fillText(words, left + 7, top + LINE / 2 + 0.5);
+  return { x: left, y: top, w: wide };
+}
+
+/** `Following: person in a red shirt · #2 · 1.8 m · 92 %` @param {import("./boxes.js").Box} box */
+export function labelOf(box, isFollowed) {
+  const parts = [`${isFollowed ? "Following: " : ""}${box.label}`];
+  if (box.track) parts.push(`#${box.track}`);
+  if (box.distance !== null) parts.push(`${box.distance.toFixed(1)} m`);
+  if (Number.isFinite(box.score)) parts.push(`${Math.round(box.score * 100)} %`);
+  return parts.join(" · ");
+}
+
+/** Words that are too long lose their middle, where a label's adjectives are; track and distance stay. */
+function fitting(context, words, width) {
+  if (context.measureText(words).width <= width) return words;
+  const [label, ...rest] = words.split(" · ");
+  const end = rest.length > 0 ? ` · ${rest.join(" · ")}` : "";
+  let length = label.length;
+  while (length > 4 && context.measureText(`${label.slice(0, length)}…${end}`).width > width) length -= 1;
+  return `${label.slice(0, length).trimEnd()}…${end}`;
+}

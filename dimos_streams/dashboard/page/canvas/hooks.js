@@ -1,0 +1,68 @@
+/** Hooks of panels that draw by themselves. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Surface } from "./surface.js";
+
+/** A value that effects and painters read as it is now. @template T @param {T} value @returns {{current: T}} */
+export function useNewest(value) {
+  const kept = useRef(value);
+  kept.current = value;
+  return kept;
+}
+
+/**
+ * A canvas that is drawn when it is asked to be.
+ * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} paint
+ * @returns {[import("preact").RefObject<HTMLCanvasElement>, import("preact").RefObject<Surface>]} for the element, and
+ *   the surface while it is there
+ */
+export function useSurface(paint) {
+  const canvas = useRef(null);
+  const surface = useRef(null);
+  const newest = useNewest(paint);
+  useEffect(() => {
+    const made = new Surface(canvas.current, (...given) => newest.current(...given));
+    surface.current = made;
+    return () => {
+      surface.current = null;
+      made.close();
+    };
+  }, []);
+  return [canvas, surface];
+}
+
+/** Whether an element is on the screen, or nearly. @returns {[import("preact").RefObject<Element>, boolean]} */
+export function useVisible() {
+  const element = useRef(null);
+  const [isVisible, become] = useState(true);
+  useEffect(() => {
+    const watch = new IntersectionObserver((seen) => become(seen.at(-1).isIntersecting), { rootMargin: "100px" });
+    watch.observe(element.current);
+    return () => watch.disconnect();
+  }, []);
+  return [element, isVisible];
+}
+
+/** The newest list of live topics. @param {import("../link/live.js").Live} live */
+export function useTopics(live) {
+  const [topics, become] = useState(live.topics);
+  useEffect(() => {
+    become(live.topics);
+    return live.onTopics((list) => become(list ?? live.topics));
+  }, [live]);
+  return topics;
+}
+
+/** Calls `tick` every so many milliseconds, as it is now. */
+export function useTick(milliseconds, tick) {
+  const newest = useNewest(tick);
+  useEffect(() => {
+    const timer = setInterval(() => newest.current(), milliseconds);
+    return () => clearInterval(timer);
+  }, [milliseconds]);
+}
+
+/** Writes a text into an element, if it is another one: no view is made anew for it. */
+export function write(element, text) {
+  if (element && element.textContent !== text) element.textContent = text;
+}

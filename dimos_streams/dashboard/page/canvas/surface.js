@@ -1,0 +1,75 @@
+/** Canvases that are drawn in the browser's own rhythm, and only when something has changed. */
+
+import { onTheme } from "../theme.js";
+
+const SHARPEST = 2;
+
+/** Draws on a canvas that fills its parent, in CSS pixels. */
+export class Surface {
+  width = 0;
+  height = 0;
+  #canvas;
+  #paint;
+  #context;
+  #size;
+  #due = 0;
+  #drawn = null;
+  #endTheme;
+
+  /**
+   * @param {HTMLCanvasElement} canvas its parent gives it its size
+   * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} paint on a canvas that is clear
+   */
+  constructor(canvas, paint) {
+    this.#canvas = canvas;
+    this.#paint = paint;
+    this.#context = canvas.getContext("2d");
+    this.#size = new ResizeObserver(() => this.#measure());
+    this.#size.observe(canvas.parentElement);
+    this.#endTheme = onTheme(() => this.request());
+    this.#measure();
+  }
+
+  /** Draw in the next frame. @returns {Promise<void>} done when it is drawn, or never will be */
+  request() {
+    this.#due ||= requestAnimationFrame(() => this.#draw());
+    this.#drawn ??= Promise.withResolvers();
+    return this.#drawn.promise;
+  }
+
+  /** Draw no more. Twice is fine. */
+  close() {
+    this.#size.disconnect();
+    this.#endTheme();
+    cancelAnimationFrame(this.#due);
+    this.#due = 0;
+    this.#tell();
+  }
+
+  #measure() {
+    const { clientWidth, clientHeight } = this.#canvas.parentElement;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    this.request();
+  }
+
+  #draw() {
+    this.#due = 0;
+    const sharp = Math.min(SHARPEST, devicePixelRatio || 1);
+    const [width, height] = [Math.round(this.width * sharp), Math.round(this.height * sharp)];
+    if (width > 0 && height > 0) {
+      if (this.#canvas.width !== width) this.#canvas.width = width;
+      if (this.#canvas.height !== height) this.#canvas.height = height;
+      this.#context.setTransform(1, 0, 0, 1, 0, 0);
+      this.#context.clearRect(0, 0, width, height);
+      this.#context.setTransform(sharp, 0, 0, sharp, 0, 0);
+      this.#paint(this.#context, this.width, this.height);
+    }
+    this.#tell();
+  }
+
+  #tell() {
+    this.#drawn?.resolve();
+    this.#drawn = null;
+  }
+}

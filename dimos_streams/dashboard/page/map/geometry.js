@@ -1,0 +1,93 @@
+/** Poses, polygons and views of the floor: metres and radians, y to the left of x. Free of the DOM. */
+
+/** @typedef {{x: number, y: number, yaw: number}} Pose */
+/** @typedef {{x: number, y: number}} Point */
+
+export const ORIGIN = Object.freeze({ x: 0, y: 0, yaw: 0 });
+
+/** @param {number} angle @returns {number} the same direction, between -π and π */
+export function wrapped(angle) {
+  return angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
+}
+
+/** A point of a pose's frame in the frame that the pose is in. @param {Pose} pose @param {Point} point */
+export function placed(pose, { x, y }) {
+  const [cos, sin] = [Math.cos(pose.yaw), Math.sin(pose.yaw)];
+  return { x: pose.x + cos * x - sin * y, y: pose.y + sin * x + cos * y };
+}
+
+/** The inverse of `placed`. @param {Pose} pose @param {Point} point */
+export function seenFrom(pose, { x, y }) {
+  const [cos, sin] = [Math.cos(pose.yaw), Math.sin(pose.yaw)];
+  return { x: cos * (x - pose.x) + sin * (y - pose.y), y: cos * (y - pose.y) - sin * (x - pose.x) };
+}
+
+/** The pose `inner`, which is given in the frame of `outer`, in the frame that `outer` is in. */
+export function composed(outer, inner) {
+  return { ...placed(outer, inner), yaw: wrapped(outer.yaw + inner.yaw) };
+}
+
+/** @param {Pose} pose */
+export function inverse(pose) {
+  return { ...seenFrom(pose, ORIGIN), yaw: -pose.yaw };
+}
+
+/** A pose on the way from one to another. @param {number} share 0 to 1 */
+export function between(one, other, share) {
+  return {
+    x: one.x + (other.x - one.x) * share,
+    y: one.y + (other.y - one.y) * share,
+    yaw: wrapped(one.yaw + wrapped(other.yaw - one.yaw) * share),
+  };
+}
+
+/** @param {{x: number, y: number, z: number, w: number}} turned a quaternion @returns {number} about z, radians */
+export function yawOf({ x, y, z, w }) {
+  return Math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z));
+}
+
+/** A pose or transform in the plane, null if a value is none. @returns {Pose|null} */
+export function planar(position, orientation) {
+  const pose = { x: position?.x, y: position?.y, yaw: orientation ? yawOf(orientation) : NaN };
+  return Object.values(pose).every(Number.isFinite) ? pose : null;
+}
+
+/** @param {[number, number][]} polygon @param {Point} point */
+export function inside(polygon, { x, y }) {
+  let within = false;
+  for (const [[x1, y1], [x2, y2]] of edges(polygon)) {
+    if (y1 > y !== y2 > y && x < ((x2 - x1) * (y - y1)) / (y2 - y1) + x1) within = !within;
+  }
+  return within;
+}
+
+/** Whether a straight way that begins outside of a polygon leads into it or through it. */
+export function crosses(polygon, start, end) {
+  if (inside(polygon, start)) return false;
+  return inside(polygon, end) || edges(polygon).some(([[x1, y1], [x2, y2]]) =>
+    meet(start, end, { x: x1, y: y1 }, { x: x2, y: y2 }));
+}
+
+function edges(polygon) {
+  return polygon.map((corner, place) => [corner, polygon[(place + 1) % polygon.length]]);
+}
+
+function meet(a, b, c, d) {
+  return side(a, b, c) * side(a, b, d) <= 0 && side(c, d, a) * side(c, d, b) <= 0 && side(a, b, c) !== side(a, b, d);
+}
+
+function side(a, b, point) {
+  return (b.x - a.x) * (point.y - a.y) - (b.y - a.y) * (point.x - a.x);
+}
+
+/** 1, 2 or 5 times a power of ten: the least that is not below. @param {number} least above 0 */
+export function roundStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * ([1, 2, 5].find((digit) => digit * power >= least * (1 - 1e-9)) ?? 10);
+}
+
+/** The mean of polygon corners, for its name. @param {[number, number][]} polygon */
+export function middleOf(polygon) {
+  const sum = polygon.reduce(([x, y], corner) => [x + corner[0], y + corner[1]], [0, 0]);
+  return { x: sum[0] / polygon.length, y: sum[1] / polygon.length };
+}

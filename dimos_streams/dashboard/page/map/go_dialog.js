@@ -1,0 +1,57 @@
+/** Asks before a robot is sent anywhere. */
+
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { inMap } from "./floor.js";
+import { seenFrom } from "./geometry.js";
+import { cautions, wayTo, words } from "./orders.js";
+import { sceneOf } from "./scene.js";
+
+/**
+ * @param {{
+ *   context: import("../session.js").Context, map: import("./floor.js").SharedMap, point: import("./geometry.js").Point,
+ *   close: () => void,
+ * }} given `point` is in the frame of the map
+ */
+export function GoDialog({ context, map, point, close }) {
+  const id = useId();
+  const dialog = useRef(null);
+  const [chosen, choose] = useState(map.robots.some(({ name }) => name === context.robot) ? context.robot : map.robots[0]?.name);
+  useEffect(() => dialog.current.showModal(), []);
+  const robot = map.robots.find(({ name }) => name === chosen);
+  const { state } = context;
+  return html`<dialog class="go" ref=${dialog} aria-labelledby=${id} onClose=${close}
+      onClick=${(event) => event.target === event.currentTarget && dialog.current.close()}>
+    <h2 id=${id}>Go here?</h2>
+    ${map.robots.length > 1 && html`<div class="choices" role="group" aria-label="Which robot">${map.robots.map(({ name }) =>
+      html`<button key=${name} type="button" aria-pressed=${name === chosen} onClick=${() => choose(name)}>${name || "the robot"}</button>`)}</div>`}
+    ${robot && html`<${Question} context=${context} robot=${robot} state=${state} point=${point} close=${() => dialog.current.close()} />`}
+  </dialog>`;
+}
+
+function Question({ context, robot, state, point, close }) {
+  const stands = inMap(robot);
+  const goal = seenFrom(stands, point);
+  const zones = inMap(robot, sceneOf(state, robot.name).frame_id);
+  const way = wayTo(state, robot.name);
+  const at = robot.pose;
+  const places = { point: zones ? seenFrom(zones, point) : goal, from: at };
+  const metres = at && Math.hypot(goal.x - at.x, goal.y - at.y);
+  const rounded = { x: Number(goal.x.toFixed(2)), y: Number(goal.y.toFixed(2)) };
+  const go = () => {
+    close();
+    if (way.agent) context.ask({ command: "say", agent: way.agent, text: words(goal) });
+    else context.order("calls", { skill: way.skill, arguments: rounded, caller: "operator" });
+  };
+  const whose = `${robot.frame}${robot.name ? ` of ${robot.name}` : ""}`;
+  return html`
+    <p><b>x ${goal.x.toFixed(2)} m, y ${goal.y.toFixed(2)} m</b> in ${whose}${metres !== null && `, ${metres.toFixed(1)} m from the robot`}.</p>
+    ${way.why && html`<p class="caution">${way.why}</p>`}
+    ${!way.why && html`<p class="facts">${way.agent
+      ? html`The agent is told “${words(goal)}”, and its gates decide.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
+    ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
+    <div class="choices">
+      ${!way.why && html`<button type="button" class="primary" autofocus disabled=${!context.connected} onClick=${go}>Go here</button>`}
+      <button type="button" onClick=${close}>${way.why ? "Close" : "Cancel"}</button>
+    </div>`;
+}

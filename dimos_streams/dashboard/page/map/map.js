@@ -1,0 +1,236 @@
+/** The map: what the robots have found out of the floor, where they are, and who. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { followedBy } from "../canvas/followed.js";
+import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
+import { namespaceOf } from "../format.js";
+import { Panel } from "../parts.js";
+import { Floor, inMap } from "./floor.js";
+import { placed } from "./geometry.js";
+import { watchGestures } from "./gestures.js";
+import { GoDialog } from "./go_dialog.js";
+import { drawMap } from "./paint.js";
+import { palette, ROBOTS } from "./palette.js";
+import { sceneOf } from "./scene.js";
+import { Tiles } from "./tiles.js";
+import { View } from "./view.js";
+import { mapInWords } from "./words.js";
+
+/** How often each kind of topic is wanted. */
+const RATES = { odometry: 20, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
+const LEAST_M = 3;
+/** What is known has to grow so far that the view follows: metres. */
+const WORTH_M = 0.4;
+
+/** @param {import("../session.js").Context} context */
+export function MapPanel(context) {
+  const { live, state, robot: chosenRobot, now, readOnly } = context;
+  const newest = useNewest(context);
+  const kept = useRef(null);
+  kept.current ??= { floor: new Floor(), view: new View(), tiles: new Tiles(), fits: true, isDue: true, bounds: null, fitted: "", isFocused: false, maps: [] };
+  const [follows, follow] = useState(false);
+  const [choice, choose] = useState("");
+  const [point, pick] = useState(null);
+  const [keys, know] = useState("");
+  const [place, isVisible] = useVisible();
+  const [list, where] = [useRef(null), useRef(null)];
+  const chosen = useNewest({ choice, follows, point });
+  const [canvas, surface] = useSurface((context2d, width, height) =>
+    paint(context2d, width, height, kept.current, { ...newest.current, ...chosen.current }));
+  const wanted = watchedTopics(useTopics(live), chosenRobot);
+  const wantedKey = wanted.map(({ topic }) => topic).join(" ");
+
+  useEffect(() => {
+    if (!isVisible) return undefined;
+    const ends = wanted.map(({ topic, rate }) => live.watch(topic, (header, payload) => {
+      kept.current.floor.take(header, payload);
+      return surface.current?.request();
+    }, { maxHz: rate }));
+    return () => ends.forEach((end) => end());
+  }, [live, wantedKey, isVisible]);
+  useEffect(() => {
+    if (state) kept.current.floor.show(state, newest.current.run.trails, now());
+    surface.current?.request();
+  }, [state, point, follows, choice, context.selected]);
+  useEffect(() => watchGestures(place.current, {
+    pan: (right, down) => {
+      follow(false);
+      change((view) => view.pan(right, down));
+    },
+    // What is followed stays in the middle when somebody zooms.
+    zoom: (factor, pixel) => change((view) => view.zoom(factor, chosen.current.follows ? undefined : pixel)),
+    pick: (pixel) => ask(kept.current.view.toFloor(pixel)),
+    hover: (pixel) => write(where.current, pixel ? hovered(kept.current, pixel) : ""),
+    key: onKey,
+  }), []);
+  useTick(1000, () => {
+    if (document.hidden) return;
+    kept.current.isDue = true;
+    surface.current?.request(); // ages grow although nothing comes
+    const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
+    know(kept.current.maps.map(({ key, robots }) => [key, ...robots.map(({ name }) => name)].join(",")).join(";"));
+    const said = mapInWords(map, newest.current.state, now());
+    canvas.current?.setAttribute("aria-label", `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
+    const lines = said.map((text, index) => list.current.children[index]?.textContent === text ? null : text);
+    if (said.length !== list.current.children.length || lines.some(Boolean)) {
+      list.current.replaceChildren(...said.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
+    }
+  });
+
+  /** Change the view by hand: it does not fit itself to what is known any more. */
+  function change(how) {
+    kept.current.fits = false;
+    how(kept.current.view);
+    surface.current?.request();
+  }
+  function fit() {
+    follow(false);
+    Object.assign(kept.current, { fits: true, bounds: null });
+    surface.current?.request();
+  }
+  function ask(there) {
+    if (!newest.current.readOnly && mapOf(kept.current, { ...newest.current, ...chosen.current })) pick(there);
+  }
+  function onKey(key) {
+    const { view } = kept.current;
+    if (key === "Enter") ask({ x: view.x, y: view.y });
+    else if (key === "f") follow((before) => !before);
+    else if (key === "0" || key === "Home") fit();
+    else return false;
+    return true;
+  }
+  function focus(isFocused) {
+    kept.current.isFocused = isFocused;
+    surface.current?.request();
+  }
+
+  const { maps } = kept.current;
+  const map = mapOf(kept.current, { ...context, choice });
+  const tools = html`
+    ${maps.length > 1 && html`<select aria-label="Map" value=${map?.key} onChange=${(event) => choose(event.currentTarget.value)}>
+      ${maps.map((each) => html`<option key=${each.key} value=${each.key}>${titleOf(each)}</option>`)}</select>`}
+    <button type="button" aria-pressed=${follows} onClick=${() => follow(!follows)} title="Keep the robot in the middle (F)">Follow</button>
+    <button type="button" onClick=${fit} title="Show all that is known (0)">Fit</button>
+    <button type="button" class="square" aria-label="Zoom in" onClick=${() => change((view) => view.zoom(1.4))}>+</button>
+    <button type="button" class="square" aria-label="Zoom out" onClick=${() => change((view) => view.zoom(1 / 1.4))}>−</button>`;
+  return html`<${Panel} title="Map" area="map" note=${map && html`<span class="quiet">${titleOf(map)}</span>`} tools=${tools}>
+    <div class="floor" ref=${place} role="application" tabindex="0" onFocus=${(event) => focus(event.currentTarget.matches(":focus-visible"))}
+        onBlur=${() => focus(false)}
+        aria-label=${`Map: arrows move it, plus and minus zoom, F follows the robot, 0 shows all${readOnly ? "" : ", Enter sends the robot to the middle"}`}>
+      <canvas ref=${canvas} role="img" aria-label="Map"></canvas>
+    </div>
+    ${map && map.robots.length > 1 && html`<${Legend} map=${map} state=${state} key=${keys} />`}
+    <span class="over where" ref=${where} aria-hidden="true"></span>
+    ${!map && html`<p class="nothing">No robot has said yet where it is.</p>`}
+    <ul class="hidden" aria-label="What the map shows" ref=${list}></ul>
+    ${point && map && html`<${GoDialog} context=${context} map=${map} point=${point} close=${() => pick(null)} />`}
+  <//>`;
+}
+
+function Legend({ map, state }) {
+  const names = namesOf(state);
+  return html`<ul class="over legend" aria-label="Robots">${map.robots.map(({ name }) => html`<li key=${name}
+    style=${{ "--mark": `var(--robot-${Math.max(0, names.indexOf(name)) % ROBOTS})` }}>${name || "robot"}</li>`)}</ul>`;
+}
+
+function titleOf({ frame, robots }) {
+  const alone = robots.length === 1 && robots[0].name;
+  return alone ? `in ${frame} of ${alone}` : `in ${frame || "no named frame"}`;
+}
+
+/** The robots in the order of their colours. */
+function namesOf(state) {
+  return Object.keys(state?.robots ?? {}).sort();
+}
+
+function watchedTopics(topics, robot) {
+  const hasOdometry = new Set(topics.filter(({ kind }) => kind === "odometry").map((topic) => topic.robot));
+  const isPose = ({ type, topic, robot: whose }) =>
+    type === "geometry_msgs.PoseStamped" && /(^|\/)odom(#|$)/.test(topic) && !hasOdometry.has(whose);
+  // Simulators say in the same way what is true, which a robot does not know.
+  const isUsed = ({ kind, topic }) => kind in RATES && (kind !== "frames" || /\/tf(_static)?$/.test(topic));
+  return topics.filter((topic) => (isUsed(topic) || isPose(topic)) && (robot === "" || topic.robot === robot))
+    .map((topic) => ({ topic: topic.topic, rate: RATES[topic.kind] ?? RATES.odometry }));
+}
+
+/** The map that is shown: the one that was chosen, or that of the chosen robot. */
+function mapOf(kept, { choice, robot }) {
+  kept.maps = kept.floor.maps;
+  const withRobot = kept.maps.filter(({ robots }) => robot === "" || robots.some(({ name }) => name === robot));
+  return withRobot.find(({ key }) => key === choice) ?? withRobot[0] ?? null;
+}
+
+function paint(context2d, width, height, kept, { state, run, now, robot: chosenRobot, selected, choice, follows, point }) {
+  const { view } = kept;
+  [view.width, view.height] = [width, height];
+  const map = mapOf(kept, { choice, robot: chosenRobot });
+  const colours = palette();
+  const names = namesOf(state);
+  const shown = (map?.robots ?? []).map((robot) => ({
+    robot, place: Math.max(0, names.indexOf(robot.name)), name: map.robots.length > 1 ? robot.name : "",
+    followed: new Set(followedBy(state, robot.name).map(({ track }) => track)),
+    scene: sceneOf(state, robot.name), goals: goalsOf(state, run, robot.name, selected),
+  }));
+  if (map && follows) {
+    const middle = middleOfRobots(map, chosenRobot);
+    [view.x, view.y] = [middle.x, middle.y];
+  } else if (map && kept.fits) {
+    fitView(kept, map, width, height);
+  }
+  drawMap(context2d, { view, colours, tiles: kept.tiles, robots: shown, now: now(), pin: point, hasCross: kept.isFocused && point === null });
+}
+
+/** Where calls go to that are open, or are selected. */
+function goalsOf(state, run, robot, selected) {
+  const calls = (state?.calls ?? []).filter((call) => namespaceOf(call.module) === robot);
+  const looked = selected === null ? null : run.calls?.get(selected);
+  const isOpen = calls.some(({ call_id: id }) => id === selected);
+  const all = looked && !isOpen && namespaceOf(looked.module) === robot ? [...calls, { ...looked, call_id: looked.id }] : calls;
+  return all.filter(({ arguments: { x, y } }) => Number.isFinite(x) && Number.isFinite(y)).map((call) => ({
+    x: call.arguments.x, y: call.arguments.y, text: call.skill, isSelected: call.call_id === selected,
+  }));
+}
+
+/** The chosen robot, or the middle of all. */
+function middleOfRobots({ robots }, chosenRobot) {
+  const followed = robots.filter(({ name }) => chosenRobot === "" || name === chosenRobot);
+  const at = followed.map((robot) => placed(inMap(robot), robot.pose));
+  const middle = (values) => (Math.min(...values) + Math.max(...values)) / 2;
+  return { x: middle(at.map(({ x }) => x)), y: middle(at.map(({ y }) => y)) };
+}
+
+/** Show all that is known, and never less than a few metres. It is looked at once a second, and followed only so far as it
+ * is worth a move. */
+function fitView(kept, map, width, height) {
+  const isOther = kept.fitted !== `${map.key} ${width} ${height}`;
+  if (kept.bounds && !kept.isDue && !isOther) return;
+  kept.isDue = false;
+  const bounds = knownOf(map);
+  const isMoved = !kept.bounds || Object.keys(bounds).some((side) => Math.abs(bounds[side] - kept.bounds[side]) > WORTH_M);
+  if (!isMoved && !isOther) return;
+  Object.assign(kept, { bounds, fitted: `${map.key} ${width} ${height}` });
+  kept.view.fit(bounds);
+}
+
+function knownOf(map) {
+  const corners = [];
+  for (const robot of map.robots) {
+    const stands = inMap(robot);
+    const { x, y } = placed(stands, robot.pose);
+    corners.push({ x: x - LEAST_M / 2, y: y - LEAST_M / 2 }, { x: x + LEAST_M / 2, y: y + LEAST_M / 2 });
+    const known = robot.occupancy.known;
+    if (!known) continue;
+    for (const side of [known.left, known.right]) {
+      for (const end of [known.bottom, known.top]) corners.push(placed(stands, { x: side, y: end }));
+    }
+  }
+  const [xs, ys] = [corners.map((corner) => corner.x), corners.map((corner) => corner.y)];
+  return { left: Math.min(...xs), right: Math.max(...xs), bottom: Math.min(...ys), top: Math.max(...ys) };
+}
+
+/** The place under the mouse, in the map's frame. */
+function hovered(kept, pixel) {
+  const { x, y } = kept.view.toFloor(pixel);
+  return `x ${x.toFixed(2)} m · y ${y.toFixed(2)} m`;
+}

@@ -1,0 +1,155 @@
+/** What the scans have shown of the floor, cell by cell. Free of the DOM. */
+
+export const CELL_M = 0.05;
+export const TILE_CELLS = 64;
+export const TILE_M = CELL_M * TILE_CELLS;
+/** Beyond, the tiles that were seen longest ago go. 40 m × 40 m have room. */
+const MAX_TILES = 160;
+const HIT = 20;
+const MISS = -5;
+const MOST = 100;
+/** Where nothing was hit, so far is free: metres. */
+const FREE_M = 5;
+const HALF = 1 << 15;
+
+/**
+ * A square of the floor.
+ * @typedef {{column: number, row: number, cells: Int8Array, looked: Uint16Array, version: number, used: number}} Tile
+ * `cells`: how sure it is that there is something, -100 (free) to 100; 0 where nothing is known; row by row from the least y
+ */
+
+/** A sparse grid; each cell is the sum of what scans have said of it, within bounds, so what moves away is forgotten. */
+export class Occupancy {
+  /** @type {Map<number, Tile>} */
+  tiles = new Map();
+  #scan = 0;
+  #last = null;
+
+  /**
+   * Take a scan.
+   * @param {import("./geometry.js").Pose} pose of the range finder in the grid's frame
+   * @param {{angle_min: number, angle_increment: number, range_min: number, range_max: number}} scan
+   * @param {Float32Array} ranges
+   */
+  add(pose, scan, ranges) {
+    this.#scan = (this.#scan % 0xffff) + 1;
+    const ends = raysOf(scan, ranges);
+    const at = { column: cellOf(pose.x), row: cellOf(pose.y) };
+    const places = ends.map(({ angle, length, isHit }) => ({
+      column: cellOf(pose.x + length * Math.cos(pose.yaw + angle)),
+      row: cellOf(pose.y + length * Math.sin(pose.yaw + angle)),
+      isHit,
+    }));
+    // What was hit goes first, and each cell is judged once by a scan: else rays that graze a wall would wear it away.
+    for (const { column, row, isHit } of places) if (isHit) this.#judge(column, row, HIT);
+    for (const end of places) this.#clear(at, end);
+    this.#forget();
+  }
+
+  /** How sure it is that there is something at a point: -100 to 100, 0 where nothing is known. */
+  at({ x, y }) {
+    const [column, row] = [cellOf(x), cellOf(y)];
+    const tile = this.tiles.get(keyOf(column >> 6, row >> 6));
+    return tile ? tile.cells[placeOf(column, row)] : 0;
+  }
+
+  /** Where scans have shown something, in metres; null while they have not. */
+  get known() {
+    const bounds = { left: Infinity, right: -Infinity, bottom: Infinity, top: -Infinity };
+    for (const { column, row, cells } of this.tiles.values()) {
+      for (let place = 0; place < cells.length; place += 1) {
+        if (cells[place] <= 0) continue;
+        const x = (column * TILE_CELLS + (place & 63)) * CELL_M;
+        const y = (row * TILE_CELLS + (place >> 6)) * CELL_M;
+        if (x < bounds.left) bounds.left = x;
+        if (x + CELL_M > bounds.right) bounds.right = x + CELL_M;
+        if (y < bounds.bottom) bounds.bottom = y;
+        if (y + CELL_M > bounds.top) bounds.top = y + CELL_M;
+      }
+    }
+    return bounds.left < bounds.right ? bounds : null;
+  }
+
+  /** Cells from the robot to where a ray ended are free (Bresenham's line, without its end). */
+  #clear(from, to) {
+    let { column, row } = from;
+    const [wide, high] = [Math.abs(to.column - column), -Math.abs(to.row - row)];
+    const [right, up] = [column < to.column ? 1 : -1, row < to.row ? 1 : -1];
+    let error = wide + high;
+    while (column !== to.column || row !== to.row) {
+      this.#judge(column, row, MISS);
+      const twice = 2 * error;
+      if (twice >= high) [error, column] = [error + high, column + right];
+      if (twice <= wide) [error, row] = [error + wide, row + up];
+    }
+  }
+
+  #judge(column, row, change) {
+    const tile = this.#tile(column >> 6, row >> 6);
+    const place = placeOf(column, row);
+    if (tile.looked[place] === this.#scan) return;
+    tile.looked[place] = this.#scan;
+    const before = tile.cells[place];
+    const now = Math.max(-MOST, Math.min(MOST, before + change));
+    if (now === before) return;
+    tile.cells[place] = now;
+    tile.version += 1;
+  }
+
+  #tile(column, row) {
+    const last = this.#last;
+    if (last && last.column === column && last.row === row) return last;
+    const key = keyOf(column, row);
+    let tile = this.tiles.get(key);
+    if (!tile) {
+      const size = TILE_CELLS * TILE_CELLS;
+      tile = { column, row, cells: new Int8Array(size), looked: new Uint16Array(size), version: 1, used: 0 };
+    }
+    // The one that was used last stands last.
+    if (tile.used !== this.#scan) {
+      this.tiles.delete(key);
+      this.tiles.set(key, tile);
+      tile.used = this.#scan;
+    }
+    this.#last = tile;
+    return tile;
+  }
+
+  #forget() {
+    for (const key of this.tiles.keys()) {
+      if (this.tiles.size <= MAX_TILES) break;
+      this.tiles.delete(key);
+    }
+    this.#last = null;
+  }
+}
+
+/**
+ * The rays of a scan that say something.
+ * @returns {{angle: number, length: number, isHit: boolean}[]} from the range finder, metres and radians
+ */
+export function raysOf(scan, ranges) {
+  const rays = [];
+  const free = Math.min(FREE_M, scan.range_max);
+  for (let index = 0; index < ranges.length; index += 1) {
+    const range = ranges[index];
+    if (Number.isNaN(range) || range < scan.range_min || range <= 0) continue;
+    const isHit = range <= scan.range_max && Number.isFinite(range);
+    if (isHit || free > 0) {
+      rays.push({ angle: scan.angle_min + index * scan.angle_increment, length: isHit ? range : free, isHit });
+    }
+  }
+  return rays;
+}
+
+function cellOf(metres) {
+  return Math.floor(metres / CELL_M);
+}
+
+function keyOf(column, row) {
+  return (column + HALF) * 2 * HALF + row + HALF;
+}
+
+function placeOf(column, row) {
+  return (row & 63) * TILE_CELLS + (column & 63);
+}

@@ -1,0 +1,78 @@
+/** Whether and how a robot can be sent to a point, and what is to be known before. Free of the DOM. */
+
+import { clipped, namespaceOf } from "../format.js";
+import { crosses, inside } from "./geometry.js";
+import { sceneOf } from "./scene.js";
+
+const SKILL = "go_to";
+const SOMETHING = 20;
+
+/**
+ * How a robot is sent to a point.
+ * @typedef {{skill: string, agent: string|null, why: string}} Way
+ * `agent` is who is told, so that the call passes its gates; null where there is none, and the skill is called for the
+ * operator. `why` says why it can't be, empty if it can.
+ */
+
+/** @param {object} state the monitor's snapshot @param {string} robot a namespace @returns {Way} */
+export function wayTo(state, robot) {
+  const whose = robot || "This robot";
+  const skill = state.skills.find((each) => namespaceOf(each.module) === robot && bare(each.name, robot) === SKILL);
+  if (!skill) return { skill: "", agent: null, why: `${whose} has no skill ${SKILL}: none of its modules drives it to a point.` };
+  if (!skill.available) return { skill: skill.name, agent: null, why: `${skill.module}, which has the skill ${skill.name}, does not run.` };
+  const agents = Object.entries(state.agents).filter(([name, { state: phase }]) => namespaceOf(name) === robot && phase !== "closed");
+  const may = ([, agent]) => ![...agent.disabled_skills, ...agent.withheld_skills].some((name) => bare(name, robot) === SKILL);
+  const able = agents.find(may);
+  if (agents.length > 0 && !able) {
+    return { skill: skill.name, agent: null, why: `The agent ${agents[0][0]} may not use ${skill.name}: enable it among the skills.` };
+  }
+  return { skill: skill.name, agent: able?.[0] ?? null, why: "" };
+}
+
+/** What the agent is told. @param {import("./geometry.js").Point} point in the frame of the odometry */
+export function words({ x, y }) {
+  return `go to (${x.toFixed(2)}, ${y.toFixed(2)})`;
+}
+
+/**
+ * What speaks against a point, or is to be known.
+ * @param {object} state @param {import("./robot.js").RobotOnMap} robot
+ * @param {{point: import("./geometry.js").Point, from: import("./geometry.js").Point|null}} places where to, and where it
+ *   is, in the frame of its zones
+ * @param {Way} way
+ * @returns {{text: string, isBad: boolean}[]}
+ */
+export function cautions(state, robot, { point, from }, way) {
+  const found = [];
+  const say = (text, isBad = false) => found.push({ text, isBad });
+  const zone = sceneOf(state, robot.name).zones.filter(({ restricted }) => restricted).find(({ polygon }) =>
+    inside(polygon, point) || (from && crosses(polygon, from, point)));
+  if (zone) {
+    const how = inside(zone.polygon, point) ? "It lies in" : "The straight way there leads through";
+    say(`${how} the restricted zone “${zone.name}”. ${way.agent
+      ? "The agent’s gates ask for an approved plan before." : "No agent’s gates look at what you call yourself."}`, true);
+  }
+  const sure = robot.occupancy.at(point);
+  if (sure > SOMETHING) say("Something stands there, as the scans show it.", true);
+  else if (sure === 0) say("No scan has shown yet what is there.");
+  if (state.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot.name)) {
+    say("The robot is stopped, and stands until it is released.", true);
+  }
+  const agent = way.agent && state.agents[way.agent];
+  if (agent?.mode === "paused") say("The agent is paused: it begins nothing until it may go on.", true);
+  const busy = holderOf(state, robot.name);
+  if (busy) say(`The base is busy with ${busy.skill}: ${clipped(busy.text, 120)}`);
+  return found;
+}
+
+/** The call that has the robot's base. */
+function holderOf(state, robot) {
+  const id = state.leases[robot ? `${robot}/base` : "base"];
+  return id === undefined ? null : state.calls.find((call) => call.call_id === id) ?? null;
+}
+
+/** The name of a skill without its robot's. */
+function bare(skill, robot) {
+  const before = `${robot.replaceAll("/", "_")}_`;
+  return robot && skill.startsWith(before) ? skill.slice(before.length) : skill;
+}

@@ -1,0 +1,56 @@
+/** The map's colours, as the page's styles have them. */
+
+import { colour } from "../theme.js";
+
+export const ROBOTS = 6;
+/** Clothes that are called by their colour. */
+const CLOTHES = {
+  red: "#d93a32", green: "#2f9e54", blue: "#2f6fde", yellow: "#e3b505", orange: "#e8771f", purple: "#8a4fd0",
+  pink: "#e56aa6", brown: "#8b5e3c", black: "#23272e", grey: "#8a929e", gray: "#8a929e", white: "#f4f5f7",
+};
+const CLOTHES_NAMES = new RegExp(`\\b(${Object.keys(CLOTHES).join("|")})\\b`, "i");
+
+/** All of them, as they are now. The same object until they are others. */
+let known = null;
+export function palette() {
+  const names = ["map-unknown", "map-free", "map-wall", "map-grid", "map-scan", "map-zone", "map-halo", "map-way",
+    "text", "quiet", "panel", "accent", "bad", ...Array.from({ length: ROBOTS }, (_, index) => `robot-${index}`)];
+  const colours = Object.fromEntries(names.map((name) => [name, colour(name)]));
+  const key = Object.values(colours).join();
+  if (known?.key !== key) {
+    known = { key, ...colours, free: bytesOf(colours["map-free"]), wall: bytesOf(colours["map-wall"]), hatch: hatched(colours["map-zone"]) };
+  }
+  return known;
+}
+
+/** The colour of a robot, by its place among all. */
+export function robotColour(colours, place) {
+  return colours[`robot-${place % ROBOTS}`];
+}
+
+/** What somebody wears, as far as their label says it; null if it doesn't. */
+export function clothesColour(label) {
+  const found = CLOTHES_NAMES.exec(label);
+  return found && CLOTHES[found[1].toLowerCase()];
+}
+
+/** `rgb(1, 2, 3)` → `[1, 2, 3]` */
+function bytesOf(text) {
+  return text.match(/[\d.]+/g).slice(0, 3).map(Number);
+}
+
+/** Stripes, as a canvas that patterns are made of. */
+function hatched(stroke) {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [10, 10];
+  const context = canvas.getContext("2d");
+  context.strokeStyle = stroke;
+  context.lineWidth = 2;
+  context.beginPath();
+  for (const left of [-10, 0, 10]) {
+    context.moveTo(left - 1, 11);
+    context.lineTo(left + 11, -1);
+  }
+  context.stroke();
+  return canvas;
+}

@@ -1,0 +1,165 @@
+/** What is known of one robot and of what it has seen, all in the frame of its odometry. Free of the DOM. */
+
+import { placeOf } from "../camera/boxes.js";
+import { Frames } from "./frames.js";
+import { composed, ORIGIN, placed, planar } from "./geometry.js";
+import { Occupancy, raysOf } from "./occupancy.js";
+import { Poses } from "./poses.js";
+
+const MAX_TRAIL = 800;
+const TRAIL_STEP_M = 0.04;
+/** No way that a robot went, but a new beginning: metres between two poses. */
+const JUMP_M = 1;
+const MAX_PEOPLE = 50;
+const FORGET_US = 120e6;
+/** Another track with the same label, so near, is the same person: metres. */
+const SAME_M = 1;
+const BASE = "base_link";
+
+/**
+ * Somebody who was seen.
+ * @typedef {{track: string, label: string, x: number, y: number, utime: number, isSeen: boolean}} Person
+ */
+
+export class RobotOnMap {
+  frames = new Frames();
+  occupancy = new Occupancy();
+  /** Of its odometry; empty before the first. */
+  frame = "";
+  /** @type {import("./geometry.js").Pose|null} */
+  pose = null;
+  /** When the pose came, µs of the run's clock. */
+  utime = 0;
+  /** m/s, as the odometry says it. */
+  speed = null;
+  /** @type {import("./geometry.js").Point[]} oldest first */
+  trail = [];
+  /** The newest scan's hits: x, y, x, y … */
+  hits = new Float32Array(0);
+  hitsUtime = 0;
+  /** @type {Map<string, Person>} */
+  people = new Map();
+  /** Grids that somebody else has built, by topic. */
+  grids = new Map();
+  /** Paths that are sent as such, by topic. */
+  paths = new Map();
+  #base = BASE;
+  #poses = new Poses();
+  #waiting = null;
+
+  /** @param {string} name its namespace */
+  constructor(name) {
+    this.name = name;
+  }
+
+  /** The pose in a frame of kind `odometry`, or of a `PoseStamped`. */
+  odometry(header) {
+    const { message } = header;
+    const given = message.pose.pose ?? message.pose;
+    const pose = planar(given.position, given.orientation);
+    if (pose === null) return;
+    const twist = message.twist?.twist.linear;
+    this.speed = twist ? Math.hypot(twist.x, twist.y) : null;
+    this.#base = message.child_frame_id || BASE;
+    this.#poses.add(header.stamp ?? header.utime, pose);
+    this.goTo(pose, message.header.frame_id, header.utime);
+    this.#settle(false);
+  }
+
+  /** It is at a pose of a frame now. */
+  goTo(pose, frame, utime) {
+    const isElsewhere = this.frame !== "" && frame !== this.frame;
+    if (isElsewhere || (this.pose && Math.hypot(pose.x - this.pose.x, pose.y - this.pose.y) > JUMP_M)) this.#beginAnew();
+    [this.pose, this.frame, this.utime] = [pose, frame, utime];
+    const last = this.trail.at(-1);
+    if (last && Math.hypot(pose.x - last.x, pose.y - last.y) < TRAIL_STEP_M) return;
+    this.trail.push({ x: pose.x, y: pose.y });
+    if (this.trail.length > MAX_TRAIL) this.trail.splice(0, this.trail.length - MAX_TRAIL);
+  }
+
+  /** A frame of kind `scan`. It is put in its place when it is known where the robot was then. */
+  scan(header, ranges) {
+    if (this.#waiting) this.#settle(true);
+    this.#waiting = { header, ranges };
+    this.#settle(false);
+  }
+
+  /** A frame of kind `detections`: where people are, as far as the robot could tell. */
+  detections(header) {
+    for (const person of this.people.values()) person.isSeen = false;
+    for (const { id, results } of header.message.detections) {
+      const point = placeOf(results[0]?.pose?.pose?.position);
+      const pose = point && this.#poseOf(header.message.header.frame_id, header.stamp);
+      if (pose) this.#see({ ...placed(pose, point), track: id, label: results[0].hypothesis.class_id, utime: header.utime });
+    }
+    for (const [key, person] of this.people) {
+      if (header.utime - person.utime > FORGET_US || person.utime > header.utime) this.people.delete(key);
+    }
+  }
+
+  /** A frame of kind `grid`. */
+  grid(header, cells) {
+    this.grids.set(header.topic, { ...header, cells });
+  }
+
+  /** A frame of kind `path`. */
+  path(header) {
+    const { header: { frame_id: frame }, poses } = header.message;
+    this.paths.set(header.topic, { frame, points: poses.map(({ pose }) => pose.position), utime: header.utime });
+  }
+
+  /** How a frame stands in that of the odometry; null if that is not known. */
+  frameInOdometry(frame) {
+    return frame === "" || frame === this.frame ? ORIGIN : this.frames.within(frame, this.frame);
+  }
+
+  #settle(isLate) {
+    if (!this.#waiting || (!isLate && !this.#isPosed(this.#waiting.header.stamp))) return;
+    const { header, ranges } = this.#waiting;
+    this.#waiting = null;
+    const pose = this.#poseOf(header.frame_id, header.stamp);
+    if (pose === null) return;
+    this.occupancy.add(pose, header, ranges);
+    const hits = raysOf(header, ranges).filter(({ isHit }) => isHit);
+    this.hits = new Float32Array(hits.length * 2);
+    for (const [index, { angle, length }] of hits.entries()) {
+      this.hits[2 * index] = pose.x + length * Math.cos(pose.yaw + angle);
+      this.hits[2 * index + 1] = pose.y + length * Math.sin(pose.yaw + angle);
+    }
+    this.hitsUtime = header.utime;
+  }
+
+  /** Whether there is a pose that is not older than a stamp. */
+  #isPosed(stamp) {
+    return this.pose !== null && (stamp === null || this.#poses.covers(stamp));
+  }
+
+  /** Where a frame of the robot's was at an instant, null where that is not known. */
+  #poseOf(frame, stamp) {
+    const fixed = frame === this.frame ? ORIGIN : null;
+    if (fixed || this.pose === null) return fixed;
+    const base = this.#poses.at(stamp) ?? (this.#poses.newest ? null : this.pose);
+    const mount = frame === "" || frame === this.#base ? ORIGIN : this.frames.within(frame, this.#base);
+    return base && mount && composed(base, mount);
+  }
+
+  #see(person) {
+    const key = person.track || person.label;
+    for (const [other, known] of this.people) {
+      const isSame = other !== key && !known.isSeen && known.label === person.label;
+      if (isSame && Math.hypot(known.x - person.x, known.y - person.y) < SAME_M) this.people.delete(other);
+    }
+    this.people.delete(key); // whoever was seen last stands last
+    this.people.set(key, { ...person, isSeen: true });
+    if (this.people.size > MAX_PEOPLE) this.people.delete(this.people.keys().next().value);
+  }
+
+  #beginAnew() {
+    this.occupancy = new Occupancy();
+    this.trail = [];
+    this.people.clear();
+    this.hits = new Float32Array(0);
+    this.#poses = new Poses();
+    this.#waiting = null;
+  }
+}

@@ -1,0 +1,103 @@
+/** Plots of what changes: fields of open calls, speed and battery of robots, rates of topics. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { useNewest, useTick, useTopics, useVisible } from "../canvas/hooks.js";
+import { Empty, Panel } from "../parts.js";
+import { Chart } from "./chart.js";
+import { Samples } from "./samples.js";
+import { chartsOf, defaults, valuesNow, valueText } from "./series.js";
+
+const TICK_MS = 250;
+const LONGEST_S = 600;
+const SPANS = [[60, "1 min"], [LONGEST_S, "10 min"]];
+const NUMBERS_HZ = 5;
+const STALE_US = 2e6;
+
+/** @param {import("../session.js").Context} context */
+export function PlotsPanel(context) {
+  const { live, robot } = context;
+  const newest = useNewest(context);
+  const kept = useRef(null);
+  kept.current ??= { samples: new Samples((LONGEST_S * 1000) / TICK_MS), known: new Map(), numbers: new Map(), ticker: ticking() };
+  const [seconds, span] = useState(SPANS[0][0]);
+  const [isPaused, pause] = useState(false);
+  const [chosen, choose] = useState(null);
+  const [names, know] = useState("");
+  const [place, isVisible] = useVisible();
+  const topics = useTopics(live).filter(({ kind, robot: whose }) =>
+    (kind === "odometry" || kind === "number") && (robot === "" || whose === robot));
+  const { samples, known, numbers, ticker } = kept.current;
+
+  useEffect(() => {
+    if (!isVisible) return undefined;
+    const ends = topics.map(({ topic }) => live.watch(topic, (header) => numbers.set(...numberIn(header)), { maxHz: NUMBERS_HZ }));
+    return () => ends.forEach((end) => end());
+  }, [live, topics.map(({ topic }) => topic).join(" "), isVisible]);
+  useTick(TICK_MS, () => {
+    const { state, live: { rates }, robot: whose, now } = newest.current;
+    const time = now();
+    const fresh = new Map([...numbers].filter(([, { utime }]) => time - utime < STALE_US).map(([topic, { value }]) => [topic, value]));
+    const values = valuesNow(state, rates, fresh, whose);
+    samples.add(time / 1e6, values.map(({ series, value }) => [series.name, value]));
+    for (const { series } of values) known.set(series.name, series);
+    for (const name of known.keys()) if (!samples.names.includes(name)) known.delete(name);
+    know([...known.keys()].join("\n"));
+    if (!isPaused && isVisible && !document.hidden) ticker.draw();
+  });
+
+  const all = [...known.values()];
+  const shown = chosen === null ? defaults(current(all, samples)) : chosen;
+  const charts = chartsOf(all.filter(({ name }) => shown.includes(name)));
+  const toggle = (name) => choose(shown.includes(name) ? shown.filter((each) => each !== name) : [...shown, name]);
+  const tools = html`
+    <${Picker} series=${all} shown=${shown} isAutomatic=${chosen === null} toggle=${toggle} automatic=${() => choose(null)} />
+    ${SPANS.map(([length, text]) => html`<button key=${text} type="button" aria-pressed=${seconds === length} onClick=${() => span(length)}>${text}</button>`)}
+    <button type="button" aria-pressed=${isPaused} onClick=${() => pause(!isPaused)}>Hold</button>`;
+  return html`<${Panel} title="Plots" area="plots" tools=${tools}>
+    <div class="charts" ref=${place} data-names=${names.length}>
+      ${charts.map((series) => html`<${Chart} key=${series[0].chart} series=${series} samples=${samples} seconds=${seconds} ticker=${ticker} />`)}
+      ${charts.length === 0 && html`<${Empty}>No number comes yet: open calls that report some, robots and topics have them.<//>`}
+    </div>
+    <${ValuesInWords} series=${charts.flat()} samples=${samples} />
+  <//>`;
+}
+
+/** Of a call that is over there is no more than what was. */
+function current(all, samples) {
+  const open = all.filter(({ name }) => samples.newest(name) !== null);
+  return open.length > 0 ? open : all;
+}
+
+function numberIn({ kind, topic, robot, message, utime }) {
+  if (kind === "number") return [topic, { value: Number(message.data), utime }];
+  const { x, y } = message.twist?.twist.linear ?? {};
+  return [`speed ${robot}`, { value: Math.hypot(x, y), utime }];
+}
+
+/** Who draws at each tick. */
+function ticking() {
+  const all = new Set();
+  return { add: (tick) => all.add(tick), delete: (tick) => all.delete(tick), draw: () => all.forEach((tick) => tick()) };
+}
+
+function Picker({ series, shown, isAutomatic, toggle, automatic }) {
+  const groups = Map.groupBy(series, ({ group }) => group);
+  return html`<details class="picker">
+    <summary>${isAutomatic ? "Series: automatic" : `Series: ${shown.length} chosen`}</summary>
+    <div class="choices">
+      <button type="button" aria-pressed=${isAutomatic} onClick=${automatic}>Automatic</button>
+      ${[...groups].map(([group, members]) => html`<fieldset key=${group}><legend>${group}</legend>
+        ${members.map(({ name, label }) => html`<label key=${name}><input type="checkbox" checked=${shown.includes(name)}
+          onChange=${() => toggle(name)} />${label}</label>`)}</fieldset>`)}
+    </div>
+  </details>`;
+}
+
+/** The newest values, for who does not see the charts. */
+function ValuesInWords({ series, samples }) {
+  const [, again] = useState(0);
+  useTick(1000, () => document.hidden || again((count) => count + 1));
+  return html`<table class="hidden"><caption>Newest values</caption><tbody>${series.map(({ name, label, unit }) => html`
+    <tr key=${name}><th scope="row">${label}</th><td>${valueText(samples.newest(name), unit)}</td></tr>`)}</tbody></table>`;
+}

@@ -1,0 +1,96 @@
+/** Values over time, as many as fit. Free of the DOM. */
+
+const MAX_SERIES = 64;
+
+/** A ring of samples: one time for all series, and a value of each, NaN where there is none. */
+export class Samples {
+  /** Samples that were ever taken. */
+  count = 0;
+  #capacity;
+  #times;
+  /** @type {Map<string, {values: Float64Array, last: number}>} by name; `last` is the number of its last sample */
+  #series = new Map();
+
+  /** @param {number} capacity samples that are kept */
+  constructor(capacity) {
+    this.#capacity = capacity;
+    this.#times = new Float64Array(capacity);
+  }
+
+  /**
+   * Take a sample of all series. Time that goes back begins anew.
+   * @param {number} time seconds
+   * @param {Iterable<[string, number]>} values by name
+   */
+  add(time, values) {
+    const last = this.#last;
+    if (this.count > 0 && time === last) return;
+    if (this.count > 0 && time < last) this.clear();
+    const place = this.count % this.#capacity;
+    this.#times[place] = time;
+    for (const { values: kept } of this.#series.values()) kept[place] = NaN;
+    for (const [name, value] of values) {
+      if (!Number.isFinite(value)) continue;
+      const series = this.#of(name);
+      series.values[place] = value;
+      series.last = this.count;
+    }
+    this.count += 1;
+    this.#forget();
+  }
+
+  clear() {
+    this.count = 0;
+    this.#series.clear();
+  }
+
+  /** Names of series that still have a value. */
+  get names() {
+    return [...this.#series.keys()];
+  }
+
+  /** The newest value of a series, null if its newest sample has none. */
+  newest(name) {
+    const series = this.#series.get(name);
+    if (!series || series.last !== this.count - 1) return null;
+    return series.values[series.last % this.#capacity];
+  }
+
+  /**
+   * The samples of the last `seconds`, as uPlot takes them.
+   * @returns {(number|null)[][]} times, then the values of each series
+   */
+  window(names, seconds) {
+    const from = this.count > 0 ? this.#last - seconds : 0;
+    const begin = Math.max(0, this.count - this.#capacity);
+    let first = this.count;
+    while (first > begin && this.#times[(first - 1) % this.#capacity] >= from) first -= 1;
+    const places = Array.from({ length: this.count - first }, (_, index) => (first + index) % this.#capacity);
+    const times = places.map((place) => this.#times[place]);
+    return [times, ...names.map((name) => {
+      const values = this.#series.get(name)?.values;
+      return places.map((place) => (values && !Number.isNaN(values[place]) ? values[place] : null));
+    })];
+  }
+
+  get #last() {
+    return this.#times[(this.count - 1) % this.#capacity];
+  }
+
+  #of(name) {
+    let series = this.#series.get(name);
+    if (!series) {
+      series = { values: new Float64Array(this.#capacity).fill(NaN), last: this.count };
+      this.#series.set(name, series);
+    }
+    return series;
+  }
+
+  /** Series without any value left go, and of too many the ones that are silent longest. */
+  #forget() {
+    for (const [name, { last }] of this.#series) if (last <= this.count - 1 - this.#capacity) this.#series.delete(name);
+    if (this.#series.size <= MAX_SERIES) return;
+    const oldest = [...this.#series].sort(([, one], [, other]) => one.last - other.last);
+    for (const [name] of oldest.slice(0, this.#series.size - MAX_SERIES)) this.#series.delete(name);
+  }
+}
