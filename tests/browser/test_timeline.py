@@ -1,0 +1,278 @@
+"""The timeline of calls: what it makes of events, where bars are, and how one goes through it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.bridge.parts import event
+from tests.bridge.serving import Served, served
+from tests.browser.script_modules import ScriptModules
+from tests.browser.waiting import until
+
+S = 1_000_000
+BEGAN = 1_795_000_000 * S
+
+
+def said(offset: int, call: str, kind: str, at_s: float, **fields: Any) -> dict[str, Any]:
+    """An entry of the journal."""
+    given = {"module": "drive", "skill": "move", "caller": "agent", "text": f"{kind} of {call}", "data": {}}
+    about = {"utime": BEGAN + int(at_s * S), "call_id": call, "seq": offset, "type": kind}
+    return {"offset": offset, "event": about | given | fields}
+
+
+def begun(offset: int, call: str, at_s: float, resources: Iterable[str] = (), **fields: Any) -> dict[str, Any]:
+    data = {"arguments": {"to": "kitchen"}, "parent": fields.pop("parent", ""), "resources": list(resources)}
+    return said(offset, call, "open", at_s, data=data, **fields)
+
+
+def ended(offset: int, call: str, at_s: float, outcome: str = "completed", **fields: Any) -> dict[str, Any]:
+    return said(offset, call, "close", at_s, data={"outcome": outcome, "result": 7}, **fields)
+
+
+MISSION = {"module": "agent", "skill": "say", "caller": "operator"}
+STORY = [
+    begun(1, "m1", 0, **MISSION),
+    begun(2, "c1", 1, ["base"]),
+    said(3, "c1", "update", 2, text="on the way"),
+    begun(4, "c1~1", 3, ["base"], caller="agent"),
+    begun(5, "c2", 4, ["arm"]),
+    begun(6, "other", 4.5, ["base"], caller="me"),
+    ended(7, "other", 4.6, "rejected"),
+    ended(8, "c1~1", 5),
+    said(9, "c1", "gap", 5.5, text="2 events are missing", data={"from_seq": 4, "to_seq": 5}),
+    ended(10, "c1", 6, "failed", text="the door is shut"),
+    ended(11, "m1", 7, **MISSION),
+]
+FOLD = "const log = new m.CallLog(); for (const { offset, event } of given) log.take(offset, event);"
+
+
+def test_events_make_the_same_calls_in_whatever_order_and_however_often_they_come(
+    script_modules: ScriptModules,
+) -> None:
+    def folded(entries: list[dict[str, Any]]) -> Any:
+        calls = script_modules(
+            "timeline/calls.js", f"(m, given) => {{ {FOLD} return [...log.calls.values()]; }}", entries
+        )
+        return {call.pop("id"): call for call in calls}
+
+    calls = folded(STORY)
+    failed = calls["c1"]
+    assert (failed["state"], failed["text"], failed["result"]) == ("failed", "the door is shut", 7)
+    assert [(tick["type"], tick["utime"] - BEGAN) for tick in failed["ticks"]] == [
+        ("update", 2 * S),
+        ("gap", 5.5 * S),
+    ]
+    assert (failed["begin"] - BEGAN, failed["end"] - BEGAN) == (1 * S, 6 * S)
+    assert (calls["c2"]["state"], calls["c2"]["end"]) == ("open", None)
+    rng = random.Random(1)
+    for _ in range(5):
+        mixed = [*STORY, *STORY]
+        rng.shuffle(mixed)
+        assert folded(mixed) == calls
+
+
+def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_has_it(
+    script_modules: ScriptModules,
+) -> None:
+    laid_out = """async (m, given) => {
+        const { laidOut, neighbour } = await import(`${given.url}/layout.js`);
+        const log = new m.CallLog();
+        for (const { offset, event } of given.entries) log.take(offset, event);
+        const layout = laidOut([...log.calls.values()], new Map(given.told));
+        const walk = (way) => {
+          const ids = [];
+          for (let id = given.from; ids.length < 9; ids.push(id)) {
+            id = neighbour(layout, id, way)?.call.id;
+            if (!id) break;
+          }
+          return ids;
+        };
+        return {
+          rows: Object.fromEntries(layout.bars.map(({ call, row, depth }) => [call.id, [row, depth]])),
+          lanes: layout.lanes.map(({ resource, holds }) => [resource, holds.map(({ call }) => call.id)]),
+          sections: layout.sections.map(({ name }) => name),
+          right: walk("right"), down: walk("down"),
+        };
+    }"""
+    where = script_modules.page.url + "dashboard/timeline"
+
+    def shown(entries: list[dict[str, Any]], told: Iterable[tuple[str, str]] = (), start: str = "m1") -> Any:
+        given = {"url": where, "entries": entries, "told": list(told), "from": start}
+        return script_modules("timeline/calls.js", laid_out, given)
+
+    found = shown(STORY)
+    assert found["rows"] == {"m1": [0, 0], "c1": [1, 1], "c1~1": [2, 2], "c2": [3, 1], "other": [4, 0]}
+    assert found["lanes"] == [["arm", ["c2"]], ["base", ["c1"]]], (
+        "a child uses its parent's; who is rejected has none"
+    )
+    assert (found["right"], found["down"]) == (["c1", "c1~1", "c2", "other"], ["c1", "c1~1", "c2", "other"])
+    later = [begun(20, "c3", 8, caller="me"), begun(21, "m2", 9, **MISSION), begun(22, "c4", 10)]
+    more = shown([*STORY, *later])["rows"]
+    assert {name: more[name] for name in found["rows"]} == found["rows"], "what was there stays where it was"
+    assert (more["m2"], more["c4"][1]) == ([more["c3"][0] + 1, 0], 1)
+    assert shown([*STORY, *later], [("c4", "m1")])["rows"]["c4"][0] < more["m2"][0], "an agent knows better"
+    two = [begun(30, "x", 0, module="robot2/drive"), begun(31, "y", 0, module="robot1/drive")]
+    assert shown(two)["sections"] == ["robot1", "robot2"]
+    circle = [begun(40, "a", 0, parent="b"), begun(41, "b", 0, parent="a"), begun(42, "a~1~1", 0)]
+    assert len(shown(circle)["rows"]) == 3, "ids and parents come from outside"
+
+
+def test_what_is_kept_is_bounded_and_what_was_not_heard_is_said(script_modules: ScriptModules) -> None:
+    kept = script_modules(
+        "timeline/calls.js",
+        """(m, began) => {
+            const log = new m.CallLog({ calls: 300, ticks: 2000 });
+            let offset = 0;
+            const about = { seq: 1, module: "m", skill: "s", caller: "c", text: "x".repeat(5000) };
+            const say = (call_id, type, at, data = {}) =>
+              log.take(++offset, { ...about, utime: began + at, call_id, type, data });
+            for (let call = 0; call < 2000; call += 1) {
+              say(`c${call}`, "open", call * 10, { arguments: { long: "y".repeat(50_000) } });
+              for (let each = 1; each <= 12; each += 1) say(`c${call}`, "update", call * 10 + each / 2);
+              say(`c${call}`, "close", call * 10 + 9, { outcome: "completed" });
+              log.trim();
+            }
+            for (let update = 0; update < 3000; update += 1) say("long", "update", 20_000 + update);
+            const all = [...log.calls.values()];
+            const ticks = all.reduce((sum, call) => sum + call.ticks.length, 0);
+            const long = log.calls.get("long").untold;
+            return { calls: all.length, ticks, since: log.since, newest: log.calls.has("c1999"),
+              size: JSON.stringify(all).length, long };
+        }""",
+        BEGAN,
+    )
+    assert (kept["calls"] <= 301, kept["ticks"] <= 2400, kept["newest"], kept["long"]) == (True, True, True, 2600)
+    assert kept["since"] > 14_000, "pages have what was forgotten"
+    assert kept["size"] < 5_000_000
+    fractions = "(m, given) => { const most = {}; return given.map((each) => m.fractionOf(each, most)); }"
+    progress = [{"remaining_m": 4.0}, {"remaining_m": 1.0}, {"percent": 30}, {"done": 1, "total": 4}, {"speed": 1}]
+    assert script_modules("timeline/calls.js", fractions, progress) == [0, 0.75, 0.3, 0.25, None]
+    lost = """(m, given) => {
+        const log = new m.CallLog();
+        for (const { offset, event } of given.entries) log.take(offset, event);
+        log.lostSight(given.now, "no connection");
+        log.takeState([], given.now + 5, true);
+        log.sees(given.now + 5);
+        const { state, end } = log.calls.get("c2");
+        log.take(99, given.close);
+        return [state, end - given.now, log.breaks.map(({ from, to }) => to - from), log.calls.get("c2").state];
+    }"""
+    given = {"entries": STORY, "now": BEGAN + 9 * S, "close": ended(99, "c2", 9)["event"]}
+    assert script_modules("timeline/calls.js", lost, given) == ["unknown", 5, [5], "completed"]
+
+
+def test_only_what_is_seen_is_drawn(script_modules: ScriptModules) -> None:
+    drawn = script_modules(
+        "timeline/calls.js",
+        """async (m, given) => {
+            const load = (name) => import(`${given.url}/${name}.js`);
+            const [{ laidOut }, { draw }] = [await load("layout"), await load("draw")];
+            const log = new m.CallLog();
+            let offset = 0;
+            const about = { seq: 1, module: "m", skill: "s", caller: "c", text: "" };
+            const say = (call_id, type, at, data = {}) =>
+              log.take(++offset, { ...about, utime: given.began + at, call_id, type, data });
+            for (let call = 0; call < 1000; call += 1) {
+              say(`c${call}`, "open", call * 1e6);
+              for (let update = 1; update <= 8; update += 1) say(`c${call}`, "update", call * 1e6 + update * 1e5);
+              say(`c${call}`, "close", call * 1e6 + 9e5, { outcome: "completed" });
+            }
+            const g = new OffscreenCanvas(1000, 300).getContext("2d");
+            let fills = 0;
+            for (const name of ["fill", "fillRect", "fillText", "stroke"]) {
+              const plain = g[name].bind(g);
+              g[name] = (...args) => { fills += 1; plain(...args); };
+            }
+            const began = performance.now();
+            const layout = laidOut([...log.calls.values()]);
+            const laid = performance.now() - began;
+            const viewOf = (from, span) => ({ from: given.began + from, to: given.began + from + span });
+            const scene = (from, span) => ({ layout, view: viewOf(from, span), width: 1000, height: 300, scroll: 0,
+              now: given.began + 1e9, until: Infinity, selected: null, cursor: null, hovered: null, breaks: [],
+              knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
+            draw(g, scene(500e6, 20e6));
+            const few = fills;
+            const begun = performance.now();
+            for (let at = 0; at < 20; at += 1) draw(g, scene(500e6 + at * 1e5, 20e6));
+            return { events: offset, few, laid, each: (performance.now() - begun) / 20 };
+        }""",
+        {"url": script_modules.page.url + "dashboard/timeline", "began": BEGAN},
+    )
+    assert drawn["events"] == 10_000
+    assert drawn["few"] < 21 * 8 + 21 * 9 + 100, f"a bar with its label and updates: {drawn}"
+
+
+def publish(bridge: Served, *events: Any) -> None:
+    async def work() -> None:
+        hub = bridge.scene.bridge.hub
+        hub.publish(hub.journal.append(events))
+
+    bridge.run(work())
+
+
+def pixels(page: Page) -> int:
+    """How many pixels of the timeline are of no ground."""
+    script = """() => {
+        const canvas = document.querySelector(".timeline canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, 22, canvas.width, canvas.height - 22);
+        let coloured = 0;
+        for (let at = 0; at < data.length; at += 4) {
+          const [red, green, blue] = data.subarray(at, at + 3);
+          if (Math.max(red, green, blue) - Math.min(red, green, blue) > 60) coloured += 1;
+        }
+        return coloured;
+    }"""
+    return int(page.evaluate(script))
+
+
+@pytest.mark.feature("I1")
+@pytest.mark.live
+def test_calls_are_bars_that_one_points_at_chooses_and_reads(page: Page) -> None:
+    with served() as bridge:
+        publish(bridge, *(event(seq, "update", call_id=f"old{seq}") for seq in range(1, 1201)))
+        page.goto(bridge.url)
+        page.get_by_role("region", name="Timeline of calls").wait_for()
+        bridge.call("fail")
+        follow = bridge.call("follow", wait="answer", description="ann")["call_id"]
+        timeline = page.get_by_role("region", name="Timeline of calls")
+        options = timeline.get_by_role("option")
+        until(page, lambda: any("follow(" in text for text in options.all_inner_texts()))
+        until(page, lambda: pixels(page) > 300)
+
+        listbox = timeline.get_by_role("listbox")
+        listbox.focus()
+        page.keyboard.press("End")
+        page.keyboard.press("ArrowRight")
+        while f"call-{follow}" != (listbox.get_attribute("aria-activedescendant") or ""):
+            page.keyboard.press("ArrowLeft")
+        page.keyboard.press("Enter")
+        details = page.get_by_role("region", name="Details of the call")
+        assert "Follow" in details.inner_text()
+        assert "base" in details.inner_text()
+        details.get_by_text("Arguments").click()
+        assert "ann" in details.locator("pre").inner_text()
+        details.get_by_role("button", name="Cancel follow").click()
+        until(page, lambda: "cancelled" in details.inner_text())
+        page.keyboard.press("Escape")
+        until(page, lambda: details.count() == 0)
+
+        timeline.get_by_role("button", name="Table").click()
+        row = timeline.get_by_role("row").filter(has_text="Fail")
+        assert "failed" in row.inner_text()
+        assert "the floor is wet" in row.inner_text()
+        timeline.get_by_role("button", name="Table").click()
+
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/events?" in request.url else None)
+        assert timeline.get_by_role("button", name="Follow now").get_attribute("aria-pressed") == "true"
+        timeline.get_by_role("button", name="Earlier").click()
+        assert timeline.get_by_role("button", name="Follow now").get_attribute("aria-pressed") == "false"
+        listbox.focus()
+        page.keyboard.press("Home")
+        until(page, lambda: "1,2" in (timeline.locator("canvas").get_attribute("aria-label") or ""))
+        page.goto("about:blank")
