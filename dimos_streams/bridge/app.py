@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Query, Response
@@ -19,6 +20,7 @@ from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.described import answers, describe, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
+from dimos_streams.bridge.http.pictures import mount_pictures
 from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.robots import mount_robots
@@ -48,11 +50,13 @@ def create_app(
     live: LiveTopics | None = None,
     streams: StreamOptions | None = None,
     abort: Callable[[object], None] | None = None,
+    run_dir: Path | None = None,
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
-    """The app, unguarded. ``abort`` ends the connection of a client address at once; ``disk`` says why the run's
-    files can't be written, empty if they can; ``fleet_hub`` is how the link to a hub is, None if there is none."""
+    """The app, unguarded. ``abort`` ends the connection of a client address at once; ``run_dir`` has the run's files,
+    None where there are none; ``disk`` says why they can't be written, empty if they can; ``fleet_hub`` is how the
+    link to a hub is, None if there is none."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(
@@ -67,6 +71,7 @@ def create_app(
     _mount_streams(app, broker, hub, options, abort)
     mount_robots(app, broker)
     mount_settings(app, broker)
+    mount_pictures(app, run_dir)
     if live is not None:
         mount_live(app, live, send_timeout_s=options.send_timeout_s, abort=abort)
     if monitor is not None:

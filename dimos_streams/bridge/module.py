@@ -245,6 +245,7 @@ class Bridge(Module):
             live=self.live,
             streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
             abort=None if server is None else server.abort,
+            run_dir=self.context.run_dir,
             disk=lambda: self._disk,
             fleet_hub=lambda: None if self._link is None else self._link.view(),
         )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from dimos_streams import clock
@@ -111,8 +112,9 @@ class SimulatedProcess:
 class Scene:
     """A memory bus, processes with modules, and a bridge that can be ended and begun again."""
 
-    def __init__(self, faults: Faults | None = None, **bridge_config: Any) -> None:
+    def __init__(self, faults: Faults | None = None, run_dir: Path | None = None, **bridge_config: Any) -> None:
         self.faults = faults or Faults()
+        self.run_dir = run_dir
         self.inner: Bus = create_bus("memq://")
         self.bridge_config = {"port": 0, **bridge_config}
         self.channels: dict[str, str] = {}
@@ -142,9 +144,8 @@ class Scene:
         return process
 
     async def start_bridge(self) -> Bridge:
-        bridge = Bridge(
-            self.bridge_config, name="bridge", context=RunContext(services=Services(), channels=self.channels)
-        )
+        context = RunContext(services=Services(), channels=self.channels, run_dir=self.run_dir)
+        bridge = Bridge(self.bridge_config, name="bridge", context=context)
         self._bridge_process = await self.add(bridge)
         return bridge
 

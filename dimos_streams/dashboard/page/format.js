@@ -54,3 +54,15 @@ export function titled(name) {
   const words = name.replaceAll("_", " ").trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+const UNITS = [
+  [/_m_s$|_mps$/, "m/s"], [/_deg_s$/, "°/s"], [/_rad_s$/, "rad/s"], [/_deg$/, "°"], [/_rad$/, "rad"], [/_ms$/, "ms"], [/_m$/, "m"],
+  [/_s$/, "s"], [/_hz$/, "Hz"], [/_v$/, "V"],
+];
+
+/** A figure with its name's unit: `distance_m`, 1.834 → Distance, 1.83, m. */
+export function figureText(name, value) {
+  const [ending, unit] = UNITS.find(([ending]) => ending.test(name)) ?? [/$/, ""];
+  const text = Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 100 ? 2 : 1);
+  return { label: titled(name.replace(ending, "")), text, unit };
+}

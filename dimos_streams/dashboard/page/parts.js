@@ -5,18 +5,20 @@ import { useEffect, useId, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { agoText, clipped, clockText, dayText, listed } from "./format.js";
 
-/** A view that is made anew only when one of its properties is another. */
-export function memo(view) {
+/** A view that is made anew only when its properties are others. */
+export function memo(view, isSame = hasSame) {
   function differs(next) {
-    const before = this.props;
-    for (const name in next) if (next[name] !== before[name]) return true;
-    for (const name in before) if (!(name in next)) return true;
-    return false;
+    return !isSame(this.props, next);
   }
   return function Memo(props) {
     this.shouldComponentUpdate = differs;
     return h(view, props);
   };
+}
+
+function hasSame(before, next) {
+  const names = Object.keys(next);
+  return names.length === Object.keys(before).length && names.every((name) => next[name] === before[name]);
 }
 
 /**
@@ -70,13 +72,4 @@ export function Empty({ children }) {
 
 export function Badge({ kind = "", children }) {
   return html`<span class=${`badge ${kind}`}>${children}</span>`;
-}
-
-/** JSON, folded away. */
-export function Folded({ summary, value, open = false }) {
-  const [isOpen, become] = useState(open);
-  return html`<details open=${isOpen} onToggle=${(event) => become(event.currentTarget.open)}>
-    <summary>${summary}</summary>
-    ${isOpen && html`<pre tabindex="0">${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>`}
-  </details>`;
 }

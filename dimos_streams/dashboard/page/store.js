@@ -7,6 +7,7 @@ const MAX_TRAIL = 400;
 const MAX_DRAFT = 4000;
 const MAX_CALLS = 300;
 const MAX_UPDATES = 20;
+const MAX_TALK = 300;
 
 /** Kinds of agents' events that the conversation and the calls show as well. They are seen on request, like the
  * operators' own calls. */
@@ -19,7 +20,7 @@ const STEPS = new Set([
  * A call, as far as it was heard of since the page was opened.
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
  *   state: string, text: string, utime: number, closed: number|null, result: unknown,
- *   updates: {utime: number, text: string}[]}} KnownCall
+ *   updates: {utime: number, text: string}[], progress: object}} KnownCall
  */
 
 /** What the run has reported, bounded. */
@@ -33,8 +34,12 @@ export class Run {
   trails = new Map();
   /** Answers that are being written, by agent. */
   drafts = new Map();
-  /** @type {Map<string, KnownCall>} by id, open ones and the newest that are closed */
+  /** @type {Map<string, KnownCall>} by id, open ones and the newest that are closed; a call that changes is a new object */
   calls = new Map();
+  /** Is another number whenever `calls` has changed. */
+  callsChanged = 0;
+  /** Entries of conversations, by agent, oldest first. Entries that stay the same stay the same objects. */
+  talks = new Map();
   #count = 0;
 
   show(state) {
@@ -43,6 +48,7 @@ export class Run {
     for (const [name, agent] of Object.entries(state.agents)) {
       const draft = this.drafts.get(name);
       if (draft && agent.number >= draft.until) this.drafts.delete(name);
+      this.talks.set(name, continued(this.talks.get(name) ?? [], agent.conversation));
     }
     this.#takeCalls(state.calls);
   }
@@ -93,19 +99,19 @@ export class Run {
   #takeCalls(lines) {
     for (const call of lines) {
       const known = this.calls.get(call.call_id);
-      if (known && (known.closed !== null || (known.text === call.text && known.state === call.state))) continue;
+      if (known && (known.closed !== null || isSame(known, call))) continue;
       this.#keep({
         updates: [], closed: null, result: null, ...known,
         id: call.call_id, skill: call.skill, module: call.module, caller: call.caller, parent: call.parent,
-        arguments: call.arguments, state: call.state, text: call.text, utime: call.requested_utime,
+        arguments: call.arguments, state: call.state, text: call.text, utime: call.requested_utime, progress: call.progress,
       });
     }
   }
 
   #callHappened(event) {
     const known = this.calls.get(event.call_id) ?? {
-      id: event.call_id, skill: event.skill, module: event.module, caller: event.caller, parent: "",
-      arguments: event.data.arguments ?? {}, utime: event.utime, updates: [], closed: null, result: null,
+      id: event.call_id, skill: event.skill, module: event.module, caller: event.caller, parent: event.data.parent ?? "",
+      arguments: event.data.arguments ?? {}, utime: event.utime, updates: [], closed: null, result: null, progress: {},
     };
     const updates = event.type === "update"
       ? [...known.updates.slice(1 - MAX_UPDATES), { utime: event.utime, text: clipped(event.text) }] : known.updates;
@@ -115,6 +121,7 @@ export class Run {
   }
 
   #keep(known) {
+    this.callsChanged++;
     this.calls.set(known.id, known);
     if (this.calls.size <= MAX_CALLS) return;
     const all = [...this.calls.values()];
@@ -130,6 +137,26 @@ export class Run {
     const kept = moved < 1 ? trail.slice(1 - MAX_TRAIL) : []; // not a way that it went, but a new start
     this.trails.set(name, [...kept, { x: robot.x, y: robot.y }]);
   }
+}
+
+/** Whether a call's line says what is known of it. */
+function isSame(known, call) {
+  return known.text === call.text && known.state === call.state
+    && Object.entries(call.progress).every(([name, value]) => known.progress[name] === value);
+}
+
+/** A conversation that goes on where its newest entries say; calls show their progress themselves. */
+function continued(before, newest) {
+  const shown = newest.filter((entry) => entry.text && entry.role !== "progress");
+  if (shown.length === 0) return newest.length === 0 ? [] : before;
+  const known = new Map(before.map((entry) => [entry.number, entry]));
+  const older = before.filter((entry) => entry.number < shown[0].number);
+  const kept = shown.map((entry) => {
+    const was = known.get(entry.number);
+    return was?.text === entry.text && was.is_error === entry.is_error ? was : entry;
+  });
+  const whole = [...older, ...kept].slice(-MAX_TALK);
+  return whole.length === before.length && whole.every((entry, place) => entry === before[place]) ? before : whole;
 }
 
 /** What became of a command. */

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -82,8 +83,10 @@ def ask(bridge: Served, method: str, path: str, **kwargs: Any) -> requests.Respo
 
 
 @pytest.mark.feature("E9")
-def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
-    with documented() as (bridge, document):
+def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "one.jpg").write_bytes(b"\xff\xd8")
+    with documented(run_dir=tmp_path) as (bridge, document):
         begun = bridge.call("follow", wait="answer", description="ann")["call_id"]
         for _ in range(2):
             bridge.call("count", label="a", to=1)
@@ -108,6 +111,8 @@ def test_every_declared_answer_is_sent_as_it_is_declared() -> None:
             ("GET", "/events", "/events?limit=2&progress=true", {}),
             ("GET", "/events", "/events?limit=0", {}),
             ("GET", "/events", "/events?call=..", {}),
+            ("GET", "/pictures/{name}", "/pictures/one.jpg", {}),
+            ("GET", "/pictures/{name}", "/pictures/two.jpg", {}),
             ("POST", "/calls", "/calls", {"json": {"skill": "patrol"}}),
             (
                 "POST",

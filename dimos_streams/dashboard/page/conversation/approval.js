@@ -9,9 +9,9 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
   const form = useRef(null);
   const [given, write] = useState(null);
   const json = JSON.stringify(approval.arguments, null, 2);
-  const reason = () => form.current.elements.reason.value;
-  const decide = (decision, changed) =>
-    ask({ command: "decide", agent: name, approval: approval.id, decision, reason: reason(), arguments: changed });
+  const decide = (decision, changed) => ask({ command: "decide", agent: name, approval: approval.id, decision,
+    reason: form.current.elements.reason.value, arguments: changed });
+  const amend = (changed) => ask({ command: "amend", agent: name, approval: approval.id, arguments: changed });
   const withArguments = (use) => {
     try {
       use(JSON.parse(given ?? json));
@@ -20,7 +20,6 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
       form.current.elements.arguments.focus();
     }
   };
-  const amend = (changed) => ask({ command: "amend", agent: name, approval: approval.id, arguments: changed });
   const submit = (event) => {
     event.preventDefault();
     decide("approve");
@@ -28,11 +27,18 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
   return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
     <h4>May it run <code>${approval.skill}</code>?</h4>
     ${approval.reason && html`<p>${approval.reason}</p>`}
-    <pre tabindex="0">${json}</pre>
+    <${Values} values=${approval.arguments} />
     ${approval.hidden_characters > 0 && html`<p>${approval.hidden_characters} characters are not shown:
       <code> dimos-streams approvals ${approval.id}</code></p>`}
-    <p class="quiet">asked <${Ago} utime=${approval.created_utime} now=${now} /><${Expiry} approval=${approval} now=${now} /></p>
+    <${Countdown} approval=${approval} now=${now} />
     ${!readOnly && html`
+      <input name="reason" placeholder="Reason, which the model is shown" aria-label="Reason" maxlength="4000" autocomplete="off" />
+      <div class="controls">
+        <button class="good" disabled=${!connected}>Approve</button>
+        <button type="button" class="danger" disabled=${!connected} onClick=${() => decide("reject")}>Reject</button>
+        <button type="button" disabled=${!connected} title="Reject this once; the same call asks again"
+          onClick=${() => decide("delete")}>Delete</button>
+      </div>
       <details><summary>Other arguments</summary>
         <textarea name="arguments" rows=${Math.min(12, json.split("\n").length + 1)} spellcheck="false" aria-label="Arguments as JSON"
           value=${given ?? json} onInput=${(event) => write(event.currentTarget.value)}></textarea>
@@ -40,19 +46,25 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
           <button type="button" disabled=${!connected} onClick=${() => withArguments((changed) => decide("approve", changed))}>Approve with these</button>
           <button type="button" disabled=${!connected} onClick=${() => withArguments(amend)}>Only change</button>
         </div>
-      </details>
-      <input name="reason" placeholder="Reason, which the model is shown" aria-label="Reason" maxlength="4000" autocomplete="off" />
-      <div class="controls">
-        <button class="good" disabled=${!connected}>Approve</button>
-        <button type="button" class="danger" disabled=${!connected} onClick=${() => decide("reject")}>Reject</button>
-        <button type="button" disabled=${!connected} title="Reject this once; the same call asks again"
-          onClick=${() => decide("delete")}>Delete</button>
-      </div>`}
+      </details>`}
   </form>`;
 }
 
-function Expiry({ approval, now }) {
+/** What it would be called with. */
+function Values({ values }) {
+  const given = Object.entries(values);
+  if (given.length === 0) return html`<p class="quiet">Without arguments.</p>`;
+  return html`<dl class="values">${given.map(([name, value]) => html`<dt key=${`${name} name`}>${name}</dt>
+    <dd key=${name}>${typeof value === "string" ? value : html`<code>${JSON.stringify(value)}</code>`}</dd>`)}</dl>`;
+}
+
+/** How long somebody still has to decide. */
+function Countdown({ approval, now }) {
   useSecond();
-  if (approval.expires_utime === null) return null;
-  return html` · denied by itself in <b class="countdown">${spanText((approval.expires_utime - now()) / 1e6)}</b>`;
+  const asked = html`asked <${Ago} utime=${approval.created_utime} now=${now} />`;
+  if (approval.expires_utime === null) return html`<p class="quiet">${asked} · waits as long as it takes</p>`;
+  const left = Math.max(0, approval.expires_utime - now());
+  const part = Math.min(1, left / (approval.expires_utime - approval.created_utime));
+  return html`<div><p class="quiet">${asked} · denied by itself in <b>${spanText(left / 1e6)}</b></p>
+    <div class="bar" aria-hidden="true"><i style=${{ width: `${part * 100}%` }}></i></div></div>`;
 }

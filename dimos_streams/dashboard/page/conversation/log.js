@@ -1,34 +1,86 @@
 /** The conversation itself. */
 
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { Ago, Empty, memo } from "../parts.js";
+import { Approval } from "./approval.js";
+import { CallCard } from "./call_card.js";
+import { itemsOf } from "./items.js";
+import { Suggestions } from "./suggestions.js";
+import { Waiting } from "./waiting.js";
+import { Ago, memo } from "../parts.js";
+import { titled } from "../format.js";
 
-export function Log({ agent, draft, now }) {
+export function Log({ name, agent, ...context }) {
+  const { run, now } = context;
   const list = useRef(null);
-  useStayAtEnd(list);
-  const shown = agent.conversation.filter((entry) => entry.text && entry.role !== "progress"); // calls show theirs
-  return html`<ol class="talk" ref=${list} tabindex="0" aria-label="Conversation, newest last">
-    ${shown.length === 0 && !draft && html`<li><${Empty}>Nothing was said yet.<//></li>`}
-    ${shown.map((entry) => html`<${Entry} key=${entry.number} entry=${entry} agent=${agent.agent} now=${now} />`)}
-    ${draft && html`<li key="draft" class="assistant draft"><span class="who">${agent.agent}</span> writes<p>${draft.text}</p></li>`}
-  </ol>`;
+  const isBack = useStayAtEnd(list);
+  const entries = run.talks.get(name);
+  const draft = run.drafts.get(name);
+  const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
+  const isThinking = agent.state === "streaming" && !draft?.text;
+  return html`<div class="talk-frame">
+    <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last">
+      ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} ...${context} />`)}
+      ${draft && html`<li key="draft" class="said assistant draft"><p class="who"><b>${agent.agent}</b> writes</p><p class="bubble">${draft.text}</p></li>`}
+      ${agent.waiting_calls.length > 0 && html`<li key="waiting"><${Waiting} name=${name} agent=${agent} ...${context} /></li>`}
+      ${isThinking && html`<li key="thinking" class="said assistant thinking" aria-label=${`${agent.agent} thinks`}><p class="bubble"><i></i><i></i><i></i></p></li>`}
+      ${items.length === 0 && !draft && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
+    </ol>
+    ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>Newest ↓</button>`}
+  </div>`;
 }
 
-const Entry = memo(({ entry, agent, now }) => html`<li class=${`${entry.role} ${entry.is_error ? "bad" : ""}`}>
-  <span class="who">${entry.role === "assistant" ? agent : entry.skill || entry.role}</span>${" "}
-  ${entry.utime > 0 && html`<${Ago} utime=${entry.utime} now=${now} />`}<p>${entry.text}</p></li>`);
+function Shown({ item, ...context }) {
+  if (item.kind === "call") {
+    return html`<li class="call"><${CallCard} item=${item} known=${item.call} report=${item.report} bad=${item.bad}
+      isSelected=${context.selected === item.id} connected=${context.connected} readOnly=${context.readOnly}
+      session=${context.session} /></li>`;
+  }
+  if (item.kind === "approval") return html`<li class="asks"><${Approval} approval=${item.approval} ...${context} /></li>`;
+  return html`<${Said} item=${item} text=${item.text} bad=${item.bad} agent=${context.agent} now=${context.now} />`;
+}
 
-/** Keeps a list at its end, but where somebody has scrolled back in it. */
+const Said = memo(({ item, agent, now }) => {
+  const { kind, utime, text, report, bad } = item;
+  const time = utime > 0 && html`<${Ago} utime=${utime} now=${now} />`;
+  if (kind === "operator" || kind === "assistant") {
+    return html`<li class=${`said ${kind}`}><p class="who"><b>${kind === "operator" ? "You" : agent}</b> ${time}</p><p class="bubble">${text}</p></li>`;
+  }
+  if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
+  const word = kind === "refusal" ? (bad ? "was refused" : "answered") : report.state === "open" ? "" : report.state;
+  return html`<li class=${`update ${bad ? "bad" : ""}`}><p><b>${titled(text)}</b> ${word && `${word.replace("_", " ")}: `}${report.text} ${time}</p></li>`;
+}, sameSaid);
+
+/** What was said does not change; its item is made anew each time. */
+function sameSaid(before, next) {
+  return before.text === next.text && before.bad === next.bad && before.agent === next.agent;
+}
+
+/** Keeps a list at its end, but where somebody has scrolled back in it. @returns whether somebody has */
 function useStayAtEnd(list) {
-  const isBack = useRef(false);
+  const [isBack, become] = useState(false);
+  const back = useRef(false);
   useLayoutEffect(() => {
     const element = list.current;
-    const look = () => (isBack.current = element.scrollHeight - element.scrollTop - element.clientHeight > 24);
+    const look = () => {
+      back.current = element.scrollHeight - element.scrollTop - element.clientHeight > 24;
+      become(back.current);
+    };
+    const stay = () => {
+      if (!back.current) element.scrollTop = element.scrollHeight;
+    };
+    const resized = new ResizeObserver(stay);
+    resized.observe(element);
     element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
+    element.addEventListener("toggle", stay, true);
+    element.addEventListener("load", stay, true);
+    return () => {
+      resized.disconnect();
+      element.removeEventListener("scroll", look);
+    };
   }, []);
   useLayoutEffect(() => {
-    if (!isBack.current) list.current.scrollTop = list.current.scrollHeight;
+    if (!back.current) list.current.scrollTop = list.current.scrollHeight;
   });
+  return isBack;
 }

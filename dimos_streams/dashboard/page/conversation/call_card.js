@@ -1,0 +1,86 @@
+/** A call in the conversation: how it stands, its newest words and figures; all else is folded away. */
+
+import { useEffect, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { Picture } from "./picture.js";
+import { pictureOf } from "./report.js";
+import { figureText, spanText, titled } from "../format.js";
+import { Ago, Badge, memo, useSecond } from "../parts.js";
+
+const MAX_FIGURES = 4;
+
+export const CallCard = memo(({ item, known, report, bad, isSelected, connected, readOnly, session }) => {
+  const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
+  const isOpen = ["requested", "open"].includes(state);
+  const text = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
+  const picture = pictureOf(known?.result ?? report?.data);
+  return html`<article class=${`card ${state} ${isSelected ? "selected" : ""}`} aria-label=${`Call of ${item.text}`}>
+    <div class="card-head">
+      <span class="dot" aria-hidden="true"></span>
+      <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
+        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(item.text)}</button>
+      <span class="given">${known ? givenText(known.arguments) : ""}</span>
+      <${Badge} kind=${state}>${stateText(state)}<//>
+      ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
+      ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
+        onClick=${() => session.ask({ command: "cancel", call_id: item.id })}>Cancel</button>`}
+    </div>
+    <p class="words">${text}</p>
+    ${isOpen && known && html`<${Figures} progress=${known.progress} />`}
+    ${picture && html`<${Picture} name=${picture} label=${text || "What the camera saw"} session=${session} />`}
+    <${Details} id=${item.id} known=${known} report=${report} session=${session} />
+  </article>`;
+}, (before, next) => ["known", "bad", "isSelected", "connected"].every((name) => before[name] === next[name])
+  && (before.known !== null || before.report === next.report || before.report?.text === next.report?.text));
+
+function stateText(name) {
+  return name.replace("_", " ");
+}
+
+/** The values of arguments that say most: texts bare, the rest by name. */
+function givenText(values) {
+  return Object.entries(values ?? {}).map(([name, value]) => (typeof value === "string" ? value : `${name} ${JSON.stringify(value)}`)).join(" · ");
+}
+
+/** How long it runs, or ran. */
+function Span({ known, now }) {
+  useSecond();
+  return html`<span class="span">${spanText(((known.closed ?? now()) - known.utime) / 1e6)}</span>`;
+}
+
+function Figures({ progress }) {
+  const figures = Object.entries(progress ?? {}).filter(([, value]) => typeof value === "number").slice(0, MAX_FIGURES);
+  return html`<dl class="figures">${figures.map(([name, value]) => {
+    const { label, text, unit } = figureText(name, value);
+    return html`<div key=${name}><dt>${label}</dt><dd>${text}${unit && html`<small> ${unit}</small>`}</dd></div>`;
+  })}</dl>`;
+}
+
+/** Arguments, result and the newest updates; of a call that ended before the page was opened, the bridge is asked. */
+function Details({ id, known, report, session }) {
+  const [isOpen, become] = useState(false);
+  const [asked, know] = useState(null);
+  useEffect(() => {
+    if (isOpen && !known && asked === null) askFor(id, session).then(know);
+  }, [isOpen]);
+  const call = known ?? asked;
+  const result = known?.result ?? report?.data ?? asked?.result ?? null;
+  return html`<details onToggle=${(event) => become(event.currentTarget.open)}>
+    <summary>Details</summary>
+    ${isOpen && html`
+      ${known?.updates.length > 0 && html`<ol class="updates">${known.updates.map(({ utime, text }) => html`<li key=${utime}>
+        <${Ago} utime=${utime} now=${session.now} /> ${text}</li>`)}</ol>`}
+      ${call && html`<p class="label">Arguments</p><pre tabindex="0">${JSON.stringify(call.arguments, null, 2)}</pre>`}
+      ${result !== null && html`<p class="label">Result</p><pre tabindex="0">${typeof result === "string" ? result : JSON.stringify(result, null, 2)}</pre>`}
+      <p class="quiet">${call ? `${call.module} · for ${call.caller} · ` : ""}call <code>${id}</code></p>`}
+  </details>`;
+}
+
+async function askFor(id, session) {
+  try {
+    const response = await session.monitor.get(`calls/${encodeURIComponent(id)}`);
+    return response.ok ? await response.json() : null;
+  } catch {
+    return null; // nothing is there to be asked: what is known is shown
+  }
+}

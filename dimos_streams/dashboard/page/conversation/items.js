@@ -1,0 +1,89 @@
+/** The conversation as a list of items in the order of time: what was said, calls, their later updates, notes. */
+
+import { reportOf } from "./report.js";
+
+const SAME_MOMENT_US = 100_000;
+
+/**
+ * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
+ *   approval?: object}} Item
+ * `kind` is `operator`, `assistant`, `call` (one card for each call), `update` (of a call, when other things were said
+ * in between), `note` or `approval`.
+ */
+
+/**
+ * @param {object[]} entries the conversation's, oldest first
+ * @param {Map<string, object>} calls those that are known, by id
+ * @param {object} agent its snapshot
+ * @returns {Item[]}
+ */
+export function itemsOf(entries, calls, agent) {
+  const made = new Making(calls, agent);
+  for (const entry of entries) made.add(entry);
+  for (const known of calls.values()) made.addCall(known);
+  for (const approval of agent.approvals) made.addApproval(approval);
+  return withoutRepetition(made.items.sort((one, other) => one.utime - other.utime));
+}
+
+class Making {
+  items = [];
+  #cards = new Map();
+
+  constructor(calls, agent) {
+    this.calls = calls;
+    this.agent = agent;
+    this.askedAt = agent.approvals.map((approval) => approval.created_utime);
+  }
+
+  add(entry) {
+    const { utime, text, role } = entry;
+    const key = `entry ${entry.number}`;
+    if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
+    else if (entry.call_id) this.#report(entry);
+    else if (entry.skill) this.items.push({ key, utime, kind: "refusal", text: entry.skill, report: reportOf(text), bad: entry.is_error });
+    else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: reportOf(text).text, bad: role === "error" });
+  }
+
+  /** A call that no entry is about yet. */
+  addCall(known) {
+    if (known.caller !== this.agent.agent || known.parent || this.#cards.has(known.id)) return;
+    this.#card(known.id, known.skill, known.utime);
+  }
+
+  addApproval(approval) {
+    this.items.push({ key: `approval ${approval.id}`, utime: approval.created_utime, kind: "approval", approval });
+  }
+
+  #report({ number, call_id: id, skill, text, utime, is_error: bad }) {
+    const report = reportOf(text);
+    const card = this.#cards.get(id);
+    const shown = card ?? this.#card(id, skill, utime);
+    shown.report = report;
+    shown.bad = bad;
+    if (card) this.items.push({ key: `entry ${number}`, utime, kind: "update", id, text: skill, report, bad });
+  }
+
+  #card(id, skill, utime) {
+    const known = this.calls.get(id) ?? null;
+    const card = { key: `call ${id}`, utime: known?.utime ?? utime, kind: "call", id, text: skill, call: known, report: null, bad: false };
+    this.#cards.set(id, card);
+    this.items.push(card);
+    return card;
+  }
+
+  /** Whether a note is about an approval that is shown itself. */
+  #isAsked(utime) {
+    return this.askedAt.some((asked) => Math.abs(asked - utime) < SAME_MOMENT_US);
+  }
+}
+
+/** An update right behind its call's card says nothing that the card does not. */
+function withoutRepetition(items) {
+  const kept = [];
+  for (const item of items) {
+    const last = kept.at(-1);
+    if (item.kind === "update" && last?.kind === "call" && last.id === item.id) continue;
+    kept.push(item);
+  }
+  return kept;
+}
