@@ -20,9 +20,11 @@ from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import HoldInput
+from dimos_streams.operator.messages.scene import scene_state
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
 from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
+from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls, listed
@@ -138,6 +140,7 @@ class Drive(Module):
         """
         async with self._motion(call, f"going to ({x:g}, {y:g})") as motion:
             try:
+                self.report_state(scene_state(way(complex(x, y))))
                 async with asyncio.timeout(timeout_s):
                     covered = await motion.go_to(complex(x, y))
                     left = round(covered.amount, 2)
@@ -160,6 +163,7 @@ class Drive(Module):
         if start is None:
             raise SkillError(f"where call {call_id!r} began is not known")
         async with self._motion(call, f"going back to where {call_id} began") as motion:
+            self.report_state(scene_state(way(start.position)))
             if "distance_m" in arguments:
                 await motion.back_to(start)
             elif "angle_deg" not in arguments:
@@ -188,6 +192,7 @@ class Drive(Module):
             if motion.began is not None:
                 self._remember(call.id, motion.began)
             motion.close()
+            self.report_state({})
             self.cmd_vel.publish(STOP)
 
     def _remember(self, call_id: str, pose: Pose) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,10 +18,12 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import HoldInput
+from dimos_streams.operator.messages.scene import WaypointView, scene_state
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import Drive, DriveConfig
 from dimos_streams.skills.follow_person import FollowPerson, FollowPersonConfig
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
+from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
@@ -81,6 +83,7 @@ class Patrol(Module):
         self.holds = HoldInput(self.hold, self.name)
         self.odom.on_message(self.poses.add)
         watch_labels(self, self.detections)
+        self.show_way(None)
 
     def on_settings(self, changed: frozenset[str]) -> None:
         """See ``Module``: refuses more than the velocity gate lets pass."""
@@ -110,6 +113,7 @@ class Patrol(Module):
                 async with wanting(self, self.wanted_descriptions, wanted):
                     return await Patrolling(self, call, wanted, follow_for).run(rounds)
             finally:
+                self.show_way(None)
                 self.cmd_vel.publish(STOP)
 
     @skill(tags={"safe", "stop"})
@@ -118,6 +122,12 @@ class Patrol(Module):
         ended = await self._calls.end(call, "stop_patrol was called")
         self.cmd_vel.publish(STOP)
         return f"Stopped {listed(ended)}" if ended else "Nobody was patrolling"
+
+    def show_way(self, goal: complex | None, then: Iterable[complex] = ()) -> None:
+        """Have maps show where the robot goes now, and the points that it goes to then."""
+        points = enumerate(self.config.waypoints, start=1)
+        waypoints = tuple(WaypointView(name=str(number), x=x, y=y) for number, (x, y) in points)
+        self.report_state(scene_state(way(goal, then).model_copy(update={"waypoints": waypoints})))
 
     def as_driver(self) -> Driving:
         """This module as one that drives."""

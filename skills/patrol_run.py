@@ -89,11 +89,13 @@ class Patrolling:
         for number in range(rounds):
             before = self._reached
             for index, point in enumerate(points):
+                self._module.show_way(point, [*points[index + 1 :], *[home] * self._config.return_home])
                 await self._visit(point, f"way-point {index + 1} of {len(points)}, round {number + 1} of {rounds}")
             if self._reached == before:
                 raise SkillError(f"no way-point can be reached; {self._report(number)}")
         home_m: float | None = None
         if self._config.return_home:
+            self._module.show_way(home)
             await self._go(home, "where the patrol began")
             home_m = round(abs(self._module.poses.latest().position - home), 2)
         return self._report(rounds, home_m)

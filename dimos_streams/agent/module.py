@@ -31,13 +31,18 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.odometry import OdometryFromPoses
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
-from dimos_streams.module import WARNINGS, ConfigFault
+from dimos_streams.module import MAX_STATE, WARNINGS, ConfigFault
+from dimos_streams.operator.messages.scene import MAX_BYTES, SceneView, ZoneView, scene_state
 from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
+from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
+
+_SPARE_BYTES = 100
+"""Of a module's state, for what joins its topics."""
 
 
 class Agent(OperatorSkills):
@@ -112,7 +117,8 @@ class Agent(OperatorSkills):
             directory=self.context.services.get(ModuleDirectory),
             resumption=read_resumption(record_dir, self.name) if record_dir else None,
         )
-        self.core.skill_watch.on_change = self._show_warnings
+        self.core.skill_watch.on_change = self._on_warnings
+        self._show_state()
         self.core.record.open()
         self.health = "waits for the bridge"
 
@@ -174,9 +180,17 @@ class Agent(OperatorSkills):
         """
         await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
 
-    def _show_warnings(self) -> None:
-        self.report_state({WARNINGS: list(found)} if (found := self.core.skill_watch.warnings) else {})
+    def _on_warnings(self) -> None:
+        self._show_state()
         self.core.changed()
+
+    def _show_state(self) -> None:
+        """Say what may be wrong, and where the zones are, as far as there is room for them."""
+        found = self.core.skill_watch.warnings
+        warnings = {WARNINGS: list(found)} if found else {}
+        zones = tuple(ZoneView(name=zone.name, polygon=zone.polygon) for zone in self.config.zones)
+        room = MAX_STATE - len(json_text(warnings).encode()) - _SPARE_BYTES
+        self.report_state({**warnings, **scene_state(SceneView(zones=zones), min(MAX_BYTES, room))})
 
     def _wait_for_bridge(self, why: str) -> None:
         self.health = why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any
 
@@ -161,7 +162,11 @@ async def _stand(harness: ModuleHarness, scan: LaserScan | None = None) -> None:
 async def test_go_to() -> None:
     async with room_with(Drive, **EMPTY) as room:
         call = await room.harness.call("go_to", x=-3.5, y=1.0)
+        await call.wait_for(lambda event: event.type == "progress")
+        shown = json.loads(room.harness.module.state_json)["scene"]
+        assert shown == {"goal": {"x": -3.5, "y": 1.0}, "path": [[-3.5, 1.0]]}
         reported = await call.answer()
+        assert room.harness.module.state_json == ""
         left = _measured(call, "from_goal_m")
         assert reported.startswith(f"Arrived {left:.2f} m from (-3.5, 1); now at")
         await room.until(room.is_still, timeout_s=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 from typing import Any
 
@@ -37,10 +38,19 @@ async def test_an_empty_room_is_patrolled() -> None:
         for place, name in ((SOUTH, "1 of 2, round 1"), (NORTH, "2 of 2, round 1"), (SOUTH, "1 of 2, round 2")):
             await call.wait_for(lambda event, name=name: name in event.text)  # type: ignore[misc]
             assert _distance(room, place) < 0.2
+            scene = json.loads(room.harness.module.state_json)["scene"]
+            assert (scene["goal"]["x"], scene["goal"]["y"]) == place
+            assert [(each["name"], each["x"], each["y"]) for each in scene["waypoints"]] == [
+                ("1", *SOUTH),
+                ("2", *NORTH),
+            ]
+            ahead = [NORTH] if place == SOUTH else []
+            assert [tuple(point) for point in scene["path"]] == [place, *ahead, pytest.approx(HOME, abs=0.02)]
         closed = await call.closed(timeout_s=90.0)
         assert closed.outcome is Outcome.COMPLETED
         assert closed.text.startswith("Patrolled 2 rounds, 4 way-points. Met nobody. Ended 0.")
         assert _distance(room, HOME) < 0.2
+        assert json.loads(room.harness.module.state_json)["scene"].keys() == {"waypoints"}
         assert closed.data["result"]["home_m"] == pytest.approx(_distance(room, HOME), abs=0.05)
         for update in (event for event in call.events if event.data.get("event") == "waypoint"):
             reported = update.data["x"], update.data["y"]

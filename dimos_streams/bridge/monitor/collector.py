@@ -10,6 +10,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
+from dimos_streams.bridge.monitor.scenes import Scenes
 from dimos_streams.operator.messages.run import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -28,6 +29,7 @@ class Collector:
         self._broker = broker
         self._reports = reports
         self._robots = robots
+        self._scenes = Scenes()
         self._skills_of: object = None
         self.skills: tuple[SkillLine, ...] = ()
         """As of the last snapshot."""
@@ -47,6 +49,7 @@ class Collector:
             watchers=watchers,
             stopped=self._broker.stops.stopped(),
             not_ending=tuple(self._broker.stops.lingering()),
+            scene=self._scenes.of(modules, self._reports.snapshots),
         )
 
     def _skill_lines(self, modules: list[ModuleView]) -> tuple[SkillLine, ...]:

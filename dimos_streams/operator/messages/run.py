@@ -8,6 +8,7 @@ from pydantic import Field
 
 from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.message import MonitorMessage
+from dimos_streams.operator.messages.scene import SceneView
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
@@ -83,6 +84,8 @@ class MonitorSnapshot(MonitorMessage):
     """The robots that an operator has stopped."""
     not_ending: tuple[GoingOn, ...] = ()
     """Calls that were asked to end and go on all the same."""
+    scene: dict[str, SceneView] = Field(default_factory=dict)
+    """By namespace, what is to be drawn on a map besides robots; only where something is known."""
 
 
 class MonitorChange(MonitorMessage):
@@ -97,3 +100,4 @@ class MonitorChange(MonitorMessage):
     watchers: int | None = None
     stopped: StoppedRobots | None = None
     not_ending: tuple[GoingOn, ...] | None = None
+    scene: dict[str, SceneView] | None = None

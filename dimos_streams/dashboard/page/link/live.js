@@ -139,18 +139,10 @@ export class Live {
   }
 
   #text(message) {
-    switch (message.type) {
-      case "topics":
-        this.#list(message.topics);
-        break;
-      case "rates":
-        this.rates = message.hz;
-        break;
-      case "error":
-        if (message.topic) this.errors[message.topic] = message.text;
-        else console.warn(message.text);
-        break;
-    }
+    if (message.type === "topics") this.#list(message.topics);
+    else if (message.type === "rates") this.rates = message.hz;
+    else if (message.topic) this.errors[message.topic] = message.text;
+    else console.warn(message.text);
   }
 
   async #frame(socket, data) {

@@ -12,6 +12,5 @@ const NOTHING = { zones: [], waypoints: [], goal: null, path: [], frame_id: "" }
 
 /** @param {object|null} state the monitor's snapshot @param {string} robot a namespace @returns {Scene} */
 export function sceneOf(state, robot) {
-  const { scene = {} } = state ?? {};
-  return { ...NOTHING, ...scene[robot] };
+  return { ...NOTHING, ...state?.scene?.[robot] };
 }

@@ -1,0 +1,72 @@
+"""What maps show besides robots: what modules say of it in their heartbeats, and agents' plans."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.operator.messages.agent import AgentSnapshot
+from dimos_streams.operator.messages.scene import SCENE, SceneView, joined
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+_STATES = ("submitted", "approved")
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class Scenes:
+    """Puts them together, by namespace. What does not change is not read again."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, tuple[object, SceneView | None]] = {}
+        """By module: what it says, and what that means."""
+
+    def of(self, modules: Iterable[ModuleView], agents: Mapping[str, AgentSnapshot]) -> dict[str, SceneView]:
+        """The scene of each namespace of which something is known. Only what is alive goes anywhere."""
+        saying = {module.name: module for module in modules if SCENE in module.state}
+        self._read = {name: read for name, read in self._read.items() if name in saying}
+        found: dict[str, list[SceneView]] = defaultdict(list)
+        for name, module in saying.items():
+            scene = self._scene(name, module.state[SCENE])
+            if scene is not None:
+                still = scene if module.alive else scene.model_copy(update={"goal": None, "path": ()})
+                found[namespace_of(name)].append(still)
+        for name, agent in agents.items():
+            if path := _points_of(agent.plan):
+                found[namespace_of(name)].append(SceneView(path=path))
+        return {namespace: joined(scenes) for namespace, scenes in found.items()}
+
+    def _scene(self, module: str, said: object) -> SceneView | None:
+        before = self._read.get(module)
+        if before is None or before[0] != said:
+            before = self._read[module] = (said, _parsed(module, said))
+        return before[1]
+
+
+def _parsed(module: str, said: object) -> SceneView | None:
+    try:
+        return SceneView.model_validate(said)
+    except ValidationError as error:
+        _log.warning("the scene of module %r is none: %s", module, first_problem(error, SCENE))
+        return None
+
+
+def _points_of(plan: Mapping[str, Any] | None) -> tuple[tuple[float, float], ...]:
+    """The points to which the steps of a plan go that were not made yet, as far as their arguments say."""
+    steps = plan.get("steps") if plan is not None and plan.get("state") in _STATES else None
+    points = map(_goal_of, steps) if isinstance(steps, list) else ()
+    return tuple(point for point in points if point is not None)
+
+
+def _goal_of(step: object) -> tuple[float, float] | None:
+    match step:
+        case {"arguments": {"x": float() | int() as x, "y": float() | int() as y}, **rest} if not rest.get("used"):
+            return float(x), float(y)
+    return None

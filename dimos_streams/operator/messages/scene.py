@@ -1,0 +1,78 @@
+"""What is drawn on a map besides robots: what modules know of the floor and of the way ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from dimos_streams.operator.messages.message import MonitorMessage
+
+SCENE = "scene"
+"""The topic of a module's state under which it says so."""
+MAX_BYTES = 3000
+"""Of the JSON of what one module says, in each of its heartbeats."""
+
+Point = Annotated[tuple[float, float], Field(description="x and y, metres")]
+
+
+class ZoneView(MonitorMessage):
+    """A part of the floor."""
+
+    name: str
+    polygon: tuple[Point, ...]
+    """Its corners; the last is joined to the first."""
+    restricted: bool = True
+    """Whether a robot enters it only by an approved plan."""
+
+
+class WaypointView(MonitorMessage):
+    """A point that a robot goes to by its name or number."""
+
+    name: str
+    x: float
+    y: float
+
+
+class GoalView(MonitorMessage):
+    """Where a robot goes now."""
+
+    x: float
+    y: float
+
+
+class SceneView(MonitorMessage):
+    """Zones, way-points, goal and way of one namespace, in metres."""
+
+    zones: tuple[ZoneView, ...] = ()
+    waypoints: tuple[WaypointView, ...] = ()
+    goal: GoalView | None = None
+    path: tuple[Point, ...] = ()
+    """The points that it is to go through, in order."""
+    frame_id: str = "odom"
+
+
+def scene_state(scene: SceneView, most: int = MAX_BYTES) -> dict[str, Any]:
+    """A module's state that says so, of at most so many bytes; empty where there is nothing to say. What is too much
+    is left out: the end of the path, then way-points and zones."""
+    for name in ("path", "waypoints", "zones"):
+        while (items := getattr(scene, name)) and len(scene.model_dump_json().encode()) > most:
+            scene = scene.model_copy(update={name: items[: len(items) // 2]})
+    said = scene.model_dump(mode="json", exclude_defaults=True)
+    return {SCENE: said} if said.keys() - {"frame_id"} else {}
+
+
+def joined(scenes: Iterable[SceneView]) -> SceneView:
+    """What several modules of a namespace say together. Of goals and ways the first counts."""
+    found = list(scenes)
+    moving = next((each for each in found if each.goal is not None), None) or next(
+        (each for each in found if each.path), SceneView()
+    )
+    return SceneView(
+        zones=tuple(zone for each in found for zone in each.zones),
+        waypoints=tuple(point for each in found for point in each.waypoints),
+        goal=moving.goal,
+        path=moving.path,
+        frame_id=found[0].frame_id if found else "odom",
+    )
