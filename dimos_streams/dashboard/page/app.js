@@ -15,7 +15,6 @@ import { CallsPanel } from "./run/calls.js";
 import { EventsPanel } from "./run/events.js";
 import { ModulesPanel } from "./run/modules.js";
 import { SkillsPanel } from "./run/skills.js";
-import { Stopped } from "./run/stopped.js";
 import { TokenForm } from "./run/token.js";
 import { TimelinePanel } from "./timeline/timeline.js";
 
@@ -43,7 +42,6 @@ function Main(context) {
   if (context.session.monitor.status === "token") return html`<${TokenForm} session=${context.session} />`;
   if (!context.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
   return html`
-    <${Stopped} ...${context} />
     <div class="cockpit">
       <${CameraPanel} ...${context} />
       <${MapPanel} ...${context} />

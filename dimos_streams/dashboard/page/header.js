@@ -3,6 +3,8 @@
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { clockText, counted, namespaceOf } from "./format.js";
+import { Icon } from "./icons.js";
+import { Stopped } from "./run/stopped.js";
 import { agentsOf } from "./store.js";
 import { switchTheme, theme } from "./theme.js";
 
@@ -11,15 +13,20 @@ export function Header(context) {
   const { session, state } = context;
   const { monitor } = session;
   return html`<header class="top">
-    <h1>dimos-streams</h1>
-    <p class=${`link ${monitor.status}`} role="status">${statusText(monitor)}</p>
-    ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-    <${Robots} session=${session} state=${state} />
-    ${monitor.status === "live" && state && html`<p class="quiet watchers">${counted(state.watchers, "console")}</p>`}
-    <${Theme} />
-    <button type="button" class="plain" aria-label="Help" title="Help (?)" onClick=${() => session.help(true)}>?</button>
-    ${monitor.status !== "token" && !session.readOnly && html`<button type="button" class="stop" onClick=${() =>
-      session.order("robots/stop", { robot: "", reason: "on the operator's page" })}>Stop every robot</button>`}
+    <div class="bar">
+      <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
+      <p class=${`link ${monitor.status}`} role="status">${statusText(monitor)}</p>
+      ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
+      <${Robots} session=${session} state=${state} />
+      ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />`}
+      <div class="end">
+        ${monitor.status === "live" && state && html`<p class="quiet watchers" title="Pages and terminals that watch this run">${counted(state.watchers, "console")}</p>`}
+        <${Theme} />
+        <button type="button" class="plain icon-only" aria-label="Help" title="Help (?)" onClick=${() => session.help(true)}><${Icon} name="help" /></button>
+        ${monitor.status !== "token" && !session.readOnly && html`<${Stop} order=${session.order} />`}
+      </div>
+    </div>
+    ${state && html`<${Stopped} ...${context} />`}
   </header>`;
 }
 
@@ -34,6 +41,18 @@ function statusText(monitor) {
   return texts[monitor.status];
 }
 
+/** It waits for nothing, not even for the connection or for an earlier press. */
+function Stop({ order }) {
+  const [underWay, count] = useState(0);
+  const stop = async () => {
+    count((before) => before + 1);
+    await order("robots/stop", { robot: "", reason: "on the operator's page" });
+    count((before) => before - 1);
+  };
+  return html`<button type="button" class="stop" aria-label="Stop every robot" aria-busy=${String(underWay > 0)} onClick=${stop}>
+    <${Icon} name="stop" />${underWay > 0 ? "Stopping …" : html`<span>Stop<span class="wide"> every robot</span></span>`}</button>`;
+}
+
 /** Which robot is shown, where there are several. */
 function Robots({ session, state }) {
   if (!state) return null;
@@ -44,11 +63,22 @@ function Robots({ session, state }) {
     aria-pressed=${String(name === session.robot)} onClick=${() => session.choose(name)}>${name || "All"}</button>`)}</nav>`;
 }
 
+function Batteries({ robots, robot: chosen }) {
+  const known = Object.entries(robots).filter(([name, robot]) => robot.battery !== null && (!chosen || name === chosen));
+  return known.map(([name, robot]) => {
+    const percent = Math.round(robot.battery * 100);
+    const kind = percent < 20 ? "bad" : "";
+    return html`<p key=${name} class=${`battery quiet ${kind}`}>${name ? `${name} ` : ""}<span class="hidden">battery </span>
+      <i class="cell" aria-hidden="true"><i style=${{ width: `${percent}%` }}></i></i> ${percent} %</p>`;
+  });
+}
+
 function Theme() {
   const [, show] = useState(0);
   const change = () => {
     switchTheme();
     show((count) => count + 1);
   };
-  return html`<button type="button" class="plain" aria-label=${`Colours: ${theme()}`} title=${`Colours: ${theme()}`} onClick=${change}>◐</button>`;
+  const label = `Colours: ${theme()}`;
+  return html`<button type="button" class="plain icon-only" aria-label=${label} title=${label} onClick=${change}><${Icon} name=${theme()} /></button>`;
 }

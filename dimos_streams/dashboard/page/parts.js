@@ -73,3 +73,12 @@ export function Empty({ children }) {
 export function Badge({ kind = "", children }) {
   return html`<span class=${`badge ${kind}`}>${children}</span>`;
 }
+
+/** JSON, folded away. */
+export function Folded({ summary, value, open = false }) {
+  const [isOpen, become] = useState(open);
+  return html`<details open=${isOpen} onToggle=${(event) => become(event.currentTarget.open)}>
+    <summary>${summary}</summary>
+    ${isOpen && html`<pre tabindex="0">${typeof value === "string" ? value : JSON.stringify(value, null, 2)}</pre>`}
+  </details>`;
+}

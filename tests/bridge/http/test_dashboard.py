@@ -161,6 +161,13 @@ def test_every_script_is_imported_from_where_it_is() -> None:
             path = bare.get(imported) or posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
             assert path in SOURCES, f"{name} imports {imported!r}, which is not there"
             following.append(path)
+        for names, imported in re.findall(r'import \{([^}]+)\} from "(\.[^"]+)"', SOURCES[name]):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
+            exported = set(
+                re.findall(r"^export (?:async )?(?:function\*?|class|const|let) (\w+)", SOURCES[path], re.MULTILINE)
+            )
+            wanted = {each.strip().partition(" as ")[0] for each in names.split(",") if each.strip()}
+            assert wanted <= exported, f"{name} wants of {imported!r} what is not in it"
     unused = {name for name in SOURCES if name.endswith((".js", ".mjs"))} - seen
     assert unused <= {bare["uplot"]}, "files that nobody imports"
 

@@ -4,18 +4,28 @@ import { html } from "htm/preact";
 import { Menu } from "../menu.js";
 import { Ago, Badge } from "../parts.js";
 
+const STATES = {
+  idle: "idle", streaming: "thinks", executing: "acts", settling: "ends calls", undoing: "takes back", closed: "closed",
+};
+
 /** What an agent is doing, in two lines that are always there. */
 export function AgentState({ name, agent, ...context }) {
   const mode = agent.mode === "running" ? "" : agent.mode;
   return html`<div class="agent-state">
     <div class="now">
-      <span class="states"><${Badge} kind=${agent.state}>${agent.state}<//>${mode && html`<${Badge} kind=${mode}>${mode}<//>`}</span>
+      <span class="states"><${Badge} kind=${agent.state}>${stateText(agent)}<//>${mode && html`<${Badge} kind=${mode}>${mode}<//>`}</span>
       ${agent.hold && html`<${Hold} hold=${agent.hold} />`}
       ${!context.readOnly && html`<${Controls} name=${name} agent=${agent} ...${context} />`}
     </div>
     <${Missions} agent=${agent} ...${context} />
     ${agent.warnings.map((text) => html`<p key=${text} class="bad" role="status">${text}</p>`)}
   </div>`;
+}
+
+/** The loop's state, in words for people: an agent whose calls go on is not idle. */
+function stateText(agent) {
+  if (agent.state === "idle" && agent.calls.length > 0) return "watches";
+  return STATES[agent.state] ?? agent.state;
 }
 
 /** Only the velocity gates know whether the robot is kept still. */

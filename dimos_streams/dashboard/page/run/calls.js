@@ -14,7 +14,7 @@ export function CallsPanel(context) {
   const tools = calls.length > 0 && !readOnly
     && html`<button type="button" disabled=${!connected} onClick=${cancelAll}>Cancel all</button>`;
   return html`<${Panel} title="Calls" area="calls" tools=${tools}>
-    ${calls.length === 0 && html`<${Empty}>No call is open.<//>`}
+    ${calls.length === 0 && html`<${Empty}>No call is open: no skill runs.<//>`}
     ${state.not_ending.length > 0 && html`<ul class="rows bad">${state.not_ending.map((late) => html`<li key=${late.call_id}>
       <code>${late.skill}</code> was asked to end <${Ago} utime=${late.since_utime} now=${now} /> and goes on
       <span class="quiet"> ${late.call_id}</span></li>`)}</ul>`}
@@ -34,16 +34,16 @@ function inFamilies(calls) {
 function CallRow({ call, connected, readOnly, ask, now, selected, select }) {
   const depth = Math.min(call.call_id.split("~").length - 1, 4);
   const isSelected = selected === call.call_id;
-  return html`<li class=${`call deep${depth} ${isSelected ? "selected" : ""}`}>
+  return html`<li class=${`deep${depth} ${isSelected ? "selected" : ""}`}>
     <div class="line">
-      <${Written} call=${call} length=${160} />
+      <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
+        onClick=${() => select(isSelected ? null : call.call_id)}>${call.skill}</button>
       ${call.state !== "open" && html`<${Badge}>${call.state}<//>`}
-      ${!readOnly && html`<button type="button" disabled=${!connected} aria-label=${`Cancel ${call.skill}`}
+      <${Ago} utime=${call.requested_utime} now=${now} />
+      ${!readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${call.skill}`}
         onClick=${() => ask({ command: "cancel", call_id: call.call_id })}>Cancel</button>`}
     </div>
-    <p>${call.text}</p>
-    <p class="quiet"><${Ago} utime=${call.requested_utime} now=${now} /> · for ${call.caller} · ${call.module} ·
-      <button type="button" class="link-like" aria-pressed=${String(isSelected)}
-        onClick=${() => select(isSelected ? null : call.call_id)}>${call.call_id}</button></p>
+    <p class="words">${call.text}</p>
+    <p class="quiet"><${Written} call=${call} length=${160} /> for ${call.caller} · ${call.module} · ${call.call_id}</p>
   </li>`;
 }

@@ -17,4 +17,4 @@ const Events = memo(({ events }) => events.length === 0
       ${events.map((event) => html`<${EventRow} key=${event.key} event=${event} />`)}</ol>`);
 
 const EventRow = memo(({ event }) => html`<li class=${event.bad ? "bad" : ""}>
-  <${Time} utime=${event.utime} /> <b>${event.who}</b> <i>${event.kind}</i> <span>${event.text}</span></li>`);
+  <${Time} utime=${event.utime} /><p><b>${event.who}</b> <i>${event.kind.replaceAll("_", " ")}</i> ${event.text}</p></li>`);

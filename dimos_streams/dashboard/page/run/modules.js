@@ -10,15 +10,23 @@ export function ModulesPanel({ state, session }) {
 
 const Modules = memo(({ modules, session }) => {
   const shown = modules.filter((module) => session.shows(module.name));
-  return html`<${Panel} title="Modules" area="modules">
+  const well = shown.filter(isWell).length;
+  const note = html`<span class="quiet">${well === shown.length ? `all ${well} well` : `${shown.length - well} of ${shown.length} not well`}</span>`;
+  return html`<${Panel} title="Modules" area="modules" note=${shown.length > 0 && note}>
     ${shown.length === 0 && html`<${Empty}>No module has been heard of.<//>`}
-    <ul class="rows">${shown.map((module) => html`<li key=${module.name} class="line">
-      <b>${module.name}</b>
-      <${Badge} kind=${module.alive && module.health === "ok" ? "ok" : "failed"}>${module.health}<//>
-      ${module.state["velocity_gate"] && html`<span>${gateText(module.state["velocity_gate"])}</span>`}
-      <span class="quiet">pid ${module.pid}</span></li>`)}</ul>
+    <ul class="rows" tabindex="0" aria-label="Modules and their health">${shown.toSorted(unwellFirst).map((module) => html`<li key=${module.name}>
+      <span class="line"><b>${module.name}</b> <${Badge} kind=${isWell(module) ? "ok" : "failed"}>${module.health}<//></span>
+      <span class="quiet">${module.state["velocity_gate"] ? `${gateText(module.state["velocity_gate"])} · ` : ""}pid ${module.pid}</span></li>`)}</ul>
   <//>`;
 });
+
+function isWell(module) {
+  return module.alive && module.health === "ok";
+}
+
+function unwellFirst(one, other) {
+  return isWell(one) - isWell(other);
+}
 
 /** What a velocity gate says of itself. */
 function gateText(gate) {

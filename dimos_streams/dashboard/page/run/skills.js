@@ -11,8 +11,8 @@ export function SkillsPanel(context) {
   const reporting = session.agents().filter(({ agent }) => agent);
   const gone = reporting.flatMap(({ name, agent }) => agent.disabled_skills
     .filter((disabled) => !skills.some((skill) => skill.name === disabled))
-    .map((disabled) => html`<li key=${`${name} ${disabled}`} class="line"><code>${disabled}</code> offered by nobody
-      <${Switch} name=${name} agent=${agent} skill=${disabled} ...${context} /></li>`));
+    .map((disabled) => html`<li key=${`${name} ${disabled}`} class="off"><div class="about"><code>${disabled}</code><p class="quiet">Offered by nobody.</p></div>
+      <div class="switches"><${Switch} name=${name} agent=${agent} skill=${disabled} ...${context} /></div></li>`));
   return html`<${Panel} title="Skills" area="skills">
     ${skills.length + gone.length === 0 ? html`<${Empty}>No module offers a skill.<//>`
       : html`<ul class="rows">${skills.map((skill) => html`<${Skill} key=${skill.name} skill=${skill}
@@ -28,20 +28,19 @@ function isNear(module, agent) {
 
 function Skill({ skill, agents, ...context }) {
   return html`<li class=${skill.available ? "" : "off"}>
-    <div class="line"><code>${skill.name}</code>
-      ${!skill.available && html`<${Badge} kind="failed">not available<//>`}
-      ${agents.map(({ name, agent }) => html`<${Switch} key=${name} name=${name} agent=${agent} skill=${skill.name}
-        isOneOfSeveral=${agents.length > 1} ...${context} />`)}</div>
-    <p class="quiet">${skill.description.split("\n", 1)[0]}</p></li>`;
+    <div class="about"><code>${skill.name}</code>${!skill.available && html` <${Badge} kind="failed">not available<//>`}
+      <p class="quiet" title=${skill.description}>${skill.description.split("\n", 1)[0]}</p></div>
+    <div class="switches">${agents.map(({ name, agent }) => html`<${Switch} key=${name} name=${name} agent=${agent} skill=${skill.name}
+      isOneOfSeveral=${agents.length > 1} ...${context} />`)}</div></li>`;
 }
 
 function Switch({ name, agent, skill, isOneOfSeveral = false, connected, readOnly, ask }) {
-  const whose = isOneOfSeveral ? `${name}: ` : "";
+  const whose = isOneOfSeveral ? html`<span class="quiet">${name}</span>` : null;
   if (agent.withheld_skills.includes(skill)) {
-    return html`<span class="quiet" title="The setting skills does not list it">${whose}not given</span>`;
+    return html`<p class="quiet" title="The setting skills does not list it">${whose} not given</p>`;
   }
   const enabled = agent.disabled_skills.includes(skill);
-  return html`<button type="button" role="switch" aria-checked=${String(!enabled)} aria-label=${`${name} may use ${skill}`}
-    disabled=${!connected || readOnly} onClick=${() => ask({ command: "set_skill", agent: name, skill, enabled })}>
-    ${whose}${enabled ? "disabled" : "enabled"}</button>`;
+  return html`<p>${whose}<button type="button" role="switch" aria-checked=${String(!enabled)} aria-label=${`${name} may use ${skill}`}
+    title=${enabled ? "disabled: the model is not offered it" : "enabled: the model may use it"}
+    disabled=${!connected || readOnly} onClick=${() => ask({ command: "set_skill", agent: name, skill, enabled })}><i></i></button></p>`;
 }
