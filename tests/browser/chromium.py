@@ -43,7 +43,7 @@ def launched(path: str) -> Iterator[Browser]:
 
 
 def _modest(path: str, folder: Path) -> str:
-    """Root's Chromium would take the processors from robots that run beside it: it makes itself more urgent than them."""
+    """Root's Chromium makes itself more urgent than the robots that run beside it; this one can't."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return path
     script = folder / "chromium"
