@@ -54,11 +54,18 @@ COMMANDS = (
 _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
 _PRONOUN = r"(?:them|him|her|it)"
 _THEM = rf"(?:{_PRONOUN}|that person|the person)"
-_SPAN = r"\s+for\s+(?P<{0}amount>\d+(?:\.\d+)?)\s*(?P<{0}unit>s|sec|seconds?|min|minutes?)"
+_WORDS = {
+    "half a": 0.5, "a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0,
+    "eight": 8.0, "ten": 10.0, "fifteen": 15.0, "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "sixty": 60.0,
+}  # fmt: skip
+"""Numbers of which people write durations."""
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_AMOUNT = rf"\d+(?:\.\d+)?|(?:{'|'.join(_WORDS)})\b"
+_SPAN = rf"\s+for\s+(?P<{{0}}amount>{_AMOUNT})\s*(?P<{{0}}unit>s|sec|seconds?|min|minutes?|h|hours?)"
 _DURATION = rf"(?:{_SPAN.format('')})?"
 _THEN_DURATION = rf"(?:{_SPAN.format('then_')})?"
 _VERB = r"(?:move|drive|turn|go|follow|patrol|stop|halt|look|watch|what|observe)\b"
-_END = r"(?:\s+for\s+[\d.]+\s*\w+)?\s*(?:$|[,;.]|\band\b|\bthen\b)"
+_END = rf"(?:\s+for\s+(?:{_AMOUNT})\s*\w+)?\s*(?:$|[,;.]|\band\b|\bthen\b)"
 _SPLIT = re.compile(
     rf"\s*(?:[,;.]|\band\b|\bthen\b)(?:\s*(?:,|\band\b|\bthen\b))*\s*(?={_VERB}(?!\s+{_THEM}{_END}))", re.I
 )
@@ -139,7 +146,8 @@ def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
     amount, unit = match[f"{of}amount"], match[f"{of}unit"]
     if not amount:
         return {}
-    return {"timeout_s": float(amount) * (60.0 if unit.lower().startswith("m") else 1.0)}
+    number = _WORDS.get(amount.lower())
+    return {"timeout_s": (float(amount) if number is None else number) * _UNITS[unit[0].lower()]}
 
 
 def _move(match: re.Match[str]) -> tuple[CommandStep, ...]:

@@ -59,6 +59,12 @@ def text_of(deltas: list[ModelDelta]) -> str:
     [
         ("follow the person in red", [("follow_person", {"description": "person in red"})]),
         ("Please follow a man for 2 minutes.", [("follow_person", {"description": "man", "timeout_s": 120.0})]),
+        (
+            "follow the person in red for two minutes",
+            [("follow_person", {"description": "person in red", "timeout_s": 120.0})],
+        ),
+        ("follow a man for half a minute", [("follow_person", {"description": "man", "timeout_s": 30.0})]),
+        ("follow a man for an hour", [("follow_person", {"description": "man", "timeout_s": 3600.0})]),
         ("look out for a person in a red shirt", [("look_out_for", {"descriptions": ["person in a red shirt"]})]),
         (
             "look out for a person in a red shirt or a person in green",
