@@ -55,14 +55,15 @@ export function titled(name) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** Endings of names, with their units and how many decimals make sense. */
 const UNITS = [
-  [/_m_s$|_mps$/, "m/s"], [/_deg_s$/, "°/s"], [/_rad_s$/, "rad/s"], [/_deg$/, "°"], [/_rad$/, "rad"], [/_ms$/, "ms"], [/_m$/, "m"],
-  [/_s$/, "s"], [/_hz$/, "Hz"], [/_v$/, "V"],
+  [/_m_s$|_mps$/, " m/s", 2], [/_deg_s$/, "°/s", 0], [/_rad_s$/, " rad/s", 2], [/_deg$/, "°", 0], [/_rad$/, " rad", 2], [/_ms$/, " ms", 0],
+  [/_m$/, " m", 2], [/_s$/, " s", 0], [/_hz$/, " Hz", 1], [/_v$/, " V", 1],
 ];
 
 /** A figure with its name's unit: `distance_m`, 1.834 → Distance, 1.83, m. */
 export function figureText(name, value) {
-  const [ending, unit] = UNITS.find(([ending]) => ending.test(name)) ?? [/$/, ""];
-  const text = Number.isInteger(value) ? String(value) : value.toFixed(Math.abs(value) < 100 ? 2 : 1);
+  const [ending, unit, decimals] = UNITS.find(([ending]) => ending.test(name)) ?? [/$/, "", 2];
+  const text = Number.isInteger(value) && !unit ? String(value) : value.toFixed(decimals).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
   return { label: titled(name.replace(ending, "")), text, unit };
 }

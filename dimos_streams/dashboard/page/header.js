@@ -1,6 +1,6 @@
 /** The top of the page: the connection, the robots, and the button that stops them. */
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { clockText, counted, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
@@ -12,7 +12,9 @@ import { switchTheme, theme } from "./theme.js";
 export function Header(context) {
   const { session, state } = context;
   const { monitor } = session;
-  return html`<header class="top">
+  const head = useRef(null);
+  useHeight(head);
+  return html`<header class="top" ref=${head}>
     <div class="bar">
       <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
       <p class=${`link ${monitor.status}`} role="status">${statusText(monitor)}</p>
@@ -28,6 +30,15 @@ export function Header(context) {
     </div>
     ${state && html`<${Stopped} ...${context} />`}
   </header>`;
+}
+
+/** What is below knows how high the head is. */
+function useHeight(head) {
+  useLayoutEffect(() => {
+    const resized = new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--top", `${target.offsetHeight}px`));
+    resized.observe(head.current);
+    return () => resized.disconnect();
+  }, []);
 }
 
 function statusText(monitor) {

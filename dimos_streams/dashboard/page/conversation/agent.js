@@ -1,7 +1,6 @@
-/** One agent: what it does now, and the operator's hand on it. */
+/** One agent: what it does now, and what for. */
 
 import { html } from "htm/preact";
-import { Menu } from "../menu.js";
 import { Ago, Badge } from "../parts.js";
 
 const STATES = {
@@ -9,16 +8,15 @@ const STATES = {
 };
 
 /** What an agent is doing, in two lines that are always there. */
-export function AgentState({ name, agent, ...context }) {
+export function AgentState({ agent, ...context }) {
   const mode = agent.mode === "running" ? "" : agent.mode;
   return html`<div class="agent-state">
     <div class="now">
       <span class="states"><${Badge} kind=${agent.state}>${stateText(agent)}<//>${mode && html`<${Badge} kind=${mode}>${mode}<//>`}</span>
       ${agent.hold && html`<${Hold} hold=${agent.hold} />`}
-      ${!context.readOnly && html`<${Controls} name=${name} agent=${agent} ...${context} />`}
     </div>
     <${Missions} agent=${agent} ...${context} />
-    ${agent.warnings.map((text) => html`<p key=${text} class="bad" role="status">${text}</p>`)}
+    ${agent.warnings.map((text) => html`<p key=${text} class="warning" role="status">${text}</p>`)}
   </div>`;
 }
 
@@ -37,32 +35,10 @@ function Hold({ hold }) {
   return html`<p class=${`held ${held ? "good-text" : "bad"}`} role=${held ? "status" : "alert"}>${text}</p>`;
 }
 
-/** Buttons that would do nothing are disabled. */
-function Controls({ name, agent, connected, ask }) {
-  const on = connected && agent.state !== "closed";
-  const busy = agent.state !== "idle" || agent.missions.length + agent.calls.length + agent.queue.waiting > 0;
-  const control = (label, command, enabled, title, kind = "") => html`<button type="button" class=${kind} title=${title}
-    disabled=${!(on && enabled)} onClick=${() => ask(command)}>${label}</button>`;
-  const steps = agent.mode === "stepping";
-  return html`<div class="controls" role="group" aria-label=${`Control ${name}`}>
-    ${steps && control("Step", { command: "step", agent: name, mode: "once" }, agent.waiting_calls.length > 0, "Let the oldest call go")}
-    ${agent.mode !== "running" && control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary")}
-    ${agent.mode !== "paused" && control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)")}
-    ${control("Abort", { command: "abort", agent: name, rollback: false }, busy, "End all missions and their calls", "danger")}
-    <${Menu} label="More" title=${`More for ${name}`}>
-      ${control("Step mode", { command: "step", agent: name, mode: "on" }, !steps, "Let calls begin one by one")}
-      ${control("Undo", { command: "undo", agent: name, count: 1 }, agent.state === "idle", "Take back the newest call")}
-      ${control("Forget", { command: "forget", agent: name }, true, "Begin a new conversation; the record stays")}
-      ${control("Abort and roll back", { command: "abort", agent: name, rollback: true }, busy,
-        "End them and take back what they have done", "danger")}
-    <//>
-  </div>`;
-}
-
 /** A mission is ended by cancelling the call that it began with, as long as that is open. */
 function Missions({ agent, state, connected, readOnly, ask, now }) {
   const open = new Set(state.calls.map((call) => call.call_id));
-  if (agent.missions.length === 0) return html`<p class="missions quiet">No mission. ${agent.calls.length > 0 ? "Its calls go on." : ""}</p>`;
+  if (agent.missions.length === 0) return html`<p class="missions quiet">No mission${agent.calls.length > 0 ? "; its calls go on" : ""}.</p>`;
   return html`<ul class="missions" aria-label="Missions">${agent.missions.map((mission) => html`<li key=${mission.id}>
     <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${now} />
     ${open.has(mission.id) && !readOnly && html`<button type="button" class="small" disabled=${!connected}

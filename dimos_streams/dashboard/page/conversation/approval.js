@@ -25,7 +25,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
     decide("approve");
   };
   return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
-    <h4>May it run <code>${approval.skill}</code>?</h4>
+    <h3>May it run <code>${approval.skill}</code>?</h3>
     ${approval.reason && html`<p>${approval.reason}</p>`}
     <${Values} values=${approval.arguments} />
     ${approval.hidden_characters > 0 && html`<p>${approval.hidden_characters} characters are not shown:

@@ -19,12 +19,12 @@ export const CallCard = memo(({ item, known, report, bad, isSelected, connected,
       <span class="dot" aria-hidden="true"></span>
       <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
         onClick=${() => session.select(isSelected ? null : item.id)}>${titled(item.text)}</button>
-      <span class="given">${known ? givenText(known.arguments) : ""}</span>
       <${Badge} kind=${state}>${stateText(state)}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
       ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
         onClick=${() => session.ask({ command: "cancel", call_id: item.id })}>Cancel</button>`}
     </div>
+    ${known && html`<p class="given" title=${givenText(known.arguments)}>${givenText(known.arguments)}</p>`}
     <p class="words">${text}</p>
     ${isOpen && known && html`<${Figures} progress=${known.progress} />`}
     ${picture && html`<${Picture} name=${picture} label=${text || "What the camera saw"} session=${session} />`}
@@ -52,7 +52,7 @@ function Figures({ progress }) {
   const figures = Object.entries(progress ?? {}).filter(([, value]) => typeof value === "number").slice(0, MAX_FIGURES);
   return html`<dl class="figures">${figures.map(([name, value]) => {
     const { label, text, unit } = figureText(name, value);
-    return html`<div key=${name}><dt>${label}</dt><dd>${text}${unit && html`<small> ${unit}</small>`}</dd></div>`;
+    return html`<div key=${name}><dt>${label}</dt><dd>${text}${unit && html`<small>${unit}</small>`}</dd></div>`;
   })}</dl>`;
 }
 

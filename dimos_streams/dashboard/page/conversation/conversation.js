@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { AgentState } from "./agent.js";
+import { Controls } from "./controls.js";
 import { Facts } from "./facts.js";
 import { Log } from "./log.js";
 import { Plan } from "./plan.js";
@@ -14,10 +15,10 @@ export function ConversationPanel(context) {
   const [chosen, choose] = useState("");
   const agents = context.session.agents();
   const shown = agents.find(({ name }) => name === chosen) ?? agents[0];
-  const note = agents.length === 1 && html`<span class="quiet">with ${shown.name}</span>`;
-  const tools = agents.length > 1 && html`<${Agents} agents=${agents} shown=${shown.name} choose=${choose} />`;
-  return html`<${Panel} title="Conversation" area="conversation" tools=${tools} note=${note}>
-    ${shown ? html`<${Agent} key=${shown.name} ...${shown} ...${context} />` : html`<${Empty}>This run has no agent.<//>`}
+  const tools = shown?.agent && !context.readOnly && html`<${Controls} ...${shown} ...${context} />`;
+  return html`<${Panel} title="Conversation" area="conversation" tools=${tools}>
+    ${agents.length > 1 && html`<${Agents} agents=${agents} shown=${shown.name} choose=${choose} />`}
+    ${shown ? html`<${Agent} key=${shown.name} ...${shown} ...${context} />` : html`<${Empty}>This run has no agent: nobody is there to talk to.<//>`}
   <//>`;
 }
 
@@ -30,7 +31,7 @@ function Agents({ agents, shown, choose }) {
 function Agent({ name, agent, ...context }) {
   if (!agent) return html`<${Empty}>${name} does not report: its process starts or has ended.<//>`;
   return html`<div class="agent">
-    <${AgentState} name=${name} agent=${agent} ...${context} />
+    <${AgentState} agent=${agent} ...${context} />
     ${agent.plan && html`<${Plan} plan=${agent.plan} />`}
     <${Log} name=${name} agent=${agent} ...${context} />
     ${!context.readOnly && html`<${Say} name=${name} agent=${agent} ...${context} />`}

@@ -3,12 +3,13 @@
 import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
+const MAX_NOTES = 3;
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
  *   approval?: object}} Item
  * `kind` is `operator`, `assistant`, `call` (one card for each call), `update` (of a call, when other things were said
- * in between), `note` or `approval`.
+ * in between), `note`, `notes` (so many that all but the newest are folded away) or `approval`.
  */
 
 /**
@@ -22,7 +23,7 @@ export function itemsOf(entries, calls, agent) {
   for (const entry of entries) made.add(entry);
   for (const known of calls.values()) made.addCall(known);
   for (const approval of agent.approvals) made.addApproval(approval);
-  return withoutRepetition(made.items.sort((one, other) => one.utime - other.utime));
+  return folded(withoutRepetition(made.items.sort((one, other) => one.utime - other.utime)));
 }
 
 class Making {
@@ -84,6 +85,24 @@ function withoutRepetition(items) {
     const last = kept.at(-1);
     if (item.kind === "update" && last?.kind === "call" && last.id === item.id) continue;
     kept.push(item);
+  }
+  return kept;
+}
+
+/** Of many notes in a row only the newest are shown at once. */
+function folded(items) {
+  const kept = [];
+  let run = [];
+  for (const item of [...items, null]) {
+    if (item?.kind === "note" && !item.bad) {
+      run.push(item);
+      continue;
+    }
+    const hidden = run.length > MAX_NOTES ? run.splice(0, run.length - 1) : [];
+    if (hidden.length > 0) kept.push({ key: `notes ${hidden[0].key}`, utime: hidden[0].utime, kind: "notes", notes: hidden, text: String(hidden.length) });
+    kept.push(...run);
+    run = [];
+    if (item) kept.push(item);
   }
   return kept;
 }

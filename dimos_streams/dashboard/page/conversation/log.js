@@ -8,7 +8,7 @@ import { itemsOf } from "./items.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
 import { Ago, memo } from "../parts.js";
-import { titled } from "../format.js";
+import { counted, titled } from "../format.js";
 
 export function Log({ name, agent, ...context }) {
   const { run, now } = context;
@@ -45,6 +45,10 @@ const Said = memo(({ item, agent, now }) => {
   const time = utime > 0 && html`<${Ago} utime=${utime} now=${now} />`;
   if (kind === "operator" || kind === "assistant") {
     return html`<li class=${`said ${kind}`}><p class="who"><b>${kind === "operator" ? "You" : agent}</b> ${time}</p><p class="bubble">${text}</p></li>`;
+  }
+  if (kind === "notes") {
+    return html`<li class="note"><details><summary>${counted(item.notes.length, "earlier note")}</summary>
+      ${item.notes.map((each) => html`<p key=${each.key}>${each.text} <${Ago} utime=${each.utime} now=${now} /></p>`)}</details></li>`;
   }
   if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
   const word = kind === "refusal" ? (bad ? "was refused" : "answered") : report.state === "open" ? "" : report.state;

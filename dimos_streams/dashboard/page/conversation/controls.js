@@ -1,0 +1,27 @@
+/** The operator's hand on an agent. */
+
+import { html } from "htm/preact";
+import { Menu } from "../menu.js";
+
+/** Buttons that would do nothing are disabled. */
+export function Controls({ name, agent, connected, ask }) {
+  const on = connected && agent.state !== "closed";
+  const busy = agent.state !== "idle" || agent.missions.length + agent.calls.length + agent.queue.waiting > 0;
+  const control = (label, command, enabled, title, kind = "") => html`<button type="button" class=${kind} title=${title}
+    disabled=${!(on && enabled)} onClick=${() => ask(command)}>${label}</button>`;
+  const steps = agent.mode === "stepping";
+  return html`<div class="controls" role="group" aria-label=${`Control ${name}`}>
+    ${steps && control("Step", { command: "step", agent: name, mode: "once" }, agent.waiting_calls.length > 0, "Let the oldest call go")}
+    ${agent.mode !== "running" && control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary")}
+    ${agent.mode === "running" && control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)")}
+    ${control("Abort", { command: "abort", agent: name, rollback: false }, busy, "End all missions and their calls", "danger")}
+    <${Menu} label="⋯" title=${`More for ${name}`}>
+      ${steps && control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)")}
+      ${control("Step mode", { command: "step", agent: name, mode: "on" }, !steps, "Let calls begin one by one")}
+      ${control("Undo", { command: "undo", agent: name, count: 1 }, agent.state === "idle", "Take back the newest call")}
+      ${control("Forget", { command: "forget", agent: name }, true, "Begin a new conversation; the record stays")}
+      ${control("Abort and roll back", { command: "abort", agent: name, rollback: true }, busy,
+        "End them and take back what they have done", "danger")}
+    <//>
+  </div>`;
+}
