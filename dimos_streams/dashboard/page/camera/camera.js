@@ -28,7 +28,7 @@ export function CameraPanel(context) {
   </select>`;
   return html`<${Panel} title="Camera" area="camera" tools=${tools}>
     ${shown.length === 0 && html`<${Empty}>${whyNone(topics, context.robot)}<//>`}
-    ${shown.length > 0 && html`<div class=${`pictures of-${shown.length}`}>${shown.map((camera) => html`<${Picture}
+    ${shown.length > 0 && html`<div class=${`lenses of-${shown.length}`}>${shown.map((camera) => html`<${Picture}
       key=${camera.topic} ...${context} camera=${camera} detections=${detectionsFor(camera, topics)?.topic ?? null}
       name=${shown.length > 1 || chosen ? camera.robot || camera.topic : ""} />`)}</div>`}
   <//>`;
@@ -82,7 +82,7 @@ function Picture(props) {
     write(words.current, said);
     canvas.current?.setAttribute("aria-label", `Camera ${camera.topic}. ${said}`);
   });
-  return html`<div class="picture" ref=${place}>
+  return html`<div class="lens" ref=${place}>
     <canvas ref=${canvas} role="img"></canvas>
     ${name && html`<span class="chip name">${name}</span>`}
     <span class="chip facts" ref=${facts} aria-hidden="true"></span>

@@ -5,6 +5,8 @@ const LINE = 20;
 const OTHERS = "#ffffff";
 const FOLLOWED = "#ffc53d";
 const INK = "#10151c";
+/** The words of those who are not followed take so much of the width at most. */
+const OTHERS_SHARE = 0.6;
 
 /** Where a picture stands in a canvas, whole and as large as it can be. */
 export function placeFor(picture, width, height) {
@@ -64,7 +66,7 @@ function drawFrame(context, { x, y, w, h, isFollowed }) {
 
 /** @returns {{x: number, y: number, w: number}} the place that it takes */
 function drawLabel(context, { box, x, y, w, h, isFollowed }, place, taken) {
-  const words = fitting(context, labelOf(box, isFollowed), place.width - 16);
+  const words = fitting(context, labelOf(box, isFollowed), place.width * (isFollowed ? 1 : OTHERS_SHARE) - 16);
   const wide = context.measureText(words).width + 14;
   const left = Math.max(place.left + 2, Math.min(x - 1, place.left + place.width - wide - 2));
   const places = [y - LINE - 3, y + 3, y + h + 3, y + LINE + 5].map((at) =>

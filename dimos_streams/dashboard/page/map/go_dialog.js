@@ -51,7 +51,7 @@ function Question({ context, robot, state, point, close }) {
       ? html`The agent is told “${words(goal)}”, and its gates decide.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
     ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
     <div class="choices">
-      ${!way.why && html`<button type="button" class="primary" autofocus disabled=${!context.connected} onClick=${go}>Go here</button>`}
+      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>Go here</button>`}
       <button type="button" onClick=${close}>${way.why ? "Close" : "Cancel"}</button>
     </div>`;
 }

@@ -10,6 +10,7 @@ import { Floor, inMap } from "./floor.js";
 import { placed } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
 import { GoDialog } from "./go_dialog.js";
+import { isStopped } from "./orders.js";
 import { drawMap } from "./paint.js";
 import { palette, ROBOTS } from "./palette.js";
 import { sceneOf } from "./scene.js";
@@ -18,7 +19,7 @@ import { View } from "./view.js";
 import { mapInWords } from "./words.js";
 
 /** How often each kind of topic is wanted. */
-const RATES = { odometry: 20, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
+const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
 const LEAST_M = 3;
 /** What is known has to grow so far that the view follows: metres. */
 const WORTH_M = 0.4;
@@ -130,7 +131,7 @@ export function MapPanel(context) {
 
 function Legend({ map, state }) {
   const names = namesOf(state);
-  return html`<ul class="over legend" aria-label="Robots">${map.robots.map(({ name }) => html`<li key=${name}
+  return html`<ul class="over robots" aria-label="Robots">${map.robots.map(({ name }) => html`<li key=${name}
     style=${{ "--mark": `var(--robot-${Math.max(0, names.indexOf(name)) % ROBOTS})` }}>${name || "robot"}</li>`)}</ul>`;
 }
 
@@ -170,7 +171,7 @@ function paint(context2d, width, height, kept, { state, run, now, robot: chosenR
   const shown = (map?.robots ?? []).map((robot) => ({
     robot, place: Math.max(0, names.indexOf(robot.name)), name: map.robots.length > 1 ? robot.name : "",
     followed: new Set(followedBy(state, robot.name).map(({ track }) => track)),
-    scene: sceneOf(state, robot.name), goals: goalsOf(state, run, robot.name, selected),
+    isStopped: isStopped(state, robot.name), scene: sceneOf(state, robot.name), goals: goalsOf(state, run, robot.name, selected),
   }));
   if (map && follows) {
     const middle = middleOfRobots(map, chosenRobot);

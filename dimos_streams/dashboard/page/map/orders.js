@@ -55,7 +55,7 @@ export function cautions(state, robot, { point, from }, way) {
   const sure = robot.occupancy.at(point);
   if (sure > SOMETHING) say("Something stands there, as the scans show it.", true);
   else if (sure === 0) say("No scan has shown yet what is there.");
-  if (state.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot.name)) {
+  if (isStopped(state, robot.name)) {
     say("The robot is stopped, and stands until it is released.", true);
   }
   const agent = way.agent && state.agents[way.agent];
@@ -63,6 +63,11 @@ export function cautions(state, robot, { point, from }, way) {
   const busy = holderOf(state, robot.name);
   if (busy) say(`The base is busy with ${busy.skill}: ${clipped(busy.text, 120)}`);
   return found;
+}
+
+/** Whether an operator has stopped a robot. */
+export function isStopped(state, robot) {
+  return Boolean(state?.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot));
 }
 
 /** The call that has the robot's base. */

@@ -9,14 +9,17 @@ const BOLD = "600 12px system-ui, sans-serif";
 const FOLLOWED = "#ffc53d";
 const ROBOT_M = 0.24;
 const OLD_S = 60;
+/** What a call and its module both say is one goal. */
+const NEAR_M = 0.1;
 const LINE_LETTERS = 20;
+const LINE_PX = 14;
 const SCAN_OLD_US = 1_000_000;
 
 /**
  * What is drawn.
  * @typedef {{
  *   view: import("./view.js").View, colours: object, tiles: import("./tiles.js").Tiles, now: number,
- *   robots: {robot: import("./robot.js").RobotOnMap, place: number, name: string, followed: Set<string>,
+ *   robots: {robot: import("./robot.js").RobotOnMap, place: number, name: string, followed: Set<string>, isStopped: boolean,
  *     scene: import("./scene.js").Scene, goals: {x: number, y: number, text: string, isSelected: boolean}[]}[],
  *   pin: {x: number, y: number}|null, hasCross: boolean,
  * }} Shown
@@ -32,8 +35,9 @@ export function drawMap(context, shown) {
   for (const each of robots) drawScene(context, each, shown);
   for (const each of robots) drawTrail(context, each, shown);
   for (const each of robots) drawScan(context, each, shown);
-  for (const each of robots) drawPeople(context, each, shown);
   for (const each of robots) drawRobot(context, each, shown);
+  const withWords = { ...shown, taken: marksOnScreen(shown) };
+  for (const each of robots) drawPeople(context, each, withWords);
   if (shown.pin) drawPin(context, view.toScreen(shown.pin), colours);
   if (shown.hasCross) drawCross(context, shown);
   drawScaleBar(context, shown);
@@ -85,8 +89,9 @@ function drawScene(context, { robot, scene, goals, place }, { view, colours }) {
   if (stands) {
     for (const zone of scene.zones) drawZone(context, zone, on(zone.polygon), colours);
     drawRound(context, scene.waypoints, on(scene.waypoints.map(({ x, y }) => [x, y])), colours);
-    drawPath(context, on(scene.path), robotColour(colours, place));
-    if (scene.goal) drawGoal(context, on([[scene.goal.x, scene.goal.y]])[0], { text: "goal", isSelected: false }, colours);
+    const from = robot.pose && scene.path.length > 0 ? [view.toScreen(placed(inMap(robot), robot.pose))] : [];
+    drawPath(context, [...from, ...on(scene.path)], robotColour(colours, place));
+    if (scene.goal && !goals.some(({ x, y }) => Math.hypot(x - scene.goal.x, y - scene.goal.y) < NEAR_M)) drawGoal(context, on([[scene.goal.x, scene.goal.y]])[0], { text: "goal", isSelected: false }, colours);
   }
   for (const path of robot.paths.values()) {
     const from = inMap(robot, path.frame);
@@ -208,21 +213,36 @@ function drawScan(context, { robot }, { view, colours, now }) {
   }
 }
 
-function drawPeople(context, each, { view, colours, now }) {
+/** Who is followed has their words first. */
+function drawPeople(context, each, shown) {
+  const { view, colours, now } = shown;
   const stands = inMap(each.robot);
   const from = each.robot.pose && view.toScreen(placed(stands, each.robot.pose));
-  for (const person of each.robot.people.values()) {
+  const people = [...each.robot.people.values()];
+  const isTied = ({ track }) => each.followed.has(track);
+  for (const person of people.sort((one, other) => isTied(other) - isTied(one))) {
     const age = (now - person.utime) / 1e6;
     if (age > OLD_S) continue;
     const at = view.toScreen(placed(stands, person));
-    const isFollowed = each.followed.has(person.track);
+    const isFollowed = isTied(person);
     if (isFollowed && from) drawTie(context, from, at);
     context.globalAlpha = person.isSeen ? 1 : Math.max(0.25, 1 - age / OLD_S);
     drawPerson(context, at, person, isFollowed, colours);
     const lines = [...inLines(person.label), ...(age > 2 ? [`${Math.round(age)} s ago`] : [])];
-    writeBeside(context, lines, at, view, { colour: colours.text, colours, font: isFollowed ? BOLD : FONT });
+    writeBeside(context, lines, at, shown, { colour: colours.text, colours, font: isFollowed ? BOLD : FONT });
     context.globalAlpha = 1;
   }
+}
+
+/** Where robots and people are drawn: no words are written over them. */
+function marksOnScreen({ robots, view, now }) {
+  const marks = robots.flatMap(({ robot }) => {
+    const stands = inMap(robot);
+    const people = [...robot.people.values()].filter(({ utime }) => now - utime < OLD_S * 1e6);
+    const at = (point, size) => ({ ...view.toScreen(placed(stands, point)), size });
+    return [...(robot.pose ? [at(robot.pose, Math.max(10, ROBOT_M * view.scale))] : []), ...people.map((person) => at(person, 9))];
+  });
+  return marks.map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }));
 }
 
 /** A label in lines that are not too long, two at most. */
@@ -236,15 +256,24 @@ function inLines(label) {
   return lines.length > 2 ? [lines[0], `${lines[1]} …`] : lines;
 }
 
-/** Lines to the right of a mark, or to its left where there is no room. */
-function writeBeside(context, lines, { x, y }, view, style) {
+/** Lines beside a mark: to its right, or where there is room that no other lines have taken. */
+function writeBeside(context, lines, { x, y }, shown, style) {
+  const { view, taken } = shown;
   context.font = style.font;
   const wide = Math.max(...lines.map((line) => context.measureText(line).width));
-  const isRight = x + 18 + wide < view.width;
-  for (const [index, line] of lines.entries()) {
-    const at = y + 1 + (index - (lines.length - 1) / 2) * 14;
-    write(context, line, isRight ? x + 17 : x - 17, at, { ...style, align: isRight ? "left" : "right" });
-  }
+  const high = lines.length * LINE_PX;
+  const places = [
+    { left: x + 17, top: y - high / 2, align: "left" },
+    { left: x - 17 - wide, top: y - high / 2, align: "right" },
+    { left: x - wide / 2, top: y + 17, align: "center" },
+    { left: x - wide / 2, top: y - 17 - high, align: "center" },
+  ];
+  const isFree = ({ left, top }) => left > 2 && left + wide < view.width - 2 && !taken.some((other) =>
+    left < other.left + other.wide && other.left < left + wide && top < other.top + other.high && other.top < top + high);
+  const { left, top, align } = places.find(isFree) ?? places[0];
+  taken.push({ left, top, wide, high });
+  const at = left + { left: 0, center: wide / 2, right: wide }[align];
+  for (const [index, line] of lines.entries()) write(context, line, at, top + (index + 0.5) * LINE_PX + 1, { ...style, align });
 }
 
 /** Head and shoulders from above, in what they wear. */
@@ -287,7 +316,7 @@ function drawTie(context, from, to) {
 }
 
 /** A disc with an arrow to where it looks. */
-function drawRobot(context, { robot, place, name }, { view, colours }) {
+function drawRobot(context, { robot, place, name, isStopped }, { view, colours }) {
   if (!robot.pose) return;
   const pose = composed(inMap(robot), robot.pose);
   const size = Math.max(10, ROBOT_M * view.scale);
@@ -320,6 +349,7 @@ function drawRobot(context, { robot, place, name }, { view, colours }) {
   context.fillStyle = "#fff";
   context.fill();
   context.restore();
+  if (isStopped) write(context, "stopped", x, y - size - 9, { colour: colours.bad, colours, align: "center", font: BOLD });
   if (name) write(context, name, x, y + size + 10, { colour: colours.text, colours, align: "center", font: BOLD });
 }
 

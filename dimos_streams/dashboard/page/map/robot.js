@@ -12,8 +12,9 @@ const TRAIL_STEP_M = 0.04;
 const JUMP_M = 1;
 const MAX_PEOPLE = 50;
 const FORGET_US = 120e6;
-/** Another track with the same label, so near, is the same person: metres. */
+/** Another track with the same label is the same person if it is where they can have gone meanwhile: metres, and m/s. */
 const SAME_M = 1;
+const WALK_MPS = 1.5;
 const BASE = "base_link";
 
 /**
@@ -146,8 +147,9 @@ export class RobotOnMap {
   #see(person) {
     const key = person.track || person.label;
     for (const [other, known] of this.people) {
-      const isSame = other !== key && !known.isSeen && known.label === person.label;
-      if (isSame && Math.hypot(known.x - person.x, known.y - person.y) < SAME_M) this.people.delete(other);
+      if (other === key || known.isSeen || known.label !== person.label) continue;
+      const reach = SAME_M + (WALK_MPS * (person.utime - known.utime)) / 1e6;
+      if (Math.hypot(known.x - person.x, known.y - person.y) < reach) this.people.delete(other);
     }
     this.people.delete(key); // whoever was seen last stands last
     this.people.set(key, { ...person, isSeen: true });

@@ -3,6 +3,7 @@
 import { followedBy } from "../canvas/followed.js";
 import { inMap } from "./floor.js";
 import { composed, placed } from "./geometry.js";
+import { isStopped } from "./orders.js";
 import { sceneOf } from "./scene.js";
 
 const OLD_US = 60e6;
@@ -18,6 +19,7 @@ function wordsOf(robot, state, now) {
   const pose = composed(stands, robot.pose);
   const name = robot.name || "The robot";
   const said = [`${name} is at ${place(pose)}, heading ${Math.round((pose.yaw * 180) / Math.PI)}°.`];
+  if (isStopped(state, robot.name)) said.push(`${name} is stopped.`);
   const followed = new Set(followedBy(state, robot.name).map(({ track }) => track));
   for (const person of robot.people.values()) {
     if (now - person.utime > OLD_US) continue;

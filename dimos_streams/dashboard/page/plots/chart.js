@@ -65,7 +65,7 @@ function optionsOf(series) {
   return {
     cursor: { sync: { key: SYNC }, drag: { setScale: false }, y: false, points: { size: 7 } },
     legend: { show: false },
-    padding: [6, 8, 0, 0],
+    padding: [6, 22, 0, 0],
     scales: { x: { time: true, auto: false }, y: { range: rangeOf } },
     axes: [
       { ...axis, size: 22, space: 80, values: (_, times) => times.map((time) => clockText(new Date(time * 1000))) },

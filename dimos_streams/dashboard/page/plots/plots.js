@@ -35,10 +35,10 @@ export function PlotsPanel(context) {
     return () => ends.forEach((end) => end());
   }, [live, topics.map(({ topic }) => topic).join(" "), isVisible]);
   useTick(TICK_MS, () => {
-    const { state, live: { rates }, robot: whose, now } = newest.current;
+    const { state, live: { rates, topics: listed }, robot: whose, now } = newest.current;
     const time = now();
     const fresh = new Map([...numbers].filter(([, { utime }]) => time - utime < STALE_US).map(([topic, { value }]) => [topic, value]));
-    const values = valuesNow(state, rates, fresh, whose);
+    const values = valuesNow(state, rates, fresh, whose, listed);
     samples.add(time / 1e6, values.map(({ series, value }) => [series.name, value]));
     for (const { series } of values) known.set(series.name, series);
     for (const name of known.keys()) if (!samples.names.includes(name)) known.delete(name);
@@ -47,8 +47,8 @@ export function PlotsPanel(context) {
   });
 
   const all = [...known.values()];
-  const shown = chosen === null ? defaults(current(all, samples)) : chosen;
-  const charts = chartsOf(all.filter(({ name }) => shown.includes(name)));
+  const shown = chosen === null ? defaults(all.filter(({ name }) => samples.silence(name) < SPANS[0][0])) : chosen;
+  const charts = chartsOf(all, shown);
   const toggle = (name) => choose(shown.includes(name) ? shown.filter((each) => each !== name) : [...shown, name]);
   const tools = html`
     <${Picker} series=${all} shown=${shown} isAutomatic=${chosen === null} toggle=${toggle} automatic=${() => choose(null)} />
@@ -63,11 +63,6 @@ export function PlotsPanel(context) {
   <//>`;
 }
 
-/** Of a call that is over there is no more than what was. */
-function current(all, samples) {
-  const open = all.filter(({ name }) => samples.newest(name) !== null);
-  return open.length > 0 ? open : all;
-}
 
 function numberIn({ kind, topic, robot, message, utime }) {
   if (kind === "number") return [topic, { value: Number(message.data), utime }];

@@ -56,6 +56,12 @@ export class Samples {
     return series.values[series.last % this.#capacity];
   }
 
+  /** For how many seconds a series has had no value. */
+  silence(name) {
+    const series = this.#series.get(name);
+    return series ? this.#last - this.#times[series.last % this.#capacity] : Infinity;
+  }
+
   /**
    * The samples of the last `seconds`, as uPlot takes them.
    * @returns {(number|null)[][]} times, then the values of each series

@@ -1,12 +1,18 @@
 /** What can be plotted: values of open calls, of robots and of topics. Free of the DOM. */
 
 const MAX_CHARTS = 3;
+const RATES_OF = "Rates of topics";
+const MAX_LINES = 6;
+/** Kinds of topics whose rates are shown unless somebody chooses: what robots see and where they are. */
+const SENSED = new Set(["picture", "detections", "scan", "odometry"]);
 const UNITS = { m: "m", deg: "°", s: "s", hz: "Hz", mps: "m/s", radps: "rad/s", percent: "%", pct: "%", kg: "kg", v: "V", a: "A", c: "°C" };
 const NAMED = { speed: "m/s", velocity: "m/s", battery: "%" };
 
 /**
  * Something that changes over time. `group` is what it belongs to, `chart` those that share an axis.
- * @typedef {{name: string, label: string, group: string, chart: string, title: string, unit: string, utime: number}} Series
+ * @typedef {{name: string, label: string, group: string, chart: string, title: string, unit: string, utime: number,
+ *   isShown: boolean}} Series
+ * `utime` is when the call was asked for that it is of, else 0; `isShown` whether it is shown unless somebody chooses.
  */
 
 /**
@@ -15,9 +21,10 @@ const NAMED = { speed: "m/s", velocity: "m/s", battery: "%" };
  * @param {Record<string, number>} rates of topics, Hz
  * @param {Map<string, number>} numbers by topic: speeds of robots by their odometry's, and numbers that are sent as such
  * @param {string} robot a namespace, empty for all
+ * @param {{topic: string, kind: string}[]} topics
  * @returns {{series: Series, value: number}[]}
  */
-export function valuesNow(state, rates, numbers, robot) {
+export function valuesNow(state, rates, numbers, robot, topics) {
   const found = [];
   const add = (series, value) => Number.isFinite(value) && found.push({ series, value });
   for (const call of state?.calls ?? []) {
@@ -30,8 +37,9 @@ export function valuesNow(state, rates, numbers, robot) {
     if ((robot === "" || name === robot) && battery !== null) add(ofRobot(name, "battery", "%"), battery * 100);
   }
   for (const [topic, value] of numbers) add(topic.startsWith("speed ") ? ofRobot(topic.slice(6), "speed", "m/s") : ofNumber(topic), value);
+  const kinds = new Map(topics.map(({ topic, kind }) => [topic, kind]));
   for (const [topic, hz] of Object.entries(rates ?? {})) {
-    if (robot === "" || topic.startsWith(`/${robot}/`)) add(ofRate(topic), hz);
+    if (robot === "" || topic.startsWith(`/${robot}/`)) add(ofRate(topic, SENSED.has(kinds.get(topic))), hz);
   }
   return found;
 }
@@ -42,19 +50,19 @@ function isOf(module, robot) {
 
 function ofCall({ call_id: id, skill, requested_utime: utime }, field) {
   const { title, unit } = titleOf(field);
-  return { name: `call ${id} ${field}`, label: `${skill} ${title}`, group: skill, chart: `${title} ${unit}`, title, unit, utime };
+  return { name: `call ${id} ${field}`, label: `${skill} ${title}`, group: skill, chart: `${title} ${unit}`, title, unit, utime, isShown: true };
 }
 
 function ofRobot(name, title, unit) {
-  return { name: `${title} ${name}`, label: name ? `${name} ${title}` : title, group: "Robots", chart: `${title} ${unit}`, title, unit, utime: 0 };
+  return { name: `${title} ${name}`, label: name ? `${name} ${title}` : title, group: "Robots", chart: `${title} ${unit}`, title, unit, utime: 0, isShown: true };
 }
 
 function ofNumber(topic) {
-  return { name: `number ${topic}`, label: topic, group: "Numbers", chart: topic, title: topic, unit: "", utime: 0 };
+  return { name: `number ${topic}`, label: topic, group: "Numbers", chart: topic, title: topic, unit: "", utime: 0, isShown: true };
 }
 
-function ofRate(topic) {
-  return { name: `rate ${topic}`, label: topic, group: "Rates of topics", chart: "rates Hz", title: "rates of topics", unit: "Hz", utime: 0 };
+function ofRate(topic, isShown) {
+  return { name: `rate ${topic}`, label: topic, group: RATES_OF, chart: "rates Hz", title: "rates of topics", unit: "Hz", utime: 0, isShown };
 }
 
 /** `distance_m` → distance in m. */
@@ -72,20 +80,19 @@ export function titleOf(field) {
  * @returns {string[]} names
  */
 export function defaults(known) {
-  const all = [...known];
-  const ofCalls = all.filter(({ utime }) => utime > 0);
-  const newest = Math.max(...ofCalls.map(({ utime }) => utime));
-  const fields = ofCalls.filter(({ utime }) => utime === newest).map(({ chart }) => chart);
-  const robots = all.filter(({ group }) => group === "Robots").map(({ chart }) => chart);
-  const rates = all.filter(({ group }) => group === "Rates of topics").map(({ chart }) => chart);
-  const charts = [...new Set([...fields, ...robots, ...rates])].slice(0, MAX_CHARTS);
-  return all.filter(({ chart }) => charts.includes(chart)).map(({ name }) => name);
+  const all = [...known].filter(({ isShown }) => isShown);
+  const newest = Math.max(...all.map(({ utime }) => utime));
+  const isOfNewest = ({ utime }) => utime > 0 && utime === newest;
+  const ordered = [isOfNewest, ({ group }) => group === "Robots", ({ group }) => group === "Numbers", ({ group }) => group === RATES_OF];
+  const charts = [...new Set(ordered.flatMap((isIn) => all.filter(isIn).map(({ chart }) => chart)))].slice(0, MAX_CHARTS);
+  return charts.flatMap((chart) => all.filter((series) => series.chart === chart).slice(0, MAX_LINES).map(({ name }) => name));
 }
 
-/** The chosen ones by the charts that they share, in the order of their first. @param {Series[]} chosen */
-export function chartsOf(chosen) {
+/** The chosen ones by the charts that they share, in the order in which they were chosen. */
+export function chartsOf(known, chosen) {
   const charts = new Map();
-  for (const series of chosen) {
+  const byName = new Map(known.map((series) => [series.name, series]));
+  for (const series of chosen.map((name) => byName.get(name)).filter(Boolean)) {
     if (!charts.has(series.chart)) charts.set(series.chart, []);
     charts.get(series.chart).push(series);
   }
