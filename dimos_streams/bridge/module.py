@@ -278,14 +278,16 @@ class Bridge(Module):
         from dimos_streams.bridge.app import create_app, guarded
         from dimos_streams.bridge.http.stream_options import StreamOptions
         from dimos_streams.bridge.http.watch_only import WatchOnly
+        from dimos_streams.bridge.live.routes import PATH
 
         options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
-        app = create_app(self.broker, self.hub, streams=options, abort=server.abort)
+        app = create_app(self.broker, self.hub, live=self.live, streams=options, abort=server.abort)
         hosts = self.config.allowed_hosts
-        shown = guarded(WatchOnly(app), host=self.config.host, token=self._token(), allowed_hosts=hosts)
+        shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
         await server.serve(shown)
         self._to_undo.push_async_callback(server.cut)
         self._to_undo.callback(self.hub.close)
+        self._to_undo.callback(self.live.stop)
         self.log.info("serving on %s, for watching only", server.url)
 
     def _token(self) -> str | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import threading
 from dataclasses import dataclass, field
 
 import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
 from dimos_streams.clock import run_virtual
 from tests.cli.machine import free_port
@@ -24,6 +27,8 @@ class Onlooker:
     events: list[str] = field(default_factory=list)
     statuses: set[int] = field(default_factory=set)
     refused: str = ""
+    seen: set[str] = field(default_factory=set)
+    """The kinds of topics."""
 
     def look(self) -> None:
         """Wait for the server, try to command, ask for everything, read all events to the end of the run."""
@@ -42,6 +47,23 @@ class Onlooker:
         finally:
             response.close()
             stream.close()
+
+    def look_at_robot(self) -> None:
+        """Watch all topics, acknowledging each frame at once, to the end of the run."""
+        self._connected().close()
+        with pytest.raises(InvalidStatus), connect(f"ws://127.0.0.1:{self.port}/monitor"):
+            pass
+        with (
+            contextlib.suppress(ConnectionClosed),  # the run is over
+            connect(f"ws://127.0.0.1:{self.port}/live", max_size=None) as socket,
+        ):
+            topics = [each["topic"] for each in json.loads(socket.recv())["topics"]]
+            socket.send(json.dumps({"watch": {topic: {} for topic in topics}}))
+            for message in socket:
+                if isinstance(message, bytes):
+                    header = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
+                    self.seen.add(header["kind"])
+                    socket.send(json.dumps({"seen": header["topic"]}))
 
     def _connected(self) -> http.client.HTTPConnection:
         while True:
@@ -66,13 +88,16 @@ class Onlooker:
 def test_whoever_watches_changes_nothing() -> None:
     alone = run_virtual(mission(7, SECONDS), limit_s=60.0)
     onlooker = Onlooker(free_port())
-    thread = threading.Thread(target=onlooker.look)
-    thread.start()
+    threads = [threading.Thread(target=look) for look in (onlooker.look, onlooker.look_at_robot)]
+    for thread in threads:
+        thread.start()
     watched = run_virtual(mission(7, SECONDS, {"bridge.http": True, "bridge.port": onlooker.port}), limit_s=60.0)
-    thread.join(20)
-    assert not thread.is_alive()
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
     assert watched.channels == alone.channels
     assert watched.digest == alone.digest
     assert onlooker.statuses == {200, 403}
     assert "it can be watched but not be commanded" in onlooker.refused
     assert {"open", "update", "close"} <= set(onlooker.events)
+    assert {"picture", "scan", "odometry", "detections"} <= onlooker.seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
@@ -12,13 +14,16 @@ _DETAIL = "this run is in virtual time: a function of its seed and inputs, it ca
 
 
 class WatchOnly:
-    """ASGI middleware that lets reading requests pass and refuses all others, and every WebSocket."""
+    """ASGI middleware that lets reading requests pass and refuses all others, and WebSockets but for those of which
+    it is known that they only show something."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, sockets: Iterable[str]) -> None:
+        """``sockets`` are the paths of these."""
         self._app = app
+        self._sockets = frozenset(sockets)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
+        if scope["type"] == "websocket" and scope["path"] not in self._sockets:
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] == "http" and scope["method"] not in _READING:
             await problem(WATCH_ONLY, _DETAIL)(scope, receive, send)
