@@ -18,7 +18,8 @@ def machines_of(blueprint: Blueprint) -> tuple[str, ...]:
 
 
 def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
-    """What one machine runs of a blueprint. What comes from the others is ``external`` to it.
+    """What one machine runs of a blueprint. What comes from the others is ``external`` to it: all that its modules
+    take, or whatever there is where one of them shows that.
 
     Raises ``UserError`` for a machine that the blueprint does not name, and ``BlueprintError`` if a class can't be
     imported.
@@ -32,7 +33,8 @@ def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
     here = {name: spec for name, spec in blueprint.modules.items() if spec.machine == machine}
     sent = _sent_elsewhere(blueprint, machine)
     taken = dict.fromkeys(channel for spec in here.values() for channel in _taken(spec))
-    crossing = [channel for channel in taken if channel in sent]
+    shows_all = any(module_class(spec).sees_channels for spec in here.values())
+    crossing = list(sent) if shows_all else [channel for channel in taken if channel in sent]
     return blueprint.model_copy(
         update={"modules": here, "external": tuple(dict.fromkeys((*blueprint.external, *crossing)))}
     )

@@ -18,6 +18,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.runtime.plan import plan_modules
 from dimos_streams.streams import In, Out
 from tests.blueprint import toy_modules
 from tests.blueprint.conftest import Write
@@ -34,6 +35,13 @@ external: [scan#sensor_msgs.LaserScan]
 machines:
   robot-side: [camera, wheels]
 """
+
+
+class Onlooker(Module):
+    """Shows whatever there is."""
+
+    sees_channels = True
+    config: ModuleConfig
 
 
 class Looker(Module):
@@ -70,6 +78,7 @@ def test_a_file_and_python_say_the_same_and_a_part_takes_what_crosses_from_outsi
     assert brain.external == ("scan#sensor_msgs.LaserScan", "/color_image#sensor_msgs.Image")
     for part in (robot, brain):
         assert check(part) == []
+        assert all(plan.channels == {} for plan in plan_modules(part)), "nobody asks for them"
         assert {name: wiring.topics for name, wiring in wire(part).items()} == {
             name: wire(whole)[name].topics for name in part.modules
         }
@@ -136,3 +145,24 @@ def test_stamps_are_those_of_the_machine_that_measured() -> None:
     assert stamping_machines(both)["/detections"].startswith("?")
     assert stamping_machines(blueprint("one", module(toy_modules.Camera))) == {}
     assert stamping_machines(resolve("follow-person-split"))["/detections"] == "robot-side"
+
+
+def test_who_shows_whatever_there_is_knows_the_channels_of_all_machines() -> None:
+    robot = blueprint(
+        "robot", module(toy_modules.Camera, machine="robot-side"), module(toy_modules.Wheels, machine="robot-side")
+    )
+    whole = blueprint(
+        "two",
+        include(robot, namespace="r1"),
+        module(Looker, machine="brain-side", remap={"depth_image": None, "color_image": "/r1/color_image"}),
+        module(Onlooker, machine="brain-side"),
+        external=("r1/scan#sensor_msgs.LaserScan", "joy#geometry_msgs.Twist"),
+    )
+    for blueprint_ in (whole, part_of(whole, "brain-side")):
+        onlooker = next(plan for plan in plan_modules(blueprint_) if plan.spec.name == "onlooker")
+        assert onlooker.channels == {
+            "/detections#vision_msgs.Detection2DArray": "",
+            "/joy#geometry_msgs.Twist": "",
+            "/r1/color_image#sensor_msgs.Image": "r1" if blueprint_ is whole else "",
+            "/r1/scan#sensor_msgs.LaserScan": "r1" if blueprint_ is whole else "",
+        }
