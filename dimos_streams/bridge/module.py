@@ -220,8 +220,8 @@ class Bridge(Module):
 
     def _bind(self) -> None:
         from dimos_streams.bridge.http import http_protocol
-        from dimos_streams.bridge.http.request_guard import is_loopback
         from dimos_streams.bridge.http.server import HttpServer
+        from dimos_streams.common.loopback import is_loopback
 
         if self._token() is None and not is_loopback(self.config.host):
             raise UserError(

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from dimos_streams.bus.zenoh_keys import KeySpace
+from dimos_streams.common.loopback import is_loopback
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusUrlError, suggest
 
@@ -185,8 +186,4 @@ def _check_group(text: str) -> None:
 
 
 def _is_loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return is_loopback(address.rpartition(":")[0].strip("[]"))

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from dimos_streams.client.orders import ANSWER_S, Order, OrderReport
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
@@ -44,6 +45,7 @@ class Begun(NamedTuple):
 _SKILLS = TypeAdapter(list[OfferedSkill])
 _CALLS = TypeAdapter(list[CallView])
 _CALL = TypeAdapter(CallView)
+_REPORT = TypeAdapter(OrderReport)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
 """The pages of calls that are followed; a bridge remembers some thousand calls, and each page has one at least."""
@@ -139,6 +141,15 @@ class HttpGateway:
         if isinstance(content, dict):
             content.pop("waited", None)
         return self._validated(_CALL, content)
+
+    async def order(self, order: Order, robot: str = "", reason: str = "") -> OrderReport:
+        """Give an operator's last word on a robot, by its namespace, or on every one; what came of it.
+
+        Raises ``UnknownRobotError``, and as ``call`` does where nobody answers.
+        """
+        body = {"robot": robot, "reason": reason}
+        response = await asyncio.to_thread(self._send, "POST", order, body, ANSWER_S)
+        return self._validated(_REPORT, self._content(response))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""

@@ -11,9 +11,9 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.http.request_guard import is_loopback
 from dimos_streams.bridge.http.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import Feed, Intake, in_thread

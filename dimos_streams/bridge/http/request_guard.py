@@ -30,14 +30,6 @@ _VALID_HOSTS = (
 )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's own only."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class Guard:
     """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from dimos_streams.cli.terminal.output import plural
+from dimos_streams.client.orders import OrderReport
 from dimos_streams.operator.messages.settings import SettingChange
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
@@ -88,14 +89,6 @@ class Module(_Answer):
     state: dict[str, Any]
 
 
-class Report(_Answer):
-    """The answer to an order that robots stand still, that they may move again, or that calls end."""
-
-    text: str
-    confirmed: bool = True
-    unsaved: str = ""
-
-
 class Settings(_Answer):
     """The answer to ``POST /settings``."""
 
@@ -104,6 +97,6 @@ class Settings(_Answer):
 
 
 HEALTH = TypeAdapter(Health)
-REPORT = TypeAdapter(Report)
+REPORT = TypeAdapter(OrderReport)
 SETTINGS = TypeAdapter(Settings)
 MODULES = TypeAdapter(list[Module])

@@ -54,9 +54,7 @@ async def hold(
     An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
     """
     view = await command(gateway, name, arguments, agent)
-    fields = view.result if isinstance(view.result, Mapping) else {}
-    held = HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
-    return view, held.confirmed
+    return view, HoldView.of_result(view.result).confirmed
 
 
 async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:

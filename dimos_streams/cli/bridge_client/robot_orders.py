@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, find_bridge, find_run
+from dimos_streams.client.orders import ANSWER_S, Order
 from dimos_streams.errors import DimosStreamsError, UnknownRobotError, UserError
-
-Order = Literal["/robots/stop", "/robots/release", "/calls/cancel"]
-_ANSWER_S = 10.0
-"""Longer than a bridge waits for gates and for calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +78,9 @@ async def _give(order: Order, body: Mapping[str, str], to: Receiver) -> OrderRes
     from dimos_streams.cli.bridge_client.answers import REPORT
 
     try:
-        report = await to.address.post(order, body, REPORT, timeout_s=_ANSWER_S)
+        report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S)
     except UnknownRobotError as error:
         return error
     except DimosStreamsError as error:
         return OrderResult(to.name, False, f"NOT done: {error}", {})
-    done = report.confirmed and not report.unsaved
-    return OrderResult(to.name, done, report.text, report.model_dump(mode="json", exclude={"text"}))
+    return OrderResult(to.name, report.done, report.text, report.model_dump(mode="json", exclude={"text"}))

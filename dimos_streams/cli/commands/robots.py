@@ -10,7 +10,7 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:
-    from dimos_streams.cli.bridge_client.robot_orders import Order
+    from dimos_streams.client.orders import Order
 
 Robot = Annotated[
     str,

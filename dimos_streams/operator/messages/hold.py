@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from dimos_streams.operator.messages.message import MonitorMessage
 
@@ -26,6 +27,15 @@ class HoldView(MonitorMessage):
     """Gates that have said that they hold it still for who asks."""
     not_held: tuple[GateNotHeld, ...] = ()
     """Gates that were heard of and have not."""
+
+    @classmethod
+    def of_result(cls, result: Any) -> HoldView:
+        """What is said of gates in the result of a call by which an agent holds its robot; nothing if it has none.
+
+        Raises pydantic's ``ValidationError`` for what is no such answer.
+        """
+        fields = result if isinstance(result, Mapping) else {}
+        return HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
 
     @property
     def confirmed(self) -> bool:
