@@ -15,6 +15,8 @@ from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import DimosStreamsError
 
 DEBUG = "DIMOS_STREAMS_DEBUG"
+FOXGLOVE = "--foxglove"
+"""An option with a value that may be left out, which typer does not know."""
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
 PROGRAM = "dimos-streams"
 
@@ -25,6 +27,10 @@ def run_command(arguments: list[str]) -> int:
     show_tracebacks()
     if (here := os.getcwd()) not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
+    if FOXGLOVE in arguments:
+        from dimos_streams.cli.running.foxglove_plan import with_default_address
+
+        arguments = with_default_address(arguments)
     try:
         code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE

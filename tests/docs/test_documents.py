@@ -30,6 +30,7 @@ _ROBOTS = int(os.environ.get("DIMOS_STREAMS_FLEET_ROBOTS", "2"))
 _ALL_WITH_A_ROBOT = {
     ROOT / "README.md",
     ROOT / "docs" / "fleet.md",
+    ROOT / "docs" / "foxglove.md",
     ROOT / "docs" / "http.md",
     ROOT / "docs" / "monitor.md",
 }
@@ -74,13 +75,16 @@ def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[s
                 break
 
 
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 @pytest.fixture
 def hub_port(tmp_path: Path) -> Iterator[int]:
     """A port for a hub, whose process is ended if the document has not come to its end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    yield port
+    yield _free_port()
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "hub.pid").read_text()), signal.SIGTERM)
 
@@ -91,12 +95,15 @@ def hub_port(tmp_path: Path) -> Iterator[int]:
 def test_a_document_runs(
     document: Path, environment: dict[str, str], hub_port: int, tmp_path: Path, commands: Path
 ) -> None:
+    viewer_port = _free_port()
     environment |= _SMALL if document in _ALL_WITH_A_ROBOT else {}
     environment |= {} if document == ROOT / "README.md" else {"PATH": f"{commands}{os.pathsep}{environment['PATH']}"}
     for block in blocks(document):
         if block.role == "command" or (block.role != "file" and block.language not in _RUNNABLE):
             continue
         text = block.text.replace("127.0.0.1:7780", f"127.0.0.1:{environment['DIMOS_STREAMS__BRIDGE__PORT']}")
+        text = text.replace("127.0.0.1:8765", f"127.0.0.1:{viewer_port}")
+        text = text.replace("--foxglove -", f"--foxglove {viewer_port} -")
         text = text.replace("7790", str(hub_port)).replace("$(seq 10)", f"$(seq {_ROBOTS})")
         if block.role == "file":
             (tmp_path / block.name).write_text(text)

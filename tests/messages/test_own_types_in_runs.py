@@ -274,9 +274,10 @@ def test_commands_know_own_types(package: Package) -> None:
 
 
 def test_exports_have_own_types(package: Package) -> None:
+    from dimos_streams.foxglove.conversion import Conversion
+    from dimos_streams.foxglove.schemas import schema_named
     from dimos_streams.recording.cut import Part
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
-    from dimos_streams.recording.export.foxglove import schema_named, views_of
 
     package.define()
     package.lcm_gen()
@@ -288,11 +289,9 @@ def test_exports_have_own_types(package: Package) -> None:
             await (await run.call("measure")).result()
             return run.topic("/readings").last
 
-    [view] = views_of(run_virtual(scenario()))
-    assert (view.schema, view.value["winds"]) == ("weather_msgs.Reading", [{"speed": 2.0}])
-    assert schema_named(view.schema)["properties"]["winds"]["items"]["properties"] == {
-        "speed": {"type": ["number", "null"]}
-    }
+    [(form, value)] = Conversion().shown("/readings", run_virtual(scenario()))
+    assert (form.schema, value["winds"]) == ("weather_msgs.Reading", [{"speed": 2.0}])
+    assert schema_named(form.schema)["properties"]["winds"]["items"]["properties"] == {"speed": {"type": "number"}}
     with LogReader(log) as reader:
         header, first, _ = csv_lines(reader, "/readings", Part(), Rows())
     cells = dict(zip(header.split(","), first.split(","), strict=False))

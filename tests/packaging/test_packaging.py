@@ -21,6 +21,7 @@ LINKED = {
 }
 SHIPPED = {".py", ".pyi", ".yaml", ".lcm", ".xml", ".html", ".css", ".js"}
 
+LAYOUT = "dimos_streams/foxglove/layout.json"
 PAGE = "dimos_streams/dashboard/page"
 """All of it is shipped: the libraries in it with their licences."""
 
@@ -33,7 +34,7 @@ def sources() -> list[str]:
             relative = path.relative_to(ROOT).as_posix()
             through_link = any(relative.startswith(f"{link}/") for link in LINKED.values())
             shipped = path.suffix in SHIPPED or path.name.endswith("-tpl") or path.name == "py.typed"
-            shipped = shipped or relative.startswith(f"{PAGE}/")
+            shipped = shipped or relative.startswith(f"{PAGE}/") or relative == LAYOUT
             if path.is_file() and shipped and not through_link:
                 found.append(relative)
     return found

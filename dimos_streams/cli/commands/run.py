@@ -112,6 +112,15 @@ def run(
             show_default=False,
         ),
     ] = None,
+    foxglove: Annotated[
+        str | None,
+        typer.Option(
+            "--foxglove",
+            metavar="[HOST:PORT]",
+            help="Serve the run to Foxglove and other viewers of its protocol; 127.0.0.1:8765 unless given.",
+            show_default=False,
+        ),
+    ] = None,
     record: Annotated[
         Path | None,
         typer.Option(
@@ -187,13 +196,16 @@ def run(
         machine=machine,
         wait_s=wait,
         hub=hub,
+        foxglove=foxglove,
     )
     # Numpy reads it only once. One thread is faster for matrices as small as ours.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if reload:
         watch_sources(mode)
     known = frozenset(sys.modules)
-    blueprint, part = prepare(reference, settings, port, hub=hub, virtual=virtual_time, machine=machine)
+    blueprint, part = prepare(
+        reference, settings, port, hub=hub, foxglove=foxglove, virtual=virtual_time, machine=machine
+    )
     plan = RunPlan(
         blueprint=blueprint,
         part=part,

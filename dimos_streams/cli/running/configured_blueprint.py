@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
@@ -12,12 +13,17 @@ if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint
 
 
-def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprint:
-    """The blueprint with the environment's and the command line's settings. Raises ``UserError``."""
+def configured_blueprint(
+    reference: str, settings: list[str] | None, change: Callable[[Blueprint], Blueprint] = lambda blueprint: blueprint
+) -> Blueprint:
+    """The blueprint with the environment's and the command line's settings. Raises ``UserError``.
+
+    ``change`` is made before the settings, which may be about what it adds.
+    """
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.blueprint.settings import apply_settings
 
-    blueprint = apply_settings(resolve(reference), os.environ, settings or ())
+    blueprint = apply_settings(change(resolve(reference)), os.environ, settings or ())
     know_settings(blueprint.model_dump())
     for assignment in settings or ():
         address, _, text = assignment.partition("=")

@@ -29,6 +29,7 @@ def check_options(
     machine: str | None = None,
     wait_s: float | None = None,
     hub: str | None = None,
+    foxglove: str | None = None,
 ) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     virtual = mode == "virtual"
@@ -48,7 +49,8 @@ def check_options(
         raise UserError("--wait is for the other machines of a blueprint: it goes with --machine")
     if virtual and machine is not None:
         raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
-    given = {"--daemon": daemon, "--bus": bus is not None, "--hub": hub is not None}
+    values = {"--bus": bus, "--hub": hub, "--foxglove": foxglove}
+    given = {"--daemon": daemon, **{option: value is not None for option, value in values.items()}}
     for option in (option for option, is_given in given.items() if virtual and is_given):
         raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")
 

@@ -7,6 +7,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
+from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.printable import LogFormatter
@@ -127,17 +129,20 @@ def prepare(
     port: int | None,
     *,
     hub: str | None = None,
+    foxglove: str | None = None,
     virtual: bool = False,
     machine: str | None = None,
 ) -> tuple[Blueprint, Part | None]:
     """The blueprint with all settings, or what a machine runs of it, and which part that is.
 
     ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the fleet hub,
-    of which settings may say more. Raises ``UserError``.
+    of which settings may say more, and so they may of the server for Foxglove, whose address ``foxglove`` is. Raises
+    ``UserError``.
     """
     if hub is not None:
         settings = [f"{_bridge_for(reference)}.hub.url={hub}", *(settings or ())]
-    blueprint = _with_port(configured_blueprint(reference, settings), port, virtual=virtual)
+    viewers = partial(with_foxglove, address=foxglove, machine=machine)
+    blueprint = _with_port(configured_blueprint(reference, settings, viewers), port, virtual=virtual)
     if machine is None:
         return blueprint, None
     part = part_of(blueprint, machine)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bus.url import why_local
 from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.record_plan import create_runner
@@ -261,6 +262,7 @@ class _Session:
             f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
             f"bridge {bridge}" if bridge else "",
             f"dashboard {bridge}/" if bridge and self._plan.mode != "virtual" else "",
+            *(foxglove_lines(self._plan.blueprint) if self._plan.mode != "virtual" else ()),
             f"files {record.run_dir}" if record else "",
         ]
         run_id = record.run_id if record else None

@@ -1,1 +1,1 @@
-"""Recordings in other formats: CSV tables, and MCAP with Foxglove's schemas."""
+"""Recordings in other formats: CSV tables, and MCAP as Foxglove shows it."""

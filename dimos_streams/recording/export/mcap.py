@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
+from dimos_streams.foxglove.conversion import Conversion
+from dimos_streams.foxglove.schemas import schema_named
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
-from dimos_streams.recording.export.foxglove import schema_named, views_of
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader
@@ -54,7 +56,8 @@ def export_mcap(
                 if after_s is None:
                     metadata = metadata or event
                 elif part.includes(after_s, event.channel):
-                    file = file or _McapFile(Writer(stack.enter_context(open(target, "wb"))), done)
+                    if file is None:
+                        file = _McapFile(Writer(stack.enter_context(open(target, "wb"))), _conversion(metadata), done)
                     file.add(event)
             if file is not None:
                 file.finish(metadata)
@@ -67,8 +70,9 @@ def export_mcap(
 class _McapFile:
     """The file, with the schemas and channels that it has so far."""
 
-    def __init__(self, writer: Writer, done: Exported) -> None:
+    def __init__(self, writer: Writer, conversion: Conversion, done: Exported) -> None:
         self._writer = writer
+        self._conversion = conversion
         self._done = done
         self._schemas: dict[str, int] = {}
         self._channels: dict[tuple[str, str], int] = {}
@@ -82,9 +86,9 @@ class _McapFile:
         except MessageError:
             self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
             return
-        for view in views_of(message):
-            channel = self._channel(topic + view.suffix, view.schema)
-            data = json.dumps(view.value, separators=(",", ":"), allow_nan=False).encode()
+        for form, value in self._conversion.shown(topic, message):
+            channel = self._channel(topic + form.suffix, form.schema)
+            data = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
             nanoseconds = event.utime * 1000
             self._writer.add_message(channel, nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
         self._done.messages += 1
@@ -106,10 +110,25 @@ class _McapFile:
         return self._channels[key]
 
 
+def _conversion(metadata: LogEvent | None) -> Conversion:
+    """Whose topics are whose follows from the blueprint in the metadata; without one no frame is told apart."""
+    known = None if metadata is None else _read(metadata)
+    blueprint = known.blueprint if known is not None else None
+    modules = blueprint.get("modules") if blueprint is not None else None
+    return Conversion(map(namespace_of, modules if isinstance(modules, dict) else ()))
+
+
 def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:
-    try:
-        metadata = Metadata.decoded(event.data).model_dump(mode="json", exclude={"messages"})
-    except MessageError:  # of another version, or somebody else's channel of that name
+    metadata = _read(event)
+    if metadata is None:
         return
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in metadata.items()}
-    add("recording", texts)
+    fields = metadata.model_dump(mode="json", exclude={"messages"})
+    add("recording", {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()})
+
+
+def _read(event: LogEvent) -> Metadata | None:
+    """None for the metadata of another version, or of somebody else's channel of that name."""
+    try:
+        return Metadata.decoded(event.data)
+    except MessageError:
+        return None

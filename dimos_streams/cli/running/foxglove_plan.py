@@ -1,0 +1,58 @@
+"""What ``run --foxglove`` adds to a run, and what is said of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dimos_streams.blueprint.machines import machines_of
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.cli.entry import FOXGLOVE
+from dimos_streams.errors import UserError
+from dimos_streams.foxglove.address import DEFAULT_HOST, DEFAULT_PORT, LAYOUT, parsed_address, url_of
+
+NAME = "foxglove"
+_TYPE = "dimos_streams.foxglove.module:FoxgloveServer"
+_ADDRESS = re.compile(r"\d+|.*:\d*|localhost|[\d.]+")
+
+
+def with_default_address(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a command line, in which ``--foxglove`` has an address where none follows it."""
+    given = [*arguments]
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        follows = arguments[index + 1] if index + 1 < len(arguments) else ""
+        if argument == FOXGLOVE and (not _ADDRESS.fullmatch(follows) or follows.startswith("-")):
+            given[index] = f"{FOXGLOVE}={DEFAULT_HOST}:{DEFAULT_PORT}"
+    return given
+
+
+def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | None = None) -> Blueprint:
+    """The blueprint with a server for Foxglove in a process of its own, if there is an address for it.
+
+    Raises ``UserError`` for what is no address, and where the blueprint has a module of that name.
+    """
+    if address is None:
+        return blueprint
+    host, port = parsed_address(address)
+    if NAME in blueprint.modules:
+        raise UserError(f"blueprint {blueprint.name!r} has a module {NAME!r} already; leave out {FOXGLOVE}")
+    machines = machines_of(blueprint)
+    if machine is not None and machine not in machines:
+        return blueprint  # which is refused for that
+    place = machine or next(iter(machines), None)
+    spec = ModuleSpec(name=NAME, type=_TYPE, config={"host": host, "port": port}, machine=place)
+    return blueprint.model_copy(update={"modules": {**blueprint.modules, NAME: spec}})
+
+
+def foxglove_lines(blueprint: Blueprint) -> list[str]:
+    """Where viewers connect, and with which layout; nothing where no module serves them."""
+    servers = [spec for spec in blueprint.modules.values() if spec.type == _TYPE]
+    urls = [url_of(str(spec.config.get("host", DEFAULT_HOST)), _port_of(spec)) for spec in servers]
+    return [*(f"foxglove {url}" for url in urls), *([f"foxglove layout {LAYOUT}"] if urls else [])]
+
+
+def _port_of(spec: ModuleSpec) -> int:
+    port = spec.config.get("port", DEFAULT_PORT)
+    return port if isinstance(port, int) else DEFAULT_PORT

@@ -1,0 +1,58 @@
+"""The calls of a run as far as their events were seen."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dimos_streams.messages.dimos_streams import ToolStreamEvent
+
+MAX_CALLS = 1000
+"""Calls that are open; of more the eldest are forgotten."""
+
+
+@dataclass(slots=True)
+class TracedCall:
+    """What events have said of a call that is open."""
+
+    seq: int = 0
+    began_utime: int | None = None
+    """When it was opened, µs since the Unix epoch; None if that was not seen."""
+    parent: str = ""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    """The values in its newest progress that are no lists or objects."""
+
+
+class CallTable:
+    """Folds events into calls. An event that comes again, as after a loss, changes nothing."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, TracedCall] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def after(self, event: ToolStreamEvent, data: Mapping[str, Any]) -> TracedCall:
+        """The event's call as it is then; ``data`` is what the event carries."""
+        call = self._open.setdefault(event.call_id, TracedCall())
+        if event.seq > call.seq:
+            _fold(call, event, data)
+        if event.type == "close":
+            del self._open[event.call_id]
+        while len(self._open) > MAX_CALLS:
+            self._open.popitem(last=False)
+        return call
+
+
+def _fold(call: TracedCall, event: ToolStreamEvent, data: Mapping[str, Any]) -> None:
+    call.seq = event.seq
+    if event.type == "open":
+        parent, arguments = data.get("parent"), data.get("arguments")
+        call.began_utime = event.utime
+        call.parent = parent if isinstance(parent, str) else ""
+        call.arguments = arguments if isinstance(arguments, dict) else {}
+    elif event.type == "progress":
+        call.progress = {name: value for name, value in data.items() if not isinstance(value, list | dict)}

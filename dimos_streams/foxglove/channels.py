@@ -1,0 +1,81 @@
+"""The channels that viewers see, and who watches them. The only place, with ``services``, where the SDK's threads and
+the loop meet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.foxglove.schemas import schema_named
+
+if TYPE_CHECKING:
+    from foxglove import Channel, Context
+    from foxglove.websocket import ChannelView, Client
+
+
+class ShownChannel:
+    """A channel that viewers can subscribe to."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._watchers: set[int] = set()
+
+    @property
+    def watched(self) -> bool:
+        """Whether any viewer has subscribed to it."""
+        return bool(self._watchers)
+
+    def show(self, value: dict[str, Any], utime: int) -> None:
+        """Send an object to those who watch; nobody is waited for. ``utime`` is when it came, µs since the epoch."""
+        data = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        self._channel.log(data, log_time=utime * 1000)
+
+    def count(self, client: int, *, watches: bool) -> None:
+        """Note that a viewer watches it now, or no longer."""
+        (self._watchers.add if watches else self._watchers.discard)(client)
+
+
+class Channels:
+    """Advertises channels. Use from the loop only; it is the SDK's listener, too, whose threads it brings there."""
+
+    def __init__(self, context: Context, on_change: Callable[[], None]) -> None:
+        """``on_change`` is called on the loop when a channel is watched that was not, or the other way round."""
+        self._context = context
+        self._on_change = on_change
+        self._loop = asyncio.get_running_loop()
+        self._shown: dict[tuple[str, str], ShownChannel] = {}
+        self._by_id: dict[int, ShownChannel] = {}
+
+    def advertise(self, topic: str, schema: str) -> ShownChannel:
+        """The channel of a topic and a schema, which viewers see from then on."""
+        from foxglove import Channel
+
+        key = topic, schema
+        if key not in self._shown:
+            channel = Channel(topic, schema=schema_named(schema), context=self._context)
+            self._shown[key] = self._by_id[channel.id()] = ShownChannel(channel)
+        return self._shown[key]
+
+    def on_subscribe(self, client: Client, channel: ChannelView) -> None:
+        """For the SDK, in a thread of its own."""
+        self._tell(channel.id, client.id, watches=True)
+
+    def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
+        """For the SDK, in a thread of its own; also for each channel of a client that has gone."""
+        self._tell(channel.id, client.id, watches=False)
+
+    def _tell(self, channel: int, client: int, *, watches: bool) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is shown anything any more
+            self._loop.call_soon_threadsafe(lambda: self._count(channel, client, watches=watches))
+
+    def _count(self, channel: int, client: int, *, watches: bool) -> None:
+        shown = self._by_id.get(channel)
+        if shown is None:
+            return
+        before = shown.watched
+        shown.count(client, watches=watches)
+        if shown.watched != before:
+            self._on_change()

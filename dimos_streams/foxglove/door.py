@@ -1,0 +1,176 @@
+"""The door before the SDK's server, which itself lets everybody in: who may connect is decided here.
+
+Behind the door the SDK serves on an address of this machine that only this process knows. Without a token a page in
+somebody's browser could otherwise see the camera and give orders: browsers let pages of any origin open WebSockets to
+this machine. What passes is forwarded as it is, so the subprotocol is between the viewer and the SDK.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import h11
+
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.loopback import is_loopback
+
+MAX_CONNECTIONS = 32
+_MAX_HEAD = 16 * 1024
+_HEAD_WITHIN_S = 10.0
+_CHUNK = 64 * 1024
+_STALLED_S = 30.0
+"""Who takes nothing for so long of what there is for him is cut off."""
+_WEB = frozenset({"http", "https"})
+FOXGLOVE_APP = "https://app.foxglove.dev"
+"""The origin of Foxglove's own pages."""
+
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Who may connect: with a token whoever has it, else who is on this machine and is no stranger's page."""
+
+    token: str | None = None
+    origins: frozenset[str] = frozenset()
+    """Origins of pages besides Foxglove's own and those of this machine."""
+
+    def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """The status and the text for a request that may not pass, None for one that may."""
+        if self.token is not None:
+            return (
+                None if self._has_token(target, headers) else (401, "the run's token is needed: ws://…/?token=TOKEN")
+            )
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if not is_loopback(_name_of(f"//{host}")):  # a name of somebody's that leads here
+            return 403, f"this server is not {host!r}; valid: localhost and addresses of this machine"
+        if origin is not None and not self._is_known(origin):
+            return 403, f"pages of {origin!r} may not use this server; its setting `origins` lists those that may"
+        return None
+
+    def _has_token(self, target: str, headers: Mapping[str, str]) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = parse_qs(urlsplit(target).query).get("token", [""])[0]
+        return hmac.compare_digest(given.strip().encode(), (self.token or "").encode())
+
+    def _is_known(self, origin: str) -> bool:
+        if origin in (FOXGLOVE_APP, *self.origins):
+            return True
+        scheme = origin.partition(":")[0]
+        if scheme in _WEB:
+            return is_loopback(_name_of(origin))
+        return origin != "null"  # applications on this machine, whose pages come from files
+
+
+class Door:
+    """Accepts connections, and forwards those that may pass."""
+
+    def __init__(self, rules: Rules, target: tuple[str, int]) -> None:
+        """``target`` is where the SDK serves."""
+        self._rules = rules
+        self._target = target
+        self._server: asyncio.Server | None = None
+        self._connections: dict[asyncio.Task[None], None] = {}
+
+    async def open(self, host: str, port: int) -> int:
+        """Serve; the port. Raises ``OSError``."""
+        self._server = await asyncio.start_server(self._accept, host, port, limit=_CHUNK)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """Serve nobody any more. Twice is fine."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        connections = list(self._connections)
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections[task] = None
+        try:
+            await self._serve(reader, writer)
+        except (OSError, TimeoutError) as error:
+            logging.getLogger(__name__).debug("a viewer's connection ended: %s", error)
+        finally:
+            self._connections.pop(task, None)
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head, refusal = await self._head(reader)
+        if refusal is None and len(self._connections) > MAX_CONNECTIONS:
+            refusal = 503, f"{MAX_CONNECTIONS} viewers are connected already"
+        if refusal is not None:
+            _log.warning("a viewer was refused: %s", refusal[1])
+            await _answer(writer, *refusal)
+            return
+        inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
+        inner_writer.write(head)
+        try:
+            await _either(_forward(reader, inner_writer), _forward(inner_reader, writer))
+        finally:
+            inner_writer.transport.abort()
+
+    async def _head(self, reader: asyncio.StreamReader) -> tuple[bytes, tuple[int, str] | None]:
+        """What was read, and why it may not pass."""
+        parser, data = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD), b""
+        async with asyncio.timeout(_HEAD_WITHIN_S):
+            while chunk := await reader.read(_MAX_HEAD):
+                data += chunk
+                try:
+                    parser.receive_data(chunk)
+                    event = parser.next_event()
+                except h11.RemoteProtocolError as error:
+                    return data, (error.error_status_hint, f"not a request: {error}")
+                if isinstance(event, h11.Request):
+                    headers = {name.decode().lower(): value.decode("latin-1") for name, value in event.headers}
+                    return data, self._rules.refusal(event.target.decode("latin-1"), headers)
+        raise ConnectionError("the viewer left before it had said what it wants")
+
+
+def _name_of(url: str) -> str:
+    try:
+        return (urlsplit(url).hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until the end. Who does not read is waited for here, and what the SDK has for him meanwhile it drops."""
+    while data := await reader.read(_CHUNK):
+        writer.write(data)
+        async with asyncio.timeout(_STALLED_S):
+            await writer.drain()
+
+
+async def _either(*ways: Coroutine[Any, Any, None]) -> None:
+    """Both ways until one has ended. Raises what ended it."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:
+    body = f"{text}\n".encode()
+    head = f"HTTP/1.1 {status} Refused\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+    writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
+    await writer.drain()
+    writer.close()
+    await writer.wait_closed()

@@ -1,0 +1,103 @@
+"""The module that shows a run in Foxglove, and lets its viewers give orders."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections import Counter
+
+from pydantic import Field
+
+from dimos_streams import clock
+from dimos_streams.bus import Bus
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common.loopback import is_loopback
+from dimos_streams.errors import DimosStreamsError, MessageError, UserError
+from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
+from dimos_streams.foxglove.channels import Channels
+from dimos_streams.foxglove.conversion import Conversion
+from dimos_streams.foxglove.door import Rules
+from dimos_streams.foxglove.feed import Feed
+from dimos_streams.foxglove.orders import Operator
+from dimos_streams.foxglove.server import ViewerServer
+from dimos_streams.messages.codec import split_channel
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
+
+_OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
+"""The channels on which modules speak of calls and of themselves, in every run."""
+
+
+class FoxgloveConfig(ModuleConfig):
+    """Where viewers find the run, and what they may do."""
+
+    host: str = Field("127.0.0.1", description="others than this machine's need a token")
+    port: int = Field(DEFAULT_PORT, ge=0, le=65535)
+    services: bool = Field(True, description="whether viewers may pause, resume, stop, release, approve and reject")
+    origins: tuple[str, ...] = Field(
+        (), description="pages that may connect besides Foxglove's and this machine's own, as 'https://HOST'"
+    )
+
+
+class FoxgloveServer(Module):
+    """Serves what the run's modules publish, its calls and their events to viewers that speak Foxglove's protocol.
+    What nobody subscribes to is not listened to."""
+
+    config: FoxgloveConfig
+    packages = ("foxglove",)
+    sees_channels = True
+    port = 0
+    """That is served; for port 0 in the config, the one that was free."""
+
+    async def start(self) -> None:
+        """Serve, but not in virtual time, which no viewer keeps. Raises ``UserError`` for an address that can't be
+        had, and for one that others reach where there is no token."""
+        self._feeds: list[Feed] = []
+        self._to_undo = contextlib.AsyncExitStack()
+        if clock.is_virtual():
+            self.log.info("nothing is shown in virtual time")
+            return
+        config = self.config
+        if self.context.token is None and not is_loopback(config.host):
+            raise UserError(
+                f"module {self.name!r}: serving viewers on {config.host!r}, which others reach, needs a token:"
+                " set --token or DIMOS_STREAMS_TOKEN"
+            )
+        rules = Rules(self.context.token, frozenset(config.origins))
+        server = ViewerServer(self.name, rules, self._operator() if config.services else None, self._update)
+        self._to_undo.push_async_callback(server.close)
+        self._show(server.begin())
+        self.port = await server.open(config.host, config.port)
+        self.log.info("viewers are served on %s", url_of(config.host, self.port))
+
+    async def stop(self) -> None:
+        """See ``Module``."""
+        await self._to_undo.aclose()
+        for feed in self._feeds:
+            feed.close()
+
+    def _operator(self) -> Operator:
+        rng = random.Random(self.random.random())
+        gateway = HttpGateway(self.context.bridge_url, rng=rng, token=self.context.token)
+        self._to_undo.callback(gateway.close)
+        return Operator(gateway, caller=self.name)
+
+    def _show(self, channels: Channels) -> None:
+        """Advertise what there is."""
+        bus = self.context.services.get(Bus)  # type: ignore[type-abstract]
+        if bus is None:
+            raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")
+        published = self.context.channels
+        conversion = Conversion(published.values())
+        types = Counter(split_channel(channel)[0] for channel in published)
+        for channel in (*published, *_OF_CALLS):
+            several = types[split_channel(channel)[0]] > 1
+            try:
+                self._feeds.append(Feed(bus, channel, channels, conversion, several=several))
+            except MessageError as error:
+                self.log.warning("not shown: %s", error)
+        self._update()
+
+    def _update(self) -> None:
+        for feed in self._feeds:
+            feed.update()

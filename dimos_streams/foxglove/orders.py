@@ -1,0 +1,149 @@
+"""What viewers may order: their requests and answers, and the way to the bridge, which is that of every operator."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.message import OptionalName, Text
+from dimos_streams.tool_stream.gateway import CallView
+
+_WAIT_S = 10.0
+_APPROVALS = TypeAdapter(list[ApprovalView])
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AgentRequest(_Request):
+    """To an agent."""
+
+    agent: OptionalName = ""
+    """Its module's name, or its namespace; may be left out where there is only one."""
+    reason: Text = ""
+
+
+class RobotRequest(_Request):
+    """About a robot."""
+
+    robot: OptionalName = ""
+    """Its namespace, empty for every robot."""
+    reason: Text = ""
+
+
+class ReleaseRequest(_Request):
+    """About a robot that was stopped."""
+
+    robot: OptionalName = ""
+    """Its namespace, empty for every robot."""
+
+
+class DecisionRequest(_Request):
+    """On a call that waits for an operator."""
+
+    approval: OptionalName = ""
+    """Its id; may be left out where one call waits."""
+    agent: OptionalName = ""
+    """Whose call; may be left out where there is one agent."""
+    reason: Text = ""
+
+
+class Answer(BaseModel):
+    """What came of an order that was not refused."""
+
+    done: bool
+    """False where a robot may move on that was to stand: ``text`` says why."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerOrder:
+    """Something that viewers may order."""
+
+    name: str
+    request: type[_Request]
+    give: Callable[[Operator, Any], Awaitable[Answer]]
+
+
+class Operator:
+    """Gives viewers' orders to a bridge, in a name of its own. What is refused is a ``DimosStreamsError``."""
+
+    def __init__(self, gateway: HttpGateway, caller: str) -> None:
+        """``caller`` is who asks, as the journal has it."""
+        self._gateway = gateway
+        self._caller = caller
+
+    async def pause(self, request: AgentRequest) -> Answer:
+        """Have an agent begin nothing new, and hold its robot still."""
+        view = await self._ask("pause", {"reason": request.reason}, request.agent)
+        return Answer(done=HoldView.of_result(view.result).confirmed, text=view.text)
+
+    async def resume(self, request: AgentRequest) -> Answer:
+        """Have a paused agent go on."""
+        view = await self._ask("resume", {"reason": request.reason}, request.agent)
+        return Answer(done=True, text=view.text)
+
+    async def stop(self, request: RobotRequest) -> Answer:
+        """Have a robot stand still until it is released, whatever its agent does."""
+        reason = f"{request.reason} (by {self._caller})".strip()
+        report = await self._gateway.order("/robots/stop", request.robot, reason)
+        return Answer(done=report.done, text=report.text)
+
+    async def release(self, request: ReleaseRequest) -> Answer:
+        """Let a robot that was stopped move again."""
+        report = await self._gateway.order("/robots/release", request.robot)
+        return Answer(done=report.done, text=report.text)
+
+    async def approve(self, request: DecisionRequest) -> Answer:
+        """Let a call begin that waits for an operator."""
+        return await self._decide("approve", request)
+
+    async def reject(self, request: DecisionRequest) -> Answer:
+        """Refuse a call that waits for an operator; the model gets the reason."""
+        return await self._decide("reject", request)
+
+    async def _decide(self, decision: str, request: DecisionRequest) -> Answer:
+        approval = request.approval or await self._only_pending(request.agent)
+        arguments = {"approval": approval, "decision": decision, "reason": request.reason}
+        view = await self._ask("decide", arguments, request.agent)
+        return Answer(done=True, text=view.text)
+
+    async def _only_pending(self, agent: str) -> str:
+        listed = _APPROVALS.validate_python((await self._ask("approvals", {}, agent)).result or [])
+        if len(listed) != 1:
+            waiting = "; ".join(f"{each.id}: {each.skill}({_short(each.arguments)})" for each in listed)
+            raise SkillError(f"say which `approval` is meant: {waiting}" if listed else "no call waits for approval")
+        return listed[0].id
+
+    async def _ask(self, skill: str, arguments: dict[str, Any], agent: str) -> CallView:
+        """Call an operator's skill of an agent, to its end. Raises ``SkillError`` if it was not done."""
+        view = await self._gateway.call_to_close(skill, arguments, caller=self._caller, agent=agent, wait_s=_WAIT_S)
+        if view.outcome is None:
+            raise SkillError(
+                f"agent {view.module!r} has not answered within {_WAIT_S:g} s; call {view.call_id} goes on"
+            )
+        if view.outcome != "completed":
+            raise SkillError(f"agent {view.module!r}: {view.text}")
+        return view
+
+
+def _short(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={str(value)[:40]}" for name, value in arguments.items())
+
+
+ORDERS = (
+    ViewerOrder("/pause", AgentRequest, Operator.pause),
+    ViewerOrder("/resume", AgentRequest, Operator.resume),
+    ViewerOrder("/stop", RobotRequest, Operator.stop),
+    ViewerOrder("/release", ReleaseRequest, Operator.release),
+    ViewerOrder("/approve", DecisionRequest, Operator.approve),
+    ViewerOrder("/reject", DecisionRequest, Operator.reject),
+)

@@ -1,0 +1,84 @@
+"""Pictures, and what was found in them."""
+
+from __future__ import annotations
+
+import base64
+import math
+
+from dimos_streams.foxglove.form import Form, Scope, Value, stamp_of
+from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
+from dimos_streams.messages.vision_msgs import Detection2DArray
+
+_LINE_LOOP = 2
+_GREEN = {"r": 0.1, "g": 0.9, "b": 0.2, "a": 1.0}
+_DARK = {"r": 0.0, "g": 0.0, "b": 0.0, "a": 0.6}
+
+
+def compressed(image: CompressedImage, scope: Scope) -> Value:
+    """A picture that is compressed."""
+    return {**scope.stamped(image.header), "data": _text(image.data), "format": image.format}
+
+
+def _compressed(image: Image, scope: Scope) -> Value:
+    return {**scope.stamped(image.header), "data": _text(image.data), "format": image.encoding}
+
+
+def _raw(image: Image, scope: Scope) -> Value:
+    return {
+        **scope.stamped(image.header),
+        "width": image.width,
+        "height": image.height,
+        "encoding": image.encoding,
+        "step": image.step,
+        "data": _text(image.data),
+    }
+
+
+_COMPRESSED = (Form("", "foxglove.CompressedImage", _compressed),)
+_RAW = (Form("", "foxglove.RawImage", _raw),)
+
+
+def forms_of_image(image: Image) -> tuple[Form, ...]:
+    """How an ``Image`` is shown: its pixels may be compressed, which only it says."""
+    return _COMPRESSED if image.encoding in ("jpeg", "png") else _RAW
+
+
+def calibration(info: CameraInfo, scope: Scope) -> Value:
+    """The intrinsics of a camera."""
+    arrays = {name: [finite(value) for value in getattr(info, name)] for name in "DKRP"}
+    size = {"width": info.width, "height": info.height}
+    return {**scope.stamped(info.header), **size, "distortion_model": info.distortion_model, **arrays}
+
+
+def boxes(detections: Detection2DArray, scope: Scope) -> Value:
+    """A box with a name around each thing that was found; one that lies nowhere is left out."""
+    stamp = stamp_of(detections.header)
+    points, texts = [], []
+    for one in detections.detections:
+        center, half_x, half_y = one.bbox.center.position, one.bbox.size_x / 2, one.bbox.size_y / 2
+        corners = [(-half_x, -half_y), (half_x, -half_y), (half_x, half_y), (-half_x, half_y)]
+        if not math.isfinite(center.x + center.y + half_x + half_y):
+            continue
+        loop = [{"x": center.x + x, "y": center.y + y} for x, y in corners]
+        label = one.results[0].hypothesis.class_id if one.results else "?"
+        points.append({**stamp, "type": _LINE_LOOP, "points": loop, "outline_color": _GREEN, "thickness": 1.5})
+        texts.append(
+            {
+                **stamp,
+                "position": loop[0],
+                "text": f"{one.id} {label}".strip(),
+                "font_size": 10.0,
+                "text_color": _GREEN,
+                "background_color": _DARK,
+            }
+        )
+    return {"circles": [], "points": points, "texts": texts}
+
+
+def finite(value: float) -> float:
+    """Foxglove's own schemas have no other numbers."""
+    return value if math.isfinite(value) else 0.0
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

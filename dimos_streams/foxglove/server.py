@@ -1,0 +1,92 @@
+"""The server for viewers: the SDK's, and the door before it."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dimos_streams.errors import UserError
+from dimos_streams.foxglove.channels import Channels
+from dimos_streams.foxglove.door import Door, Rules
+from dimos_streams.foxglove.orders import Operator
+from dimos_streams.foxglove.services import services_of
+
+if TYPE_CHECKING:
+    from foxglove.websocket import WebSocketServer
+
+_BACKLOG = 128
+"""Messages that wait for a viewer; of more the oldest are dropped."""
+
+
+class ViewerServer:
+    """Serves viewers from ``open`` to ``close``."""
+
+    def __init__(self, name: str, rules: Rules, operator: Operator | None, on_change: Callable[[], None]) -> None:
+        """``name`` is what viewers call it. Without an ``operator`` they may only watch. ``on_change`` is called when
+        a channel is watched that was not, or the other way round."""
+        self._name = name
+        self._rules = rules
+        self._operator = operator
+        self._on_change = on_change
+        self._sdk: WebSocketServer | None = None
+        self._door: Door | None = None
+
+    def begin(self) -> Channels:
+        """Start the SDK's server, to which nobody gets yet. Raises ``UserError`` without the extra ``foxglove``."""
+        try:
+            import foxglove
+            from foxglove.websocket import Capability
+        except ImportError as error:
+            raise UserError("Foxglove needs foxglove-sdk: pip install 'dimos-streams[foxglove]'") from error
+        context = foxglove.Context()
+        channels = Channels(context, self._on_change)
+        services = [] if self._operator is None else services_of(self._operator)
+
+        def started(host: str) -> WebSocketServer:
+            return foxglove.start_server(
+                name=self._name,
+                host=host,
+                port=0,
+                capabilities=[Capability.Services] if services else [],
+                supported_encodings=["json"],
+                services=services,
+                server_listener=channels,  # type: ignore[arg-type]  # it has those of the methods that are called
+                context=context,
+                message_backlog_size=_BACKLOG,
+            )
+
+        self._host = _hidden_address()
+        try:
+            self._sdk = started(self._host)
+        except RuntimeError:  # a system where one address of this machine is as good as none
+            self._host = "127.0.0.1"
+            self._sdk = started(self._host)
+        return channels
+
+    async def open(self, host: str, port: int) -> int:
+        """Let viewers in; the port. Raises ``UserError`` for an address that can't be had."""
+        assert self._sdk is not None
+        self._door = Door(self._rules, (self._host, self._sdk.port))
+        try:
+            return await self._door.open(host, port)
+        except OSError as error:
+            raise UserError(
+                f"viewers can't be served on {host}:{port}: {error.strerror or error}; name another address with"
+                " --foxglove HOST:PORT, or the settings `host` and `port`"
+            ) from error
+
+    async def close(self) -> None:
+        """End all connections. Twice is fine."""
+        if self._door is not None:
+            await self._door.close()
+        sdk, self._sdk = self._sdk, None
+        if sdk is not None:
+            await asyncio.to_thread(sdk.stop)
+
+
+def _hidden_address() -> str:
+    """One of the sixteen million addresses of this machine: the SDK asks nobody who he is, so that who guesses
+    ports must not find it."""
+    return f"127.{secrets.randbelow(255) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"

@@ -1,0 +1,78 @@
+"""Orders as services of Foxglove's protocol: JSON in and out, and what is refused says why."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import CancelledError
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ValidationError
+
+from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.text import parse_json
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.foxglove.orders import ORDERS, Answer, Operator, ViewerOrder
+
+if TYPE_CHECKING:
+    from foxglove import MessageSchema, Service, ServiceRequest
+
+_WITHIN_S = 40.0
+"""More than any order may take."""
+
+
+class Refused(Exception):
+    """An order that was not carried out; the SDK puts the name of this class before its text."""
+
+
+class OrderService:
+    """One order for the SDK, which calls it in threads of its own; it is carried out on the loop."""
+
+    def __init__(self, order: ViewerOrder, operator: Operator) -> None:
+        self._order = order
+        self._operator = operator
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, request: ServiceRequest) -> bytes:
+        """The answer's JSON. Raises ``Refused``, whatever the request is."""
+        try:
+            asked = self._order.request.model_validate(parse_json(request.payload or b"{}"))
+        except ValidationError as error:
+            valid = ", ".join(self._order.request.model_fields)
+            errors = problems_with_values(error, "request")
+            raise Refused(f"not a request for {self._order.name}: {in_a_line(errors)} (fields: {valid})") from error
+        except ValueError as error:
+            raise Refused(f"not a request for {self._order.name}: not JSON: {error}") from error
+        giving = asyncio.run_coroutine_threadsafe(self._give(asked), self._loop)
+        try:
+            return giving.result(_WITHIN_S).model_dump_json().encode()
+        except DimosStreamsError as error:
+            raise Refused(str(error)) from error
+        except (TimeoutError, CancelledError) as error:
+            giving.cancel()
+            raise Refused(f"{self._order.name} has no answer: the run is ending, or hangs") from error
+
+    async def _give(self, asked: BaseModel) -> Answer:
+        return await self._order.give(self._operator, asked)
+
+
+def services_of(operator: Operator) -> list[Service]:
+    """All orders as services."""
+    from foxglove import Service, ServiceSchema
+
+    return [
+        Service(
+            order.name,
+            schema=ServiceSchema(order.name.strip("/"), request=_schema(order.request), response=_schema(Answer)),
+            handler=OrderService(order, operator),
+        )
+        for order in ORDERS
+    ]
+
+
+def _schema(model: type[BaseModel]) -> MessageSchema:
+    from foxglove import MessageSchema, Schema
+
+    described = json.dumps(model.model_json_schema()).encode()
+    name = f"dimos_streams.{model.__name__}"
+    return MessageSchema(encoding="json", schema=Schema(name=name, encoding="jsonschema", data=described))

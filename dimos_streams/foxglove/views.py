@@ -1,0 +1,55 @@
+"""Messages as Foxglove shows them: its own schemas for poses, pictures, scans, clouds, maps, frames, boxes, people
+and log lines, and plain JSON objects with a generated schema for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.foxglove import calls, pictures, scene, spaces
+from dimos_streams.foxglove.form import Form, Scope
+from dimos_streams.foxglove.plain import plain
+from dimos_streams.foxglove.schemas import CALL
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.sensor_msgs import Image
+
+INSTEAD: Mapping[str, tuple[Form, ...]] = {
+    "sensor_msgs.CompressedImage": (Form("", "foxglove.CompressedImage", pictures.compressed),),
+    "sensor_msgs.CameraInfo": (Form("", "foxglove.CameraCalibration", pictures.calibration),),
+    "sensor_msgs.LaserScan": (Form("", "foxglove.LaserScan", spaces.scan),),
+    "sensor_msgs.PointCloud2": (Form("", "foxglove.PointCloud", spaces.cloud),),
+    "nav_msgs.OccupancyGrid": (Form("", "foxglove.Grid", spaces.grid),),
+    "nav_msgs.Path": (Form("", "foxglove.PosesInFrame", spaces.poses),),
+    "tf2_msgs.TFMessage": (Form("", "foxglove.FrameTransforms", spaces.frames),),
+}
+"""Types that a schema of Foxglove holds all of, by name."""
+BESIDE: Mapping[str, tuple[Form, ...]] = {
+    "nav_msgs.Odometry": (Form("/pose", "foxglove.PoseInFrame", spaces.pose_of_odometry),),
+    "geometry_msgs.PoseStamped": (Form("/pose", "foxglove.PoseInFrame", spaces.pose_in_frame),),
+    "vision_msgs.Detection2DArray": (
+        Form("/boxes", "foxglove.ImageAnnotations", pictures.boxes),
+        Form("/scene", "foxglove.SceneUpdate", scene.people),
+    ),
+    "dimos_streams.ToolStreamEvent": (
+        Form("/log", "foxglove.Log", calls.log_line),
+        Form("/calls", CALL, calls.call_of),
+    ),
+    "dimos_streams.ModuleStatus": (Form("/scene", "foxglove.SceneUpdate", scene.places),),
+}
+"""What goes beside a message as it is, on topics with a suffix."""
+
+
+def forms_of(cls: type[Message]) -> tuple[Form, ...]:
+    """The forms in which messages of a class are shown; none where that depends on the message."""
+    if issubclass(cls, Image):
+        return ()
+    return INSTEAD.get(cls.msg_name) or (Form("", cls.msg_name, _as_it_is), *BESIDE.get(cls.msg_name, ()))
+
+
+def forms_of_message(message: Message) -> tuple[Form, ...]:
+    """The forms in which a message is shown."""
+    return pictures.forms_of_image(message) if isinstance(message, Image) else forms_of(type(message))
+
+
+def _as_it_is(message: Message, scope: Scope) -> dict[str, Any]:
+    return plain(message)
