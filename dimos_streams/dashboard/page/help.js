@@ -1,25 +1,29 @@
-/** What the page can do, in a dialog. */
+/** What the page can do, in a dialog that leaves the page's head, with its Stop, as it is. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "htm/preact";
 import { KEYS } from "./keys.js";
 
 export function Help({ session }) {
-  const dialog = useRef(null);
+  const close = useRef(null);
   useEffect(() => {
     const before = document.activeElement;
-    dialog.current.showModal();
+    close.current.focus();
     return () => before?.focus?.();
   }, []);
-  return html`<dialog ref=${dialog} aria-labelledby="help-title" onClose=${() => session.help(false)}>
-    <h2 id="help-title">Help</h2>
-    <h3>Keys</h3>
-    <dl class="keys">${KEYS.map(([key, text]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
-    <h3>Good to know</h3>
-    <ul>
-      <li><b>Stop every robot</b> holds all robots still until somebody presses <b>Release</b>. It waits for nothing, and works while the page is not connected.</li>
-      <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
-    </ul>
-    <button type="button" autofocus onClick=${() => session.help(false)}>Close</button>
-  </dialog>`;
+  return html`<div class="veil" onClick=${(event) => event.target === event.currentTarget && session.help(false)}>
+    <section class="help" role="dialog" aria-labelledby="help-title">
+      <h2 id="help-title">Help</h2>
+      <h3>Keys</h3>
+      <dl class="keys">${KEYS.map(([key, text]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
+      <h3>Good to know</h3>
+      <ul>
+        <li><b>Stop every robot</b> holds all robots still until somebody presses <b>Release</b>. It waits for nothing, and works while the page is not connected.</li>
+        <li><b>Pause</b> holds an agent's robot still and lets nothing new begin; <b>Abort</b> ends its missions. Below it stands by which velocity gate the robot is held.</li>
+        <li>A click on a call highlights it everywhere; a click on the map sends the robot there, after asking.</li>
+        <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
+      </ul>
+      <button type="button" ref=${close} onClick=${() => session.help(false)}>Close</button>
+    </section>
+  </div>`;
 }

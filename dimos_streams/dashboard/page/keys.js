@@ -7,6 +7,7 @@ export const KEYS = [
   ["/", "Say something"],
   ["?", "Show or hide this help"],
   ["Esc", "Close the help, let go of the selected call or of a field"],
+  ["← ↑ ↓ →", "In the timeline: from call to call; in the map: move it"],
 ];
 
 /** @param {import("./session.js").Session} session */

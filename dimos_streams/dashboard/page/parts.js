@@ -1,7 +1,7 @@
 /** Small parts of views. */
 
 import { h } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { agoText, clipped, clockText, dayText, listed } from "./format.js";
 
@@ -41,23 +41,29 @@ export function Time({ utime }) {
 
 /** How long ago something was; it changes by itself. @param {{utime: number, now: () => number}} given */
 export function Ago({ utime, now, text = agoText }) {
-  useSecond();
   const date = new Date(utime / 1000);
-  return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${text((now() - utime) / 1e6)}</time>`;
+  const words = useSecond(() => text((now() - utime) / 1e6));
+  return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${words}</time>`;
 }
 
 const seconds = new Set();
 setInterval(() => {
-  if (!document.hidden) for (const tick of seconds) tick((count) => count + 1);
+  if (!document.hidden) for (const tick of seconds) tick();
 }, 1000);
 
-/** Makes a view anew each second, while the tab is seen. */
-export function useSecond() {
-  const [, tick] = useState(0);
+/** What `look` gives; each second, while the tab is seen, a view is made anew if that is something else then. */
+export function useSecond(look = () => performance.now()) {
+  const [, show] = useState(0);
+  const shown = useRef(null);
+  const newest = useRef(look);
+  newest.current = look;
+  shown.current = look();
   useEffect(() => {
+    const tick = () => newest.current() !== shown.current && show((count) => count + 1);
     seconds.add(tick);
     return () => seconds.delete(tick);
   }, []);
+  return shown.current;
 }
 
 /** A call as a program would write it. */

@@ -50,12 +50,13 @@ function row(robot) {
   const line = document.createElement("tr");
   const state = document.createElement("td");
   const word = robot.stopped ? "stopped" : robot.status;
-  state.append(make("span", word, robot.stopped ? "bad" : word === "ok" ? "good" : "warn"), ...robot.notes.map((note) => make("p", note)));
+  const kind = robot.stopped ? "failed" : word === "ok" ? "ok" : "paused";
+  state.append(make("span", word, `badge ${kind}`), ...robot.notes.map((note) => make("p", note)));
   const actions = document.createElement("td");
   actions.append(robot.stopped ? button("Release", () => order("robots/release", robot.name)) : button("Stop", () => order("robots/stop", robot.name)));
   line.append(
     make("td", robot.name),
-    make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good" : "bad"),
+    make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good-text" : "bad"),
     state,
     make("td", String(robot.open_calls)),
     make("td", String(robot.skills)),

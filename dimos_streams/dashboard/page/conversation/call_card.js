@@ -44,8 +44,8 @@ function givenText(values) {
 
 /** How long it runs, or ran. */
 function Span({ known, now }) {
-  useSecond();
-  return html`<span class="span">${spanText(((known.closed ?? now()) - known.utime) / 1e6)}</span>`;
+  const text = useSecond(() => spanText(((known.closed ?? now()) - known.utime) / 1e6));
+  return html`<span class="span">${text}</span>`;
 }
 
 function Figures({ progress }) {

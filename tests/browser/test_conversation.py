@@ -1,0 +1,137 @@
+"""What the conversation and the store make of what the monitor reports, function by function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.script_modules import ScriptModules
+
+_AGENT = {"agent": "agent", "approvals": []}
+_ITEMS = """(items, { entries, calls, agent }) =>
+    items.itemsOf(entries, new Map(calls.map((call) => [call.id, call])), agent)"""
+
+
+def entry(number: int, role: str, text: str, **more: Any) -> dict[str, Any]:
+    fields = {"number": number, "role": role, "text": text, "utime": number * 1_000_000, "skill": "", "call_id": ""}
+    return {**fields, "is_error": False, "missions": [], **more}
+
+
+def known(call_id: str, utime: int, **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "skill": "follow_person", "caller": "agent", "parent": "", "utime": utime, **more}
+
+
+def items(module: ScriptModules, *entries: dict[str, Any], calls: Any = (), **agent: Any) -> list[tuple[str, str]]:
+    given = {"entries": entries, "calls": list(calls), "agent": {**_AGENT, **agent}}
+    made = module("conversation/items.js", _ITEMS, given)
+    return [(each["kind"], each.get("text") or each["approval"]["id"]) for each in made]
+
+
+@pytest.mark.feature("I1")
+def test_a_call_is_one_card_and_later_news_of_it_stand_where_they_were_heard(script_modules: ScriptModules) -> None:
+    follow = {"skill": "follow_person", "call_id": "c"}
+    told = [
+        entry(1, "operator", "follow ann"),
+        entry(3, "tool", "Following ann\n(Call c goes on; what follows will be reported.)", **follow),
+        entry(4, "event", "[follow_person, call c, update] Near", **follow),
+        entry(5, "assistant", "I follow her."),
+        entry(6, "event", "[follow_person, call c, update] Lost ann", **follow),
+    ]
+    expected = [("operator", "follow ann"), ("call", "follow_person"), ("assistant", "I follow her.")]
+    assert items(script_modules, *told) == [*expected, ("update", "follow_person")]
+    first = items(script_modules, *told[:1], calls=[known("c", 2_000_000)])
+    assert first == expected[:2], "before anything is said of it, where it began"
+    assert items(script_modules, calls=[known("x", 1, caller="me"), known("x~1", 1, parent="x")]) == []
+
+
+def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_modules: ScriptModules) -> None:
+    notes = [entry(number, "note", f"note {number}") for number in range(1, 8)]
+    assert items(script_modules, *notes, entry(8, "error", "it broke")) == [
+        ("notes", "6"),
+        ("note", "note 7"),
+        ("note", "it broke"),
+    ]
+    approval = {"id": "a", "created_utime": 1_000_000}
+    assert items(script_modules, notes[0], approvals=[approval]) == [("approval", "a")]
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "state", "data"),
+    [
+        (
+            'Found ann\ndata: {"d": 2}\n(Call c goes on; what follows will be reported.)',
+            "Found ann",
+            "open",
+            {"d": 2},
+        ),
+        ('[follow_person, call c, completed] Done\nresult: {"s": 1}', "Done", "completed", {"s": 1}),
+        ("[follow_person, call c, update] Lost\nher", "Lost\nher", "open", None),
+        ('{"x": 1}', "", "", {"x": 1}),
+        ('I see\nresult: {"things": [', "I see", "", '{"things": ['),
+        ("result: of no use", "result: of no use", "", None),
+    ],
+)
+def test_what_was_written_for_the_model_is_taken_apart_for_people(
+    script_modules: ScriptModules, written: str, text: str, state: str, data: object
+) -> None:
+    report = script_modules("conversation/report.js", "(report, text) => report.reportOf(text)", written)
+    assert report == {"text": text, "state": state, "data": data}
+
+
+def test_figures_have_units_and_as_many_decimals_as_make_sense(script_modules: ScriptModules) -> None:
+    given = [["distance_m", 1.834], ["bearing_deg", -3.2], ["bearing_deg", -0.2], ["laps", 3], ["speed", 0.4]]
+    texts = script_modules("format.js", "(format, all) => all.map((each) => format.figureText(...each))", given)
+    assert [(each["label"], each["text"] + each["unit"]) for each in texts] == [
+        ("Distance", "1.83 m"),
+        ("Bearing", "−3°"),  # noqa: RUF001 - a minus, as it is shown
+        ("Bearing", "0°"),
+        ("Laps", "3"),
+        ("Speed", "0.40"),
+    ]
+
+
+_HOURS = """(store, count) => {
+    const run = new store.Run();
+    const types = ["open", "update", "update", "close"];
+    const state = { agents: {}, calls: [], robots: {}, skills: [] };
+    const agent = { agent: "agent", number: 0, approvals: [] };
+    for (let number = 1; number <= count; number++) {
+        const conversation = [{ number, role: "note", text: `${number}` }];
+        const robots = { r: { x: number * 0.05, y: 0, yaw: 0 } };
+        run.show({ ...state, robots, agents: { agent: { ...agent, conversation } } });
+        run.callEvent({ utime: number, call_id: `c${number >> 2}`, type: types[number & 3], module: "m", skill: "s",
+            caller: "agent", text: "t", data: { outcome: "completed" } });
+        run.agentEvent({ number, utime: number, agent: "agent", kind: "content", missions: [], data: { text: "x" } });
+    }
+    const talk = run.talks.get("agent");
+    return { events: run.events.length, steps: run.steps.length, calls: run.calls.size, talk: talk.length,
+        trail: run.trails.get("r").length, draft: run.drafts.get("agent").text.length, newest: talk.at(-1).text };
+}"""
+
+
+@pytest.mark.feature("I1")
+def test_whatever_is_kept_is_bounded(script_modules: ScriptModules) -> None:
+    kept = script_modules("store.js", _HOURS, 10_000)
+    assert kept.pop("newest") == "10000"
+    assert kept == {"events": 200, "steps": 200, "calls": 300, "trail": 400, "talk": 300, "draft": 4000}
+
+
+def test_the_clock_follows_the_fastest_message_and_a_recordings_pace(script_modules: ScriptModules) -> None:
+    run_clock = """(clock) => {
+        const made = new clock.RunClock();
+        made.heard(1_000_000_000);
+        const first = made.now();
+        made.heard(1_000_500_000);
+        const ahead = made.now();
+        made.heard(1_000_400_000);
+        const behind = made.now();
+        made.rate = 0;
+        made.heard(5_000_000);
+        return [first, ahead, behind, made.now()];
+    }"""
+    first, ahead, behind, stopped = script_modules("clock.js", run_clock)
+    assert 1_000_000_000 <= first < 1_000_400_000
+    assert ahead >= 1_000_500_000
+    assert behind >= 1_000_490_000, "a message that was slow says little"
+    assert stopped == 5_000_000
