@@ -22,14 +22,15 @@ function hasSame(before, next) {
 }
 
 /**
- * A region of the page with its heading. `tools` stand in the heading's line, `note` beside its words.
- * @param {{title: string, area: string, tools?: unknown, note?: unknown, children?: unknown}} given
+ * A region of the page with its heading. `tools` stand in the heading's line, `note` beside its words. One that
+ * `scrolls` and has nothing in it that takes keys is reached by key itself.
+ * @param {{title: string, area: string, tools?: unknown, note?: unknown, scrolls?: boolean, children?: unknown}} given
  */
-export function Panel({ title, area, tools, note, children }) {
+export function Panel({ title, area, tools, note, scrolls = false, children }) {
   const id = useId();
   return html`<section class=${`panel ${area}`} aria-labelledby=${id}>
     <div class="head"><h2 id=${id}>${title}</h2>${note}${tools && html`<div class="tools">${tools}</div>`}</div>
-    <div class="body">${children}</div>
+    <div class="body" tabindex=${scrolls ? 0 : undefined}>${children}</div>
   </section>`;
 }
 

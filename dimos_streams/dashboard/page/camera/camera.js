@@ -83,7 +83,7 @@ function Picture(props) {
     canvas.current?.setAttribute("aria-label", `Camera ${camera.topic}. ${said}`);
   });
   return html`<div class="lens" ref=${place}>
-    <canvas ref=${canvas} role="img"></canvas>
+    <canvas ref=${canvas} role="img" aria-label=${`Camera ${camera.topic}`}></canvas>
     ${name && html`<span class="chip name">${name}</span>`}
     <span class="chip facts" ref=${facts} aria-hidden="true"></span>
     <span class="chip age" ref=${stale} aria-hidden="true"></span>

@@ -54,7 +54,7 @@ export function PlotsPanel(context) {
     <${Picker} series=${all} shown=${shown} isAutomatic=${chosen === null} toggle=${toggle} automatic=${() => choose(null)} />
     ${SPANS.map(([length, text]) => html`<button key=${text} type="button" aria-pressed=${seconds === length} onClick=${() => span(length)}>${text}</button>`)}
     <button type="button" aria-pressed=${isPaused} onClick=${() => pause(!isPaused)}>Hold</button>`;
-  return html`<${Panel} title="Plots" area="plots" tools=${tools}>
+  return html`<${Panel} title="Plots" area="plots" tools=${tools} scrolls>
     <div class="charts" ref=${place} data-names=${names.length}>
       ${charts.map((series) => html`<${Chart} key=${series[0].chart} series=${series} samples=${samples} seconds=${seconds} ticker=${ticker} />`)}
       ${charts.length === 0 && html`<${Empty}>No number comes yet: open calls that report some, robots and topics have them.<//>`}
