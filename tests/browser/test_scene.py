@@ -213,7 +213,7 @@ def test_what_speaks_against_a_place_is_said_before(script_modules: ScriptModule
     inside_zone = script_modules("map/orders.js", say, {"state": busy, "point": {"x": 1.5, "y": 0}})
     assert "lies in the restricted zone “kitchen”. The agent" in inside_zone
     assert "is stopped" in inside_zone
-    assert "busy with follow_person: following ann" in inside_zone
+    assert "follow_person has the base, and is ended before: following ann" in inside_zone
     behind = script_modules("map/orders.js", say, {"state": _state(agents={}), "point": {"x": 3, "y": 0}})
     assert "leads through the restricted zone “kitchen”. No agent" in behind
     beside = script_modules("map/orders.js", say, {"state": _state(), "point": {"x": 0, "y": 2}})

@@ -74,7 +74,7 @@ function Picture(props) {
     const { header, times, failure } = kept.current;
     const age = header ? (now() - header.utime) / 1e6 : Infinity;
     const isStale = age > STALE_S;
-    const since = failure || (header ? `No picture for ${spanText(age)}` : "No picture yet");
+    const since = failure || live.errors?.[camera.topic] || (header ? `No picture for ${spanText(age)}` : "No picture yet");
     write(stale.current, isStale || failure ? since : "");
     stale.current?.parentElement?.classList.toggle("stale", isStale && header !== null);
     write(facts.current, header && !isStale ? `${rateOf(times)} Hz · ${kept.current.picture?.width ?? "?"} × ${kept.current.picture?.height ?? "?"}` : "");
@@ -85,7 +85,7 @@ function Picture(props) {
   return html`<div class="lens" ref=${place}>
     <canvas ref=${canvas} role="img" aria-label=${`Camera ${camera.topic}`}></canvas>
     ${name && html`<span class="chip name">${name}</span>`}
-    <span class="chip facts" ref=${facts} aria-hidden="true"></span>
+    <span class="chip size" ref=${facts} aria-hidden="true"></span>
     <span class="chip age" ref=${stale} aria-hidden="true"></span>
     <p class="hidden" ref=${words}></p>
   </div>`;

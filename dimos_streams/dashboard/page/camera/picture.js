@@ -66,7 +66,7 @@ function drawFrame(context, { x, y, w, h, isFollowed }) {
 
 /** @returns {{x: number, y: number, w: number}} the place that it takes */
 function drawLabel(context, { box, x, y, w, h, isFollowed }, place, taken) {
-  const words = fitting(context, labelOf(box, isFollowed), place.width * (isFollowed ? 1 : OTHERS_SHARE) - 16);
+  const words = fitting(context, box, isFollowed, place.width * (isFollowed ? 1 : OTHERS_SHARE) - 16);
   const wide = context.measureText(words).width + 14;
   const left = Math.max(place.left + 2, Math.min(x - 1, place.left + place.width - wide - 2));
   const places = [y - LINE - 3, y + 3, y + h + 3, y + LINE + 5].map((at) =>
@@ -82,21 +82,25 @@ function drawLabel(context, { box, x, y, w, h, isFollowed }, place, taken) {
   return { x: left, y: top, w: wide };
 }
 
-/** `Following: person in a red shirt · #2 · 1.8 m · 92 %` @param {import("./boxes.js").Box} box */
+/** `Following: person in a red shirt · 1.8 m · #2 · 92 %` @param {import("./boxes.js").Box} box */
 export function labelOf(box, isFollowed) {
-  const parts = [`${isFollowed ? "Following: " : ""}${box.label}`];
-  if (box.track) parts.push(`#${box.track}`);
-  if (box.distance !== null) parts.push(`${box.distance.toFixed(1)} m`);
-  if (Number.isFinite(box.score)) parts.push(`${Math.round(box.score * 100)} %`);
-  return parts.join(" · ");
+  return partsOf(box, isFollowed).join(" · ");
 }
 
-/** Words that are too long lose their middle, where a label's adjectives are; track and distance stay. */
-function fitting(context, words, width) {
-  if (context.measureText(words).width <= width) return words;
-  const [label, ...rest] = words.split(" · ");
-  const end = rest.length > 0 ? ` · ${rest.join(" · ")}` : "";
-  let length = label.length;
-  while (length > 4 && context.measureText(`${label.slice(0, length)}…${end}`).width > width) length -= 1;
-  return `${label.slice(0, length).trimEnd()}…${end}`;
+/** Who it is, then what else is known, the most telling first. */
+function partsOf({ label, distance, track, score }, isFollowed) {
+  const [far, name, sure] = [distance !== null && `${distance.toFixed(1)} m`, track && `#${track}`, Number.isFinite(score) && `${Math.round(score * 100)} %`];
+  return [`${isFollowed ? "Following: " : ""}${label}`, far, name, sure].filter(Boolean);
+}
+
+/** As much of a label as there is room for: facts go first, then the end of its words. */
+function fitting(context, box, isFollowed, width) {
+  const parts = partsOf(box, isFollowed);
+  for (let length = parts.length; length > 0; length -= 1) {
+    const shorter = parts.slice(0, length).join(" · ");
+    if (context.measureText(shorter).width <= width) return shorter;
+  }
+  let text = box.label;
+  while (text.length > 3 && context.measureText(`${text}…`).width > width) text = text.slice(0, -1).trimEnd();
+  return text === box.label ? text : `${text}…`;
 }

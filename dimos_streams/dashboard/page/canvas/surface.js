@@ -9,6 +9,7 @@ export class Surface {
   width = 0;
   height = 0;
   #canvas;
+  #place;
   #paint;
   #context;
   #size;
@@ -22,10 +23,11 @@ export class Surface {
    */
   constructor(canvas, paint) {
     this.#canvas = canvas;
+    this.#place = canvas.parentElement;
     this.#paint = paint;
     this.#context = canvas.getContext("2d");
     this.#size = new ResizeObserver(() => this.#measure());
-    this.#size.observe(canvas.parentElement);
+    this.#size.observe(this.#place);
     this.#endTheme = onTheme(() => this.request());
     this.#measure();
   }
@@ -47,9 +49,8 @@ export class Surface {
   }
 
   #measure() {
-    const { clientWidth, clientHeight } = this.#canvas.parentElement;
-    this.width = clientWidth;
-    this.height = clientHeight;
+    this.width = this.#place.clientWidth;
+    this.height = this.#place.clientHeight;
     this.request();
   }
 

@@ -7,6 +7,8 @@ import { RobotOnMap } from "./robot.js";
 const MAX_ROBOTS = 32;
 /** Without odometry of its own for so long, a robot's pose is that of the monitor: µs. */
 const SILENT_US = 1_500_000;
+/** Time that goes back by more begins anew: µs. */
+const BACK_US = 2_000_000;
 /** Frames of this name are each robot's own: they begin where it was switched on. */
 const OWN = /(^|[/_])(odom|base_link|base_footprint)$/;
 
@@ -18,9 +20,12 @@ const OWN = /(^|[/_])(odom|base_link|base_footprint)$/;
 export class Floor {
   /** @type {Map<string, RobotOnMap>} by namespace */
   robots = new Map();
+  #utime = 0;
 
   /** @param {object} header of a frame of `WS /live` @param {ArrayBuffer|null} payload */
   take(header, payload) {
+    if (header.utime < this.#utime - BACK_US) this.robots.clear(); // a recording that was put back
+    this.#utime = header.utime;
     const robot = this.#robot(header.robot);
     if (robot === null) return;
     if (header.type === "geometry_msgs.PoseStamped") robot.odometry(header);

@@ -4,8 +4,9 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { inMap } from "./floor.js";
 import { seenFrom } from "./geometry.js";
-import { cautions, wayTo, words } from "./orders.js";
+import { cautions, holderOf, wayTo, words } from "./orders.js";
 import { sceneOf } from "./scene.js";
+import { send } from "./send.js";
 
 /**
  * @param {{
@@ -37,21 +38,20 @@ function Question({ context, robot, state, point, close }) {
   const at = robot.pose;
   const places = { point: zones ? seenFrom(zones, point) : goal, from: at };
   const metres = at && Math.hypot(goal.x - at.x, goal.y - at.y);
-  const rounded = { x: Number(goal.x.toFixed(2)), y: Number(goal.y.toFixed(2)) };
+  const busy = holderOf(state, robot.name);
   const go = () => {
     close();
-    if (way.agent) context.ask({ command: "say", agent: way.agent, text: words(goal) });
-    else context.order("calls", { skill: way.skill, arguments: rounded, caller: "operator" });
+    send(context, robot.name, way, goal);
   };
   const whose = `${robot.frame}${robot.name ? ` of ${robot.name}` : ""}`;
   return html`
     <p><b>x ${goal.x.toFixed(2)} m, y ${goal.y.toFixed(2)} m</b> in ${whose}${metres !== null && `, ${metres.toFixed(1)} m from the robot`}.</p>
     ${way.why && html`<p class="caution">${way.why}</p>`}
-    ${!way.why && html`<p class="facts">${way.agent
+    ${!way.why && html`<p class="how">${way.agent
       ? html`The agent is told “${words(goal)}”, and its gates decide.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
     ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
     <div class="choices">
-      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>Go here</button>`}
+      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>${busy ? `End ${busy.skill} and go here` : "Go here"}</button>`}
       <button type="button" onClick=${close}>${way.why ? "Close" : "Cancel"}</button>
     </div>`;
 }

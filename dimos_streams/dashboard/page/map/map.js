@@ -101,7 +101,9 @@ export function MapPanel(context) {
     else return false;
     return true;
   }
+  /** Only who uses keys sees what Enter would ask for. */
   function focus(isFocused) {
+    if (kept.current.isFocused === isFocused) return;
     kept.current.isFocused = isFocused;
     surface.current?.request();
   }
@@ -117,7 +119,7 @@ export function MapPanel(context) {
     <button type="button" class="square" aria-label="Zoom out" onClick=${() => change((view) => view.zoom(1 / 1.4))}>−</button>`;
   return html`<${Panel} title="Map" area="map" note=${map && html`<span class="quiet">${titleOf(map)}</span>`} tools=${tools}>
     <div class="floor" ref=${place} role="application" tabindex="0" onFocus=${(event) => focus(event.currentTarget.matches(":focus-visible"))}
-        onBlur=${() => focus(false)}
+        onBlur=${() => focus(false)} onKeyDown=${() => focus(true)} onPointerDown=${() => focus(false)}
         aria-label=${`Map: arrows move it, plus and minus zoom, F follows the robot, 0 shows all${readOnly ? "" : ", Enter sends the robot to the middle"}`}>
       <canvas ref=${canvas} role="img" aria-label="Map"></canvas>
     </div>

@@ -61,7 +61,7 @@ export function cautions(state, robot, { point, from }, way) {
   const agent = way.agent && state.agents[way.agent];
   if (agent?.mode === "paused") say("The agent is paused: it begins nothing until it may go on.", true);
   const busy = holderOf(state, robot.name);
-  if (busy) say(`The base is busy with ${busy.skill}: ${clipped(busy.text, 120)}`);
+  if (busy) say(`${busy.skill} has the base, and is ended before: ${clipped(busy.text, 120)}`);
   return found;
 }
 
@@ -70,8 +70,8 @@ export function isStopped(state, robot) {
   return Boolean(state?.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot));
 }
 
-/** The call that has the robot's base. */
-function holderOf(state, robot) {
+/** The call that has the robot's base, null if none has. */
+export function holderOf(state, robot) {
   const id = state.leases[robot ? `${robot}/base` : "base"];
   return id === undefined ? null : state.calls.find((call) => call.call_id === id) ?? null;
 }

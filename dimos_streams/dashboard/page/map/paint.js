@@ -13,6 +13,8 @@ const OLD_S = 60;
 const NEAR_M = 0.1;
 const LINE_LETTERS = 20;
 const LINE_PX = 14;
+/** The width that a robot's name has, about. */
+const NAME_PX = 60;
 const SCAN_OLD_US = 1_000_000;
 
 /**
@@ -242,7 +244,9 @@ function marksOnScreen({ robots, view, now }) {
     const at = (point, size) => ({ ...view.toScreen(placed(stands, point)), size });
     return [...(robot.pose ? [at(robot.pose, Math.max(10, ROBOT_M * view.scale))] : []), ...people.map((person) => at(person, 9))];
   });
-  return marks.map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }));
+  const names = robots.filter(({ robot, name }) => robot.pose && name).map(({ robot }) => view.toScreen(placed(inMap(robot), robot.pose)))
+    .map(({ x, y }) => ({ left: x - NAME_PX / 2, top: y + Math.max(10, ROBOT_M * view.scale), wide: NAME_PX, high: 20 }));
+  return [...names, ...marks.map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }))];
 }
 
 /** A label in lines that are not too long, two at most. */

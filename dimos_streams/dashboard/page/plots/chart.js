@@ -22,22 +22,23 @@ export function Chart({ series, samples, seconds, ticker }) {
   const names = series.map(({ name }) => name);
   useEffect(() => {
     let plot = null;
-    const size = () => ({ width: Math.max(50, place.current.clientWidth), height: Math.max(40, place.current.clientHeight) });
+    const [element, said] = [place.current, values.current];
+    const size = () => ({ width: Math.max(50, element.clientWidth), height: Math.max(40, element.clientHeight) });
     const draw = () => {
       const data = samples.window(names, span.current);
       const end = data[0].at(-1) ?? Date.now() / 1000;
       plot.setData(data, false);
       plot.setScale("x", { min: end - span.current, max: end });
-      for (const [index, { name, unit }] of series.entries()) write(values.current.children[index]?.lastElementChild, valueText(samples.newest(name), unit));
+      for (const [index, { name, unit }] of series.entries()) write(said.children[index]?.lastElementChild, valueText(samples.newest(name), unit));
     };
     const make = () => {
       plot?.destroy();
-      plot = new uPlot({ ...optionsOf(series), ...size() }, samples.window(names, span.current), place.current);
+      plot = new uPlot({ ...optionsOf(series), ...size() }, samples.window(names, span.current), element);
       draw();
     };
     make();
     const watch = new ResizeObserver(() => plot.setSize(size()));
-    watch.observe(place.current);
+    watch.observe(element);
     const endTheme = onTheme(make);
     ticker.add(draw);
     return () => {

@@ -1,0 +1,30 @@
+/** Sends a robot to a point. */
+
+import { holderOf, words } from "./orders.js";
+
+const LOOK_MS = 100;
+/** What was asked to end has so long; then the robot is sent all the same, and it is said who is in the way. */
+const WAIT_MS = 5_000;
+
+/**
+ * What holds the base is ended before. What becomes of it is in the notices and in the conversation.
+ * @param {import("../session.js").Context} context @param {string} robot a namespace
+ * @param {import("./orders.js").Way} way @param {import("./geometry.js").Point} goal in the frame of its odometry
+ */
+export async function send(context, robot, way, goal) {
+  const busy = holderOf(context.run.state, robot);
+  if (busy) {
+    const reason = `the operator wants it to ${words(goal)}`;
+    await context.ask({ command: "cancel", call_id: busy.call_id, reason });
+    await until(() => holderOf(context.run.state, robot)?.call_id !== busy.call_id);
+  }
+  if (way.agent) return context.ask({ command: "say", agent: way.agent, text: words(goal) });
+  const [x, y] = [goal.x, goal.y].map((value) => Number(value.toFixed(2)));
+  return context.order("calls", { skill: way.skill, arguments: { x, y }, caller: "operator" });
+}
+
+async function until(holds) {
+  for (const began = performance.now(); !holds() && performance.now() - began < WAIT_MS;) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}

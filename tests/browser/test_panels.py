@@ -1,0 +1,212 @@
+"""Camera, map and plots in a page, drawn from frames of a robot that is made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.script_modules import ScriptModules
+
+pytestmark = pytest.mark.feature("I1")
+
+_MOUNT = """async (module, { panel, width, height, topics, state }) => {
+    const { h, render } = await import("preact");
+    const place = Object.assign(document.createElement("main"), { id: "place" });
+    Object.assign(place.style, { display: "grid", width: `${width}px`, height: `${height}px`, padding: 0 });
+    document.body.append(place);
+    const takers = {};
+    const asked = [];
+    const live = {
+        topics, rates: { "/scan": 10 }, errors: {},
+        onTopics: (listener) => (listener(topics), () => {}),
+        watch: (topic, take) => ((takers[topic] ??= new Set()).add(take), () => takers[topic].delete(take)),
+    };
+    const run = { state, trails: new Map(), calls: new Map() };
+    window.at = 1_000_000_000;
+    const ask = async (command) => {
+        asked.push(command);
+        if (command.command === "cancel") run.state = { ...run.state, leases: {} };
+        return { type: "reply" };
+    };
+    const context = {
+        state, run, live, connected: true, readOnly: false, robot: "", ask, order: async () => ({}),
+        now: () => window.at, select: () => {}, selected: null,
+    };
+    const show = (more) => render(more && h(module[panel], { ...context, ...more }), place);
+    const send = (given, payload = null) => {
+        const header = { utime: window.at, stamp: window.at, number: 1, dropped: 0, robot: "", type: "", ...given };
+        return Promise.all([...(takers[header.topic] ?? [])].map((take) => take(header, payload)));
+    };
+    const watched = () => Object.keys(takers).filter((topic) => takers[topic].size);
+    window.scene = { show, send, takers, asked, watched };
+    show({});
+    await new Promise((done) => setTimeout(done, 50));
+}"""
+_PIXELS = """(points) => {
+    const canvas = document.querySelector("canvas");
+    const sharp = canvas.width / canvas.clientWidth;
+    const context = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, 0, 0);
+    const pixel = (x, y) => context.getImageData(Math.round(x * sharp), Math.round(y * sharp), 1, 1).data;
+    return points.map(([x, y]) => [...pixel(x, y)].slice(0, 3));
+}"""
+_DETECTIONS = {
+    "header": {"frame_id": "base_link"},
+    "detections": [
+        {
+            "id": "7",
+            "bbox": {"center": {"position": {"x": 80, "y": 120}}, "size_x": 60, "size_y": 160},
+            "results": [
+                {
+                    "hypothesis": {"class_id": "person in red", "score": 0.9},
+                    "pose": {"pose": {"position": {"x": 2.0, "y": 0.0, "z": 0.0}}},
+                }
+            ],
+        }
+    ],
+}
+_KITCHEN = [[1, -3], [3, -3], [3, -1], [1, -1]]
+_FOLLOWS = {
+    "call_id": "c1",
+    "skill": "follow_person",
+    "module": "follow",
+    "text": "following ann",
+    "arguments": {"description": "ann"},
+    "progress": {"track": "7", "distance_m": 2.0, "speed": 0.5},
+    "requested_utime": 1,
+}
+
+
+def _state(**given: Any) -> dict[str, Any]:
+    return {
+        "robots": {"": {"x": 0, "y": 0, "yaw": 0, "frame_id": "odom", "battery": 0.5}},
+        "modules": [{"name": "robot"}, {"name": "follow"}],
+        "skills": [{"name": "go_to", "module": "drive", "available": True, "audience": "everyone", "agent": False}],
+        "agents": {"agent": {"state": "idle", "mode": "running", "disabled_skills": [], "withheld_skills": []}},
+        "calls": [_FOLLOWS],
+        "leases": {"base": "c1"},
+        "stopped": {"stops": []},
+        "scene": {"": {"zones": [{"name": "kitchen", "polygon": _KITCHEN, "restricted": True}]}},
+        **given,
+    }
+
+
+def _topics(**kinds: str) -> list[dict[str, Any]]:
+    return [{"topic": f"/{name}", "kind": kind, "robot": "", "type": "", "hz": None} for name, kind in kinds.items()]
+
+
+def _mounted(modules: ScriptModules, path: str, panel: str, topics: list[dict[str, Any]]) -> None:
+    given = {"panel": panel, "width": 400, "height": 341, "topics": topics, "state": _state()}
+    modules(path, _MOUNT, given)
+
+
+def test_the_camera_shows_who_is_followed_and_how_old_the_picture_is(script_modules: ScriptModules) -> None:
+    _mounted(
+        script_modules,
+        "camera/camera.js",
+        "CameraPanel",
+        _topics(color_image="picture", detections="detections", depth_image="picture"),
+    )
+    page = script_modules.page
+    page.evaluate(
+        """async (message) => {
+            const source = new OffscreenCanvas(320, 240);
+            const context = source.getContext("2d");
+            context.fillStyle = "#008000";
+            context.fillRect(0, 0, 320, 240);
+            const jpeg = await (await source.convertToBlob({ type: "image/jpeg" })).arrayBuffer();
+            await scene.send({ topic: "/detections", kind: "detections", message });
+            // Done when it is drawn.
+            await scene.send({ topic: "/color_image", kind: "picture", encoding: "jpeg" }, jpeg);
+        }""",
+        _DETECTIONS,
+    )
+    assert page.evaluate("scene.watched()") == ["/color_image", "/detections"], "depth is there to be chosen"
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    scale = min(box["width"] / 320, box["height"] / 240)
+    left, middle = box["width"] / 2 - 160 * scale, box["height"] / 2
+    free, edge = page.evaluate(_PIXELS, [[left + 250 * scale, middle], [left + 50 * scale, middle]])
+    assert free[1] > 100 > free[0]
+    assert min(edge[:2]) > 150 > edge[2], "a yellow frame"
+    spoken = "Camera /color_image. In sight: Following: person in red · 2.0 m · #7 · 90 %."
+    page.get_by_role("img", name=spoken, exact=True).wait_for()
+    page.evaluate("window.at += 5e6")
+    page.get_by_text("No picture for 5 s", exact=True).wait_for()
+    page.evaluate(
+        "async () => scene.send({ topic: '/color_image', kind: 'picture', encoding: 'jpeg' }, new ArrayBuffer(9))"
+    )
+    page.get_by_text("can't be shown").first.wait_for()
+    page.evaluate("scene.show(null)")
+    assert page.evaluate("scene.watched()") == []
+
+
+def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules: ScriptModules) -> None:
+    _mounted(
+        script_modules,
+        "map/map.js",
+        "MapPanel",
+        _topics(odom="odometry", scan="scan", detections="detections", tf="frames", ground_truth="frames"),
+    )
+    page = script_modules.page
+    page.evaluate(
+        """async (message) => {
+            const pose = { position: { x: 0, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } };
+            const odometry = { header: { frame_id: "odom" }, child_frame_id: "base_link", pose: { pose } };
+            const angles = { angle_min: 0, angle_increment: Math.PI / 90 };
+            const scan = { ...angles, range_min: 0.1, range_max: 10, frame_id: "base_link" };
+            for (let i = 0; i < 12; i += 1) {
+                await scene.send({ topic: "/odom", kind: "odometry", message: odometry });
+                await scene.send({ topic: "/scan", kind: "scan", ...scan }, new Float32Array(180).fill(3).buffer);
+            }
+            await scene.send({ topic: "/detections", kind: "detections", message });
+        }""",
+        _DETECTIONS,
+    )
+    assert page.evaluate("scene.watched()") == ["/odom", "/scan", "/detections", "/tf"], "not what is true"
+    page.get_by_role("listitem").filter(has_text="person in red, who is followed, is at x 2.0 m, y 0.0 m.").wait_for(
+        state="attached"
+    )
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+    x, y = box["width"] / 2, box["height"] / 2
+    metre = (min(box["width"], box["height"]) - 48) / 6.1
+    robot, person, floor, beyond = page.evaluate(
+        _PIXELS, [[x, y + 7], [x + 2 * metre + 5, y], [x - metre, y], [2, 2]]
+    )
+    assert robot[2] > 150 > robot[0], "the first robot is blue"
+    assert person[0] > 150 > person[1], "who wears red is red"
+    assert min(floor) > 240 > min(beyond), "scans have shown what is free"
+    page.mouse.click(box["x"] + x + 2 * metre, box["y"] + y + 2 * metre)
+    dialog = page.get_by_role("dialog")
+    assert "It lies in the restricted zone “kitchen”" in dialog.inner_text()
+    dialog.get_by_role("button", name="Cancel").click()
+    page.mouse.click(box["x"] + x, box["y"] + y - metre)
+    dialog.get_by_role("button", name="End follow_person and go here").click()
+    page.wait_for_function("scene.asked.length === 2")
+    cancel, say = page.evaluate("scene.asked")
+    assert (cancel["command"], cancel["call_id"]) == ("cancel", "c1")
+    assert (say["command"], say["agent"]) == ("say", "agent")
+    assert say["text"].startswith("go to (")
+    page.locator(".floor").focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    dialog.get_by_role("button", name="Cancel").click()
+    page.evaluate("scene.show({ readOnly: true })")
+    page.mouse.click(box["x"] + 50, box["y"] + 50)
+    assert dialog.count() == 0, "nobody goes anywhere in a recording"
+
+
+def test_the_newest_calls_numbers_are_drawn(script_modules: ScriptModules) -> None:
+    _mounted(script_modules, "plots/plots.js", "PlotsPanel", _topics(scan="scan"))
+    page = script_modules.page
+    page.evaluate("window.ticking = setInterval(() => { window.at += 250_000; }, 50)")
+    page.get_by_role("cell", name="2.00 m", exact=True).wait_for(state="attached")
+    assert page.locator("figcaption > b").all_inner_texts() == ["distance", "speed", "battery"]
+    assert page.locator(".plot canvas").count() == 3
+    page.get_by_text("Series: automatic").click()
+    page.get_by_role("checkbox", name="/scan").check()
+    page.get_by_text("Series: 4 chosen").wait_for()
+    page.locator("figcaption").filter(has_text="rates of topics").wait_for()
+    page.evaluate("clearInterval(window.ticking)")
