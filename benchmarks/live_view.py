@@ -6,7 +6,8 @@
 
 A simulated robot (320 x 240 pixels, 10 Hz) and a bridge, each a process, over LCM; watchers in another process, each
 with a connection of its own that acknowledges every frame at once. The age is the time from a picture's stamp, at its
-exposure, to the acknowledgement.
+exposure, to the acknowledgement. A whole page watches camera, scan, odometry and frames; depth is raw on the bus and
+made a JPEG for who watches it.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ async def _measure_all(seconds: float) -> list[View]:
             for name, watchers, topics in (
                 ("nobody", 0, ()),
                 ("1, camera", 1, _CAMERA),
+                ("1, depth", 1, ("/depth_image",)),
                 ("1, whole page", 1, _PAGE),
                 ("10, camera", 10, _CAMERA),
                 ("10, whole page", 10, _PAGE),
