@@ -24,7 +24,7 @@ MAX_CONNECTIONS = 32
 _MAX_HEAD = 16 * 1024
 _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
-_STALLED_S = 30.0
+STALLED_S = 30.0
 """Who takes nothing for so long of what there is for him is cut off."""
 _WEB = frozenset({"http", "https"})
 FOXGLOVE_APP = "https://app.foxglove.dev"
@@ -150,7 +150,7 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
     """Until the end. Who does not read is waited for here, and what the SDK has for him meanwhile it drops."""
     while data := await reader.read(_CHUNK):
         writer.write(data)
-        async with asyncio.timeout(_STALLED_S):
+        async with asyncio.timeout(STALLED_S):
             await writer.drain()
 
 

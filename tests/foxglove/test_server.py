@@ -16,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
+from dimos_streams.foxglove import door
 from dimos_streams.foxglove.door import FOXGLOVE_APP
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.messages.base import Message
@@ -288,11 +289,32 @@ def test_a_viewer_that_reads_nothing_holds_up_nobody() -> None:
                 wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
                 await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
                 await until(lambda: show.listens_to(IMAGE))
-                for number in range(300):  # 60 MB: far more than what may wait for anybody
-                    show.publish("/color_image", Image(encoding="jpeg", data=bytes([number % 256]) * 150_000))
+                stalled.transport.pause_reading()
+                for number in range(200):  # more than what may wait for anybody
+                    show.publish("/color_image", Image(encoding="jpeg", data=bytes([number]) * 60_000))
                     await viewer.first("/color_image", after=number)
                 await viewer.say("no JSON")
                 await viewer.until(lambda: bool(viewer.complaints))
+                stalled.transport.abort()
+
+    asyncio.run(scenario())
+
+
+def test_a_viewer_that_takes_nothing_for_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "STALLED_S", 0.2)
+
+    async def scenario() -> None:
+        async with shown({IMAGE: ""}) as show, viewing(show.url) as viewer:
+            show.publish("/color_image", Image(encoding="jpeg"))
+            await viewer.until(lambda: "/color_image" in viewer.channels)
+            async with connect(show.url, subprotocols=[SUBPROTOCOL], max_queue=1, proxy=None) as stalled:
+                wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
+                await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
+                await until(lambda: show.listens_to(IMAGE))
+                stalled.transport.pause_reading()
+                while show.listens_to(IMAGE):
+                    show.publish("/color_image", Image(encoding="jpeg", data=bytes(150_000)))
+                    await asyncio.sleep(0.005)
                 stalled.transport.abort()
 
     asyncio.run(scenario())

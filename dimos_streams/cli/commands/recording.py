@@ -203,10 +203,12 @@ def _done(logs: Sequence[LogReader]) -> int:
 
 
 def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) -> None:
+    from dimos_streams.foxglove.address import LAYOUT
     from dimos_streams.recording.export.mcap import export_mcap
 
     done = export_mcap(logs[0], target, part, lambda log: advance(log.position))
     write(f"{target}: {plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
+    note(f"a layout for Foxglove is {LAYOUT}")
     if done.left_out:
         listed = ", ".join(f"{channel} ({count})" for channel, count in done.left_out.items())
         note(f"left out, because their types are not known or they are damaged: {listed}")
