@@ -83,7 +83,7 @@ def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_ha
         const { laidOut, neighbour } = await import(`${given.url}/layout.js`);
         const log = new m.CallLog();
         for (const { offset, event } of given.entries) log.take(offset, event);
-        const layout = laidOut([...log.calls.values()], new Map(given.told));
+        const layout = laidOut([...log.calls.values()], new Map([...log.told, ...given.told]));
         const walk = (way) => {
           const ids = [];
           for (let id = given.from; ids.length < 9; ids.push(id)) {
@@ -118,6 +118,26 @@ def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_ha
     assert shown([*STORY, *later], [("c4", "m1")])["rows"]["c4"][0] < more["m2"][0], "an agent knows better"
     two = [begun(30, "x", 0, module="robot2/drive"), begun(31, "y", 0, module="robot1/drive")]
     assert shown(two)["sections"] == ["robot1", "robot2"]
+    entry = {"role": "tool", "skill": "turn", "is_error": True, "text": "it needs 'base'"}
+    refused = [said(12, "m1", "update", 5, **MISSION, data={"entry": entry})]
+    refused += [said(13, "m1", "update", 5.1, **MISSION, data={"entry": {"role": "tool", "call_id": "other"}})]
+    assert shown([*STORY, *refused])["rows"].keys() - found["rows"].keys() == {"m1!12"}, "it never was a call"
+    assert shown([*STORY, *refused])["rows"]["other"][1] == 1, "the mission says whose it is"
+    paused = """async (m, given) => {
+        const { pausesOf } = await import(`${given.url}/layout.js`);
+        const log = new m.CallLog();
+        for (const { offset, event } of given.entries) log.take(offset, event);
+        const bands = pausesOf(log.calls.values(), () => given.isPaused);
+        return bands.map(({ robot, from, to }) => [robot, from - given.began, to && to - given.began]);
+    }"""
+    agent = {"module": "robot1/agent", "caller": "operator"}
+    orders = [("p1", "pause", 1), ("p2", "pause", 2), ("r1", "resume", 3), ("p3", "pause", 5)]
+    each = [(name, at, {**agent, "skill": f"robot1_{skill}"}) for name, skill, at in orders]
+    entries = [make(at * 10 + later, name, at + later / 10, **about)
+               for name, at, about in each for later, make in enumerate((begun, ended))]  # fmt: skip
+    for is_paused, last in ((True, [["robot1", 5.1 * S, None]]), (False, [])):
+        given = {"url": where, "entries": entries, "began": BEGAN, "isPaused": is_paused}
+        assert script_modules("timeline/calls.js", paused, given) == [["robot1", 1.1 * S, 3 * S], *last]
     circle = [begun(40, "a", 0, parent="b"), begun(41, "b", 0, parent="a"), begun(42, "a~1~1", 0)]
     assert len(shown(circle)["rows"]) == 3, "ids and parents come from outside"
 
@@ -193,8 +213,8 @@ def test_only_what_is_seen_is_drawn(script_modules: ScriptModules) -> None:
             const laid = performance.now() - began;
             const viewOf = (from, span) => ({ from: given.began + from, to: given.began + from + span });
             const scene = (from, span) => ({ layout, view: viewOf(from, span), width: 1000, height: 300, scroll: 0,
-              now: given.began + 1e9, until: Infinity, selected: null, cursor: null, hovered: null, breaks: [],
-              knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
+              now: given.began + 1e9, until: Infinity, selected: null, cursor: null, hovered: null,
+              breaks: [], bands: [], knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
             draw(g, scene(500e6, 20e6));
             const few = fills;
             const begun = performance.now();

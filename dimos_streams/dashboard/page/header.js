@@ -5,6 +5,7 @@ import { html } from "htm/preact";
 import { clockText, counted, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { Stopped } from "./run/stopped.js";
+import { Unwell } from "./run/unwell.js";
 import { agentsOf } from "./store.js";
 import { switchTheme, theme } from "./theme.js";
 
@@ -21,6 +22,7 @@ export function Header(context) {
       ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
       <${Robots} session=${session} state=${state} />
       ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />`}
+      ${state && html`<${Unwell} modules=${state.modules} session=${session} />`}
       <div class="end">
         ${monitor.status === "live" && state && html`<p class="quiet watchers" title="Pages and terminals that watch this run">${counted(state.watchers, "console")}</p>`}
         <${Theme} />

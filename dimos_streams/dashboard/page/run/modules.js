@@ -2,6 +2,7 @@
 
 import { html } from "htm/preact";
 import { Badge, Empty, memo, Panel } from "../parts.js";
+import { isWell } from "./unwell.js";
 
 /** @param {import("../session.js").Context} context */
 export function ModulesPanel({ state, session }) {
@@ -19,10 +20,6 @@ const Modules = memo(({ modules, session }) => {
       <span class="quiet">${module.state["velocity_gate"] ? `${gateText(module.state["velocity_gate"])} · ` : ""}pid ${module.pid}</span></li>`)}</ul>
   <//>`;
 });
-
-function isWell(module) {
-  return module.alive && module.health === "ok";
-}
 
 function unwellFirst(one, other) {
   return isWell(one) - isWell(other);

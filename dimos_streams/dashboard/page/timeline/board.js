@@ -2,10 +2,10 @@
 
 import { CallLog } from "./calls.js";
 import { History } from "./history.js";
-import { laidOut } from "./layout.js";
+import { laidOut, pausesOf } from "./layout.js";
 import { panned, SECOND, spanOf, viewAt, zoomed } from "./scale.js";
 
-const FIRST_SPAN = 120 * SECOND;
+const FIRST_SPAN = { least: 20 * SECOND, most: 120 * SECOND };
 const BESIDE = 0.25;
 const ALL_CALLS = 200;
 const TOLD_SOON_MS = 250;
@@ -26,8 +26,8 @@ export class Board {
   scroll = 0;
   #session;
   #view = { from: 0, to: 0 };
-  #span = FIRST_SPAN;
-  #told = new Map();
+  /** The length of the view; null until somebody has chosen one. @type {number|null} */
+  #chosenSpan = null;
   #layout = null;
   #layoutOf = "";
   #approvals = [];
@@ -64,7 +64,13 @@ export class Board {
 
   /** The part of time that is seen. */
   get view() {
-    return this.follows ? viewAt(this.now, this.#span) : this.#view;
+    return this.follows ? viewAt(this.now, this.#chosenSpan ?? this.#firstSpan) : this.#view;
+  }
+
+  /** Of a run that has just begun all is seen, as large as can be. */
+  get #firstSpan() {
+    const age = this.log.beginning === null ? Infinity : (this.now - this.bounds.first) * 1.3;
+    return Math.min(FIRST_SPAN.most, Math.max(FIRST_SPAN.least, age));
   }
 
   get now() {
@@ -77,10 +83,10 @@ export class Board {
   }
 
   get layout() {
-    const which = `${this.log.version} ${this.#session.robot} ${this.#approvals.map(({ id }) => id)} ${this.#told.size}`;
+    const which = `${this.log.version} ${this.#session.robot} ${this.#approvals.map(({ id }) => id)} ${this.log.told.size}`;
     if (which !== this.#layoutOf) {
       const calls = [...this.log.calls.values(), ...this.#approvals].filter(({ module }) => this.#session.shows(module));
-      this.#layout = laidOut(calls, this.#told);
+      this.#layout = laidOut(calls, this.log.told);
       this.#layoutOf = which;
     }
     return this.#layout;
@@ -92,6 +98,19 @@ export class Board {
     const first = [...calls.values()].reduce((least, { begin }) => Math.min(least, begin), Math.min(knownFrom, this.now));
     const last = this.#session.readOnly ? [...calls.values()].reduce((most, { end }) => Math.max(most, end ?? 0), this.now) : this.now;
     return { first, last };
+  }
+
+  /** Times in which robots were kept still, as far as that is known. @returns {import("./layout.js").Band[]} */
+  get bands() {
+    const { state } = this.#session.run;
+    const stops = (state?.stopped.stops ?? []).map(({ robot, utime }) => ({ robot: robot || null, from: utime, to: null, text: "stopped", tone: "bad" }));
+    return [...pausesOf(this.log.calls.values(), (agent) => state?.agents[agent]?.mode === "paused"), ...stops];
+  }
+
+  /** From when on all is known; before, nothing was or nothing is known. */
+  get knownFrom() {
+    if (this.log.beginning === null) return Math.min(this.log.knownFrom, this.now);
+    return this.log.calls.size > 0 ? this.bounds.first : -Infinity;
   }
 
   /** What there is to say of the time before the first that is known. */
@@ -150,7 +169,7 @@ export class Board {
 
   #become(view) {
     this.#view = view;
-    this.#span = spanOf(view);
+    this.#chosenSpan = spanOf(view);
     this.lookBack();
     this.#tell();
   }
@@ -188,9 +207,8 @@ export class Board {
     this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS);
     const agents = Object.values(state.agents);
     for (const { call_id: id, missions } of agents.flatMap((agent) => agent.conversation)) {
-      if (id && missions?.length && !this.#told.has(id)) this.#told.set(id, missions.at(-1));
+      if (id && missions?.length && this.log.calls.has(id)) this.log.told.set(id, missions.at(-1));
     }
-    for (const id of this.#told.keys()) if (this.#told.size > this.log.calls.size + 500) this.#told.delete(id);
     this.#approvals = agents.flatMap((agent) => agent.approvals.map((approval) => asked(agent, approval)));
   }
 }

@@ -5,7 +5,7 @@ import { clipped } from "../format.js";
 const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
 
 /**
- * @typedef {{offset: number, utime: number, type: string, text: string, data: unknown}} Tick an update, or a gap
+ * @typedef {{offset: number, utime: number, type: string, text: string, isBad: boolean, isNote: boolean}} Tick an update, or a gap
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
  *   resources: string[], state: string, begin: number, end: number|null, isWhole: boolean, text: string, result: unknown,
  *   error: string, ticks: Tick[], untold: number, fraction: number|null, most: Record<string, number>,
@@ -23,6 +23,8 @@ export class CallLog {
   breaks = [];
   /** Another number after each change. */
   version = 0;
+  /** Missions by the ids of calls, as far as these say which are theirs. @type {Map<string, string>} */
+  told = new Map();
   /** Everything at this offset and behind it was taken, up to `newest`. */
   since = Infinity;
   newest = 0;
@@ -51,7 +53,10 @@ export class CallLog {
     call.first = Math.min(call.first, offset);
     if (event.type === "open") this.#opened(call, event);
     else if (event.type === "close") this.#closed(call, event);
-    else if (event.type !== "progress") this.#addTick(call, offset, event);
+    else if (event.type !== "progress") {
+      this.#addTick(call, offset, event);
+      this.#takeEntry(call, offset, event);
+    }
     if (offset >= call.last) call.text = clipped(event.text, MAX.text);
     call.last = Math.max(call.last, offset);
     this.version += 1;
@@ -62,7 +67,7 @@ export class CallLog {
     for (const { offset, event } of entries) this.take(offset, event);
     const times = entries.filter(({ event }) => event.call_id).map(({ event }) => event.utime);
     this.knownFrom = times.reduce((least, utime) => Math.min(least, utime), this.knownFrom);
-    if (since === null) this.beginning ??= "The run began here.";
+    if (since === null) this.beginning ??= "No call before this.";
     else this.since = Math.min(this.since, since);
     this.version += 1;
   }
@@ -121,6 +126,7 @@ export class CallLog {
       this.knownFrom = Math.max(this.knownFrom === Infinity ? -Infinity : this.knownFrom, call.end);
       this.beginning = null;
     }
+    for (const id of this.told.keys()) if (!this.calls.has(id)) this.told.delete(id);
     this.version += 1;
   }
 
@@ -169,9 +175,19 @@ export class CallLog {
       call.ticks.shift();
       this.#ticks -= 1;
     }
-    const tick = { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), data: kept(event.data) };
-    call.ticks.splice(Math.min(at, call.ticks.length), 0, tick);
+    const { entry } = event.data;
+    const marks = { isBad: event.type === "gap" || entry?.is_error === true, isNote: entry?.role === "note" };
+    call.ticks.splice(Math.min(at, call.ticks.length), 0, { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), ...marks });
     this.#ticks += 1;
+  }
+
+  /** A mission tells what became of what its model asked for: a call that is its own, or none because it was refused. */
+  #takeEntry(mission, offset, { utime, data: { entry }, module }) {
+    if (typeof entry?.call_id === "string") this.told.set(entry.call_id, mission.id);
+    else if (entry?.role === "tool" && entry.is_error && entry.skill) {
+      const refused = this.#callOf(offset, { call_id: `${mission.id}!${offset}`, skill: textOf(entry.skill), module, caller: module, utime });
+      Object.assign(refused, { state: "rejected", isWhole: true, end: utime, parent: mission.id, text: clipped(textOf(entry.text), MAX.text), last: offset });
+    }
   }
 
   #missing(event) {

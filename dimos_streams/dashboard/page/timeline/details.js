@@ -1,10 +1,10 @@
 /** What there is to know of one call, and the table of all that are seen. */
 
 import { html } from "htm/preact";
-import { clipped, listed, titled } from "../format.js";
+import { clipped, listed } from "../format.js";
 import { Empty, Folded, Time, useSecond } from "../parts.js";
 import { APPROVAL } from "./board.js";
-import { labelOf } from "./draw.js";
+import { labelOf, nameOf } from "./draw.js";
 import { isMission } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { tookText } from "./scale.js";
@@ -25,7 +25,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
   const isOpen = call.end === null;
   const canEnd = isOpen && connected && !readOnly && !call.id.startsWith(APPROVAL);
   return html`<div class="details" role="region" aria-label="Details of the call">
-    <div class="line"><h3>${isMission(call) ? labelOf(call) : titled(call.skill)}</h3><${State} state=${call.state} />
+    <div class="line"><h3>${isMission(call) ? labelOf(call) : nameOf(call)}</h3><${State} state=${call.state} />
       ${canEnd && html`<button type="button" aria-label=${`Cancel ${call.skill}`} onClick=${() => ask({ command: "cancel", call_id: call.id })}>Cancel</button>`}
       <button type="button" class="plain close" aria-label="Close the details" onClick=${() => select(null)}>✕</button></div>
     ${call.text && html`<p class=${["failed", "lost", "rejected", "timed_out"].includes(call.state) ? "bad" : ""}>${call.text}</p>`}
@@ -42,7 +42,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
     ${Object.keys(call.arguments).length > 0 && html`<${Folded} summary=${`Arguments: ${clipped(listed(call.arguments), 60)}`} value=${call.arguments} />`}
     ${call.result !== null && html`<${Folded} summary="Result" value=${call.result} />`}
     ${call.ticks.length > 0 && html`<h4>${call.untold + call.ticks.length} updates${call.untold > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
-      <ol class="updates" reversed>${call.ticks.toReversed().slice(0, MAX_ROWS).map((tick) => html`<li key=${tick.offset} class=${tick.type === "gap" ? "bad" : ""}>
+      <ol class="updates" reversed>${call.ticks.toReversed().slice(0, MAX_ROWS).map((tick) => html`<li key=${tick.offset} class=${tick.isBad ? "bad" : ""}>
         <${Time} utime=${tick.utime} /> ${tick.text || "(no text)"}</li>`)}</ol>`}
   </div>`;
 }

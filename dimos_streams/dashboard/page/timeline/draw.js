@@ -1,7 +1,7 @@
 /** Draws what is seen of the calls on a canvas. Nothing here knows the page. */
 
 import { clipped, listed, titled } from "../format.js";
-import { isMission } from "./families.js";
+import { isMission, skillOf } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { marks, tookText, xOf } from "./scale.js";
 
@@ -11,6 +11,7 @@ export const LANE = 18;
 const BAR = 20;
 const PAD = 6;
 const MIN_WIDTH = 4;
+const LEGIBLE = 90;
 const SIGN = 12;
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 const SMALL = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
@@ -21,7 +22,7 @@ const signs = new Map();
 /**
  * @typedef {{layout: import("./layout.js").Layout, view: import("./scale.js").View, width: number, height: number,
  *   scroll: number, now: number, until: number, selected: string|null, cursor: string|null, hovered: string|null,
- *   breaks: import("./calls.js").Break[], knownFrom: number, before: string, colour: (name: string) => string}} Scene
+ *   breaks: import("./calls.js").Break[], bands: import("./layout.js").Band[], knownFrom: number, before: string, colour: (name: string) => string}} Scene
  * Lengths are in pixels of CSS. What is later than `until` has not happened yet, where a recording is looked at; `before`
  * is what there is to say of the time before `knownFrom`.
  */
@@ -56,13 +57,14 @@ export function draw(g, scene) {
   g.clip();
   g.translate(0, top - scene.scroll);
   const rows = { from: Math.floor(scene.scroll / ROW), to: Math.ceil((scene.scroll + bottom - top) / ROW) };
-  for (const section of scene.layout.sections) sectionOf(g, scene, section);
   for (const family of scene.layout.families) familyOf(g, scene, family, rows);
+  bands(g, scene);
   bars(g, scene, rows);
   g.restore();
+  unknown(g, scene);
+  sections(g, scene);
   lanes(g, scene);
   breaks(g, scene);
-  unknown(g, scene);
   nowLine(g, scene);
   g.fillStyle = colour("line");
   g.fillRect(0, top - 1, width, 1);
@@ -81,14 +83,40 @@ function grid(g, scene) {
   g.font = FONT;
 }
 
-function sectionOf(g, { layout, width, colour }, { name, row }) {
+/** The names of robots, where there are several. */
+function sections(g, scene) {
+  const { layout, width, colour, scroll } = scene;
   if (layout.sections.length < 2) return;
-  g.fillStyle = colour("raised");
-  g.fillRect(0, row * ROW, width, ROW - 4);
-  g.fillStyle = colour("quiet");
+  const { top, bottom } = places(scene);
   g.font = `600 ${SMALL}`;
-  g.fillText(name || "no namespace", PAD, row * ROW + ROW / 2 - 1);
+  for (const { name, row } of layout.sections) {
+    const y = top + row * ROW - scroll;
+    if (y < top - 2 || y + ROW > bottom) continue;
+    g.fillStyle = colour("raised");
+    g.fillRect(0, y, width, ROW - 4);
+    g.fillStyle = colour("quiet");
+    g.fillText(name || "no namespace", PAD, y + ROW / 2 - 1);
+  }
   g.font = FONT;
+}
+
+/** Times in which robots were kept still, over the rows of these. */
+function bands(g, scene) {
+  const { layout, view, width, now, colour } = scene;
+  for (const { robot, from, to, text, tone } of scene.bands) {
+    const [x, end] = [xOf(view, width, from), xOf(view, width, to ?? now)];
+    if (end < 0 || x > width) continue;
+    for (const { name, row, rows } of layout.sections.filter((section) => robot === null || section.name === robot)) {
+      const [left, y, wide] = [Math.max(0, x), row * ROW, Math.min(width, end) - Math.max(0, x)];
+      g.fillStyle = colour(tone);
+      g.globalAlpha = 0.13;
+      g.fillRect(left, y, wide, rows * ROW + ROW);
+      g.globalAlpha = 1;
+      g.font = `600 ${SMALL}`;
+      if (g.measureText(text).width + PAD < wide) g.fillText(text, left + 4, y + rows * ROW + ROW / 2);
+      g.font = FONT;
+    }
+  }
 }
 
 /** A quiet ground under calls that belong together. */
@@ -129,13 +157,13 @@ function barOf(g, scene, { call, row }, { x, end, left, right }, nextX) {
   const [y, tone] = [row * ROW + (ROW - BAR) / 2, colour(look.colour)];
   g.save();
   if (isYet) g.globalAlpha = 0.45;
-  g.beginPath();
-  g.roundRect(left === x ? x : left - 8, y, (right === end ? end : right + 8) - (left === x ? x : left - 8), BAR, 4);
+  const shape = new Path2D();
+  shape.roundRect(left === x ? x : left - 8, y, (right === end ? end : right + 8) - (left === x ? x : left - 8), BAR, 4);
   g.fillStyle = colour("panel");
-  g.fill();
+  g.fill(shape);
   g.globalAlpha *= call.id === hovered || call.id === selected ? 0.34 : 0.2;
   g.fillStyle = tone;
-  if (look.dash.length === 0 || look.hatched) g.fill();
+  if (look.dash.length === 0 || look.hatched) g.fill(shape);
   g.globalAlpha = isYet ? 0.45 : 1;
   if (look.hatched) hatch(g, left, y, right, tone);
   if (call.fraction !== null && state === "open") {
@@ -145,7 +173,7 @@ function barOf(g, scene, { call, row }, { x, end, left, right }, nextX) {
   g.lineWidth = call.id === selected ? 2.5 : 1.25;
   g.strokeStyle = tone;
   g.setLineDash(call.id === selected ? [] : look.dash);
-  g.stroke();
+  g.stroke(shape);
   g.setLineDash([]);
   ticks(g, scene, call, y, tone);
   label(g, scene, call, look, { y, left, right, nextX });
@@ -163,7 +191,7 @@ function hatch(g, left, y, right, tone) {
   g.rect(left, y, right - left, BAR);
   g.clip();
   g.strokeStyle = tone;
-  g.globalAlpha = 0.25;
+  g.globalAlpha = 0.16;
   g.lineWidth = 2;
   g.beginPath();
   for (let x = left - BAR - ((left - BAR) % 8); x < right; x += 8) {
@@ -181,12 +209,12 @@ function ticks(g, { view, width, until, colour }, call, y, tone) {
     const x = Math.round(xOf(view, width, tick.utime));
     if (x < 0 || x > width || tick.utime > until || (x - before < 3 && tick.type !== "gap")) continue;
     before = x;
-    g.fillStyle = tick.type === "gap" ? colour("bad") : tone;
+    g.fillStyle = tick.isBad ? colour("bad") : tone;
     if (tick.type === "gap") {
       g.fillRect(x - 3, y - 2, 2, BAR + 4);
       g.fillRect(x + 1, y - 2, 2, BAR + 4);
     } else {
-      g.fillRect(x - 1, y, 2, 6);
+      g.fillRect(x - 1, y, 2, 5);
       g.fillRect(x - 2, y, 4, 2);
     }
   }
@@ -195,16 +223,33 @@ function ticks(g, { view, width, until, colour }, call, y, tone) {
 /** Its sign and name, in the bar or behind it, wherever there is room. */
 function label(g, scene, call, look, { y, left, right, nextX }) {
   const text = labelOf(call);
+  const said = saidOf(call);
   const inside = right - left - SIGN - 2 * PAD;
   const wide = g.measureText(text).width;
   const outside = Math.min(nextX, scene.width) - right - SIGN - 2 * PAD;
-  const isInside = inside >= wide || inside >= outside;
+  const isInside = inside >= Math.min(wide, outside, LEGIBLE);
   if ((isInside ? inside : outside) < -PAD) return;
   const x = (isInside ? left : right) + PAD - 2;
   sign(g, look, x, y + (BAR - SIGN) / 2, scene.colour(look.colour));
   const shown = shortened(g, text, isInside ? inside : outside, wide);
   g.fillStyle = scene.colour("text");
   if (shown) g.fillText(shown, x + SIGN + 3, y + BAR / 2 + 0.5);
+  const room = (isInside ? inside : outside) - wide - 2 * PAD;
+  if (shown !== text || !said || room < LEGIBLE) return;
+  g.fillStyle = scene.colour("quiet");
+  g.fillText(shortened(g, said, room, g.measureText(said).width), x + SIGN + 3 + wide + 2 * PAD, y + BAR / 2 + 0.5);
+}
+
+/** What a call has said last, but for what is only its progress; of a mission, what stands in its way, or why it failed. */
+function saidOf(call) {
+  if (call.end !== null || call.state === "asked") return call.state === "completed" && isMission(call) ? "" : call.text;
+  const last = call.ticks.at(-1);
+  return last && (!isMission(call) || last.isNote) ? last.text : "";
+}
+
+/** A skill as people say it; which robot's it is stands beside it. @param {import("./calls.js").Call} call */
+export function nameOf(call) {
+  return titled(skillOf(call));
 }
 
 /** What a call is called on its bar. @param {import("./calls.js").Call} call */
@@ -214,7 +259,8 @@ export function labelOf(call) {
   const words = values.filter(([, value]) => typeof value === "string").map(([, value]) => value);
   const given = words.length ? words.join(", ") : values.map(([name, value]) => `${name} ${value}`).join(", ");
   const share = call.fraction !== null && call.end === null ? ` ${Math.round(call.fraction * 100)} %` : "";
-  return `${titled(call.skill)}${share}${given ? ` · ${clipped(given, 60)}` : ""}`;
+  const waits = call.state === "asked" ? " waits for approval" : "";
+  return `${nameOf(call)}${waits}${share}${given ? ` · ${clipped(given, 60)}` : ""}`;
 }
 
 function shortened(g, text, room, wide) {
@@ -254,7 +300,7 @@ function lanes(g, scene) {
       g.fillRect(part.left, y + 2, part.right - part.left, LANE - 4);
       g.globalAlpha = 1;
       g.fillRect(part.left, y + 2, 1.5, LANE - 4);
-      const text = `${titled(hold.call.skill)} holds ${resource}`;
+      const text = `${nameOf(hold.call)} holds ${resource}`;
       const shown = shortened(g, text, part.right - part.left - 2 * PAD, g.measureText(text).width);
       g.fillStyle = colour("text");
       if (shown) g.fillText(shown, part.left + PAD, y + LANE / 2 + 0.5);
@@ -283,9 +329,10 @@ function breaks(g, scene) {
     g.fillStyle = colour("bad");
     g.globalAlpha = 0.1;
     g.fillRect(left, AXIS, right - left, height - AXIS);
+    g.globalAlpha = 0.6;
+    g.fillRect(left, AXIS, 1, height - AXIS);
     g.globalAlpha = 1;
-    g.fillRect(left, AXIS, 1.5, height - AXIS);
-    note(g, text, left + 5, AXIS + 9, colour("bad"), colour("panel"));
+    note(g, text, left + 5, places(scene).bottom - 9, colour("bad"), colour("panel"));
   }
 }
 
@@ -299,7 +346,7 @@ function unknown(g, { view, width, height, knownFrom, before, colour }) {
   g.globalAlpha = 1;
   g.font = SMALL;
   const wide = g.measureText(before).width;
-  if (wide + 12 < width) note(g, before, Math.max(6, x - wide - 10), AXIS + 9, colour("quiet"), colour("page"));
+  if (wide + 16 < x) note(g, before, x - wide - 10, AXIS + 9, colour("quiet"), colour("page"));
   g.font = FONT;
 }
 

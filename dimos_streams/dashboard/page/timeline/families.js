@@ -14,10 +14,15 @@ export function askersOf(id) {
   return found;
 }
 
+/** A call's skill without the namespace that stands before it. @param {Call} call */
+export function skillOf({ module, skill }) {
+  const prefix = `${namespaceOf(module).replaceAll("/", "_")}_`;
+  return prefix.length > 1 && skill.startsWith(prefix) ? skill.slice(prefix.length) : skill;
+}
+
 /** Whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */
-export function isMission({ module, skill }) {
-  const namespace = namespaceOf(module);
-  return skill === (namespace ? `${namespace.replaceAll("/", "_")}_say` : "say");
+export function isMission(call) {
+  return skillOf(call) === "say";
 }
 
 /**

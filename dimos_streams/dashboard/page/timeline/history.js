@@ -18,6 +18,7 @@ export class History {
   #get;
   #changed;
   #notBefore = 0;
+  #isGone = false;
 
   /** @param {import("./calls.js").CallLog} log @param {Get} get @param {() => void} changed */
   constructor(log, get, changed) {
@@ -28,7 +29,7 @@ export class History {
 
   /** Whether there may be something older than what is known, and it is worth while to ask. */
   get hasMore() {
-    return this.#log.beginning === null && !this.#log.isFull;
+    return this.#log.beginning === null && !this.#log.isFull && !this.#isGone;
   }
 
   /** Read until everything from a time on is known. It may be called again and again. @param {number} utime µs */
@@ -84,6 +85,7 @@ export class History {
   /** @returns {Promise<{entries: object[], before: number|null}>} and from which offset on they were looked for */
   async #page(before) {
     const response = await this.#get(`events?limit=${PAGE}${before === Infinity ? "" : `&before=${before}`}`);
+    this.#isGone = response.status === 404;
     if (!response.ok) throw new Error(`what was said earlier can't be read: ${response.status} ${response.statusText}`);
     const next = /[?&]before=(\d+)>?[^,]*;\s*rel="next"/.exec(response.headers.get("Link") ?? "");
     return { entries: await response.json(), before: next ? Number(next[1]) : null };

@@ -1,7 +1,7 @@
 /** Where bars are: a row for each call, families together, robots below each other, leases below all. */
 
 import { namespaceOf } from "../format.js";
-import { parentsOf } from "./families.js";
+import { parentsOf, skillOf } from "./families.js";
 
 /** @typedef {import("./calls.js").Call} Call */
 
@@ -98,6 +98,30 @@ function isHeldAbove(call, resource, parents, byId) {
 
 function before(one, other) {
   return one.begin - other.begin || (one.id < other.id ? -1 : one.id > other.id ? 1 : 0);
+}
+
+/**
+ * Times in which agents were paused: from their answer to `pause` to the next `resume`, or to the end of what is known.
+ * @param {Iterable<Call>} calls @param {(agent: string) => boolean} isPaused says so of agents now
+ * @typedef {{robot: string|null, from: number, to: number|null, text: string, tone: string}} Band on every robot where that is null
+ * @returns {Band[]}
+ */
+export function pausesOf(calls, isPaused) {
+  const orders = [...calls].filter((call) => ["pause", "resume"].includes(skillOf(call)) && call.state === "completed");
+  const bands = [];
+  for (const [agent, given] of Map.groupBy(orders.sort(before), ({ module }) => module)) {
+    let from = null;
+    const add = (to) => bands.push({ robot: namespaceOf(agent), from, to, text: "paused", tone: "warn" });
+    for (const call of given) {
+      if (skillOf(call) === "pause") from ??= call.end;
+      else if (from !== null) {
+        add(call.begin);
+        from = null;
+      }
+    }
+    if (from !== null && isPaused(agent)) add(null);
+  }
+  return bands;
 }
 
 /** The next bar for who goes through them with the arrow keys; null if there is none.

@@ -83,8 +83,8 @@ export class Stage {
     const board = this.#board;
     return {
       layout: board.layout, view: board.view, ...this.#size, scroll: board.scroll, now: board.now, until: board.until,
-      selected: this.#session.selected, cursor: board.cursor, hovered: board.hovered, breaks: board.log.breaks,
-      knownFrom: Math.min(board.log.knownFrom, board.bounds.last), before: board.before, colour,
+      selected: this.#session.selected, cursor: board.cursor, hovered: board.hovered, breaks: board.log.breaks, bands: board.bands,
+      knownFrom: board.knownFrom, before: board.before, colour,
     };
   }
 

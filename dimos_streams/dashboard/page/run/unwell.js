@@ -1,0 +1,20 @@
+/** Modules that are not well, in the page's head: why a robot does nothing may be that one of them is gone. */
+
+import { html } from "htm/preact";
+import { clipped } from "../format.js";
+
+const MAX_NAMED = 2;
+
+/** @param {{modules: object[], session: import("../session.js").Session}} given */
+export function Unwell({ modules, session }) {
+  const unwell = modules.filter((module) => session.shows(module.name) && !isWell(module));
+  if (unwell.length === 0) return null;
+  const texts = unwell.map(({ name, alive, health }) => `${name} ${alive ? clipped(health, 80) : `does not answer (${health})`}`);
+  const more = texts.length > MAX_NAMED ? ` and ${texts.length - MAX_NAMED} more` : "";
+  return html`<p class="unwell" role="alert" title=${texts.join("\n")}>${texts.slice(0, MAX_NAMED).join(", ")}${more}</p>`;
+}
+
+/** Whether a module answers and has nothing to complain of. */
+export function isWell(module) {
+  return module.alive && module.health === "ok";
+}
