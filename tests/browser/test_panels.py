@@ -139,7 +139,7 @@ def test_the_camera_shows_who_is_followed_and_how_old_the_picture_is(script_modu
     )
     page.get_by_text("can't be shown").first.wait_for()
     page.evaluate("scene.show(null)")
-    assert page.evaluate("scene.watched()") == []
+    page.wait_for_function("scene.watched().length === 0")
 
 
 def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules: ScriptModules) -> None:
