@@ -60,10 +60,11 @@ const UNITS = [
   [/_m_s$|_mps$/, " m/s", 2], [/_deg_s$/, "°/s", 0], [/_rad_s$/, " rad/s", 2], [/_deg$/, "°", 0], [/_rad$/, " rad", 2], [/_ms$/, " ms", 0],
   [/_m$/, " m", 2], [/_s$/, " s", 0], [/_hz$/, " Hz", 1], [/_v$/, " V", 1],
 ];
+const FRACTIONS = new Set(["speed", "confidence"]);
 
 /** A figure with its name's unit: `distance_m`, 1.834 → Distance, 1.83, m. */
 export function figureText(name, value) {
   const [ending, unit, decimals] = UNITS.find(([ending]) => ending.test(name)) ?? [/$/, "", 2];
-  const text = Number.isInteger(value) && !unit ? String(value) : value.toFixed(decimals).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
+  const text = Number.isInteger(value) && !unit && !FRACTIONS.has(name) ? String(value) : value.toFixed(decimals).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
   return { label: titled(name.replace(ending, "")), text, unit };
 }

@@ -24,7 +24,7 @@ export function Header(context) {
       ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />`}
       ${state && html`<${Unwell} modules=${state.modules} session=${session} />`}
       <div class="end">
-        ${monitor.status === "live" && state && html`<p class="quiet watchers" title="Pages and terminals that watch this run">${counted(state.watchers, "console")}</p>`}
+        <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? counted(state.watchers, "console") : ""}</p>
         <${Theme} />
         <button type="button" class="plain icon-only" aria-label="Help" title="Help (?)" onClick=${() => session.help(true)}><${Icon} name="help" /></button>
         ${monitor.status !== "token" && !session.readOnly && html`<${Stop} order=${session.order} />`}

@@ -14,25 +14,27 @@ export function Log({ name, agent, ...context }) {
   const { run, now } = context;
   const list = useRef(null);
   const isBack = useStayAtEnd(list);
+  useShowSelected(list, context.selected);
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
   const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
   const isThinking = agent.state === "streaming" && !draft?.text;
   return html`<div class="talk-frame">
-    <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last">
+    <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last" aria-live="polite" aria-relevant="additions">
       ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} ...${context} />`)}
       ${draft && html`<li key="draft" class="said assistant draft"><p class="who"><b>${agent.agent}</b> writes</p><p class="bubble">${draft.text}</p></li>`}
       ${agent.waiting_calls.length > 0 && html`<li key="waiting"><${Waiting} name=${name} agent=${agent} ...${context} /></li>`}
       ${isThinking && html`<li key="thinking" class="said assistant thinking" aria-label=${`${agent.agent} thinks`}><p class="bubble"><i></i><i></i><i></i></p></li>`}
       ${items.length === 0 && !draft && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
     </ol>
-    ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>Newest ↓</button>`}
+    ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>
+      ${agent.approvals.length > 0 ? `May it run ${agent.approvals.at(-1).skill}? ↓` : "Newest ↓"}</button>`}
   </div>`;
 }
 
 function Shown({ item, ...context }) {
   if (item.kind === "call") {
-    return html`<li class="call"><${CallCard} item=${item} known=${item.call} report=${item.report} bad=${item.bad}
+    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} known=${item.call} report=${item.report} bad=${item.bad}
       isSelected=${context.selected === item.id} connected=${context.connected} readOnly=${context.readOnly}
       session=${context.session} /></li>`;
   }
@@ -58,6 +60,17 @@ const Said = memo(({ item, agent, now }) => {
 /** What was said does not change; its item is made anew each time. */
 function sameSaid(before, next) {
   return before.text === next.text && before.bad === next.bad && before.agent === next.agent;
+}
+
+/** A call that was selected elsewhere is brought into sight, as long as the page need not move for it. */
+function useShowSelected(list, selected) {
+  useLayoutEffect(() => {
+    const row = selected === null ? null : list.current.querySelector(`[data-call="${CSS.escape(selected)}"]`);
+    if (!row) return;
+    const [frame, place] = [list.current.getBoundingClientRect(), row.getBoundingClientRect()];
+    if (place.top < frame.top) list.current.scrollTop += place.top - frame.top - 8;
+    else if (place.bottom > frame.bottom) list.current.scrollTop += Math.min(place.bottom - frame.bottom, place.top - frame.top) + 8;
+  }, [selected]);
 }
 
 /** Keeps a list at its end, but where somebody has scrolled back in it. @returns whether somebody has */
