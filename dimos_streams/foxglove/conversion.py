@@ -23,7 +23,7 @@ class Conversion:
         self, topic: str, message: Message, wants: Callable[[Form], bool] = lambda form: True
     ) -> Iterator[tuple[Form, Value]]:
         """A message in those of its forms that are wanted: what nobody wants is not made."""
-        for form in forms_of_message(message):
+        for form in forms_of_message(message, topic):
             if not wants(form):
                 continue
             value = form.make(message, self._scope(topic))

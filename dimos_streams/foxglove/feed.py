@@ -45,7 +45,7 @@ class Feed:
         self.malformed = 0
         """Messages that could not be read."""
         if not several:
-            self._advertise(forms_of(self._type))
+            self._advertise(forms_of(self._type, self._topic))
 
     def update(self) -> None:
         """Listen if somebody watches, or if nothing is known of how it is shown; else don't."""
@@ -69,7 +69,7 @@ class Feed:
             self.malformed += 1
             _log.warning("not shown: %s", error)
             return
-        self._advertise(forms_of_message(message))
+        self._advertise(forms_of_message(message, self._topic))
         for form, value in self._conversion.shown(self._topic, message, self._is_watched):
             self._shown[form].show(value, utime)
         self.update()

@@ -39,16 +39,23 @@ BESIDE: Mapping[str, tuple[Form, ...]] = {
 """What goes beside a message as it is, on topics with a suffix."""
 
 
-def forms_of(cls: type[Message]) -> tuple[Form, ...]:
-    """The forms in which messages of a class are shown; none where that depends on the message."""
+_TREE = frozenset({"tf", "tf_static"})
+"""The names of topics whose frames make up the tree in which all is drawn. What says otherwise where they are, as a
+simulator's ground truth does, would give frames two parents, for viewers take frames from wherever they come."""
+
+
+def forms_of(cls: type[Message], topic: str) -> tuple[Form, ...]:
+    """The forms in which messages of a class on a topic are shown; none where that depends on the message."""
     if issubclass(cls, Image):
         return ()
+    if cls.msg_name == "tf2_msgs.TFMessage" and topic.rpartition("/")[2] not in _TREE:
+        return (Form("", cls.msg_name, _as_it_is),)
     return INSTEAD.get(cls.msg_name) or (Form("", cls.msg_name, _as_it_is), *BESIDE.get(cls.msg_name, ()))
 
 
-def forms_of_message(message: Message) -> tuple[Form, ...]:
-    """The forms in which a message is shown."""
-    return pictures.forms_of_image(message) if isinstance(message, Image) else forms_of(type(message))
+def forms_of_message(message: Message, topic: str) -> tuple[Form, ...]:
+    """The forms in which a message is shown that came on a topic."""
+    return pictures.forms_of_image(message) if isinstance(message, Image) else forms_of(type(message), topic)
 
 
 def _as_it_is(message: Message, scope: Scope) -> dict[str, Any]:

@@ -66,10 +66,10 @@ HEADER = Header(stamp=Time(sec=5, nsec=70), frame_id="camera")
 STAMPED = {"timestamp": {"sec": 5, "nsec": 70}, "frame_id": "camera"}
 
 
-def shown(message: Message) -> dict[str, tuple[str, dict[str, Any]]]:
+def shown(message: Message, topic: str = "/topic") -> dict[str, tuple[str, dict[str, Any]]]:
     """By the topic's suffix: the schema and the object, which fits it."""
     found = {}
-    for form, value in Conversion().shown("/topic", message):
+    for form, value in Conversion().shown(topic, message):
         VALIDATOR(schema_named(form.schema)).validate(json.loads(json.dumps(value, allow_nan=False)))
         found[form.suffix] = (form.schema, value)
     return found
@@ -174,9 +174,11 @@ def test_poses_frames_scans_and_cameras() -> None:
         assert views["/pose"][1]["frame_id"] == "camera"
         assert views[""][0] == message.msg_name
     moved = TransformStamped(header=HEADER, child_frame_id="base", transform=Transform(translation=Vector3(x=3.0)))
-    (frame,) = shown(TFMessage(transforms=[moved]))[""][1]["transforms"]
+    (frame,) = shown(TFMessage(transforms=[moved]), "/robot1/tf")[""][1]["transforms"]
     assert (frame["parent_frame_id"], frame["child_frame_id"]) == ("camera", "base")
     assert (frame["translation"]["x"], frame["timestamp"]) == (3.0, STAMPED["timestamp"])
+    truth = shown(TFMessage(transforms=[moved]), "/ground_truth")
+    assert truth[""][0] == "tf2_msgs.TFMessage", "no frame has two parents"
     scan = LaserScan(
         header=HEADER, angle_min=-1.0, angle_max=0.5, ranges=[1.5, math.inf, math.nan], intensities=[2.0]
     )
@@ -262,7 +264,9 @@ def test_every_schema_is_one_that_viewers_read() -> None:
 def test_every_type_fits_the_schemas_that_it_is_shown_by() -> None:
     for cls in map(type_named, TYPE_NAMES):
         shown(cls())
-        assert forms_of(cls) in ((), forms_of_message(cls())), "it is known before any message comes"
+        assert forms_of(cls, "/topic") in ((), forms_of_message(cls(), "/topic")), (
+            "it is known before any message comes"
+        )
 
 
 def test_maps_clouds_and_ways() -> None:
@@ -372,7 +376,7 @@ def test_the_layout_has_what_a_run_shows() -> None:
     topics = {
         topic + form.suffix
         for topic, name in map(split_channel, (*channels_of(resolve("follow-person")), EVENTS, STATUS))
-        for form in forms_of_message(type_named(name)())
+        for form in forms_of_message(type_named(name)(), topic)
     }
     services = {
         config["serviceName"] for panel, config in layout["configById"].items() if panel.startswith("CallService")
