@@ -100,7 +100,7 @@ function fitting(context, box, isFollowed, width) {
     const shorter = parts.slice(0, length).join(" · ");
     if (context.measureText(shorter).width <= width) return shorter;
   }
-  let text = box.label;
+  let [text] = parts;
   while (text.length > 3 && context.measureText(`${text}…`).width > width) text = text.slice(0, -1).trimEnd();
-  return text === box.label ? text : `${text}…`;
+  return `${text}…`;
 }

@@ -86,6 +86,11 @@ export function roundStep(least) {
   return power * ([1, 2, 5].find((digit) => digit * power >= least * (1 - 1e-9)) ?? 10);
 }
 
+/** Metres to the centimetre, without a zero below zero. */
+export function metresText(metres) {
+  return (Math.round(metres * 100) / 100 + 0).toFixed(2);
+}
+
 /** The mean of polygon corners, for its name. @param {[number, number][]} polygon */
 export function middleOf(polygon) {
   const sum = polygon.reduce(([x, y], corner) => [x + corner[0], y + corner[1]], [0, 0]);

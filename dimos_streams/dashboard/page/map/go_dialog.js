@@ -3,7 +3,7 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { inMap } from "./floor.js";
-import { seenFrom } from "./geometry.js";
+import { metresText, seenFrom } from "./geometry.js";
 import { cautions, holderOf, wayTo, words } from "./orders.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
@@ -45,7 +45,7 @@ function Question({ context, robot, state, point, close }) {
   };
   const whose = `${robot.frame}${robot.name ? ` of ${robot.name}` : ""}`;
   return html`
-    <p><b>x ${goal.x.toFixed(2)} m, y ${goal.y.toFixed(2)} m</b> in ${whose}${metres !== null && `, ${metres.toFixed(1)} m from the robot`}.</p>
+    <p><b>x ${metresText(goal.x)} m, y ${metresText(goal.y)} m</b> in ${whose}${metres !== null && `, ${metres.toFixed(1)} m from the robot`}.</p>
     ${way.why && html`<p class="caution">${way.why}</p>`}
     ${!way.why && html`<p class="how">${way.agent
       ? html`The agent is told “${words(goal)}”, and its gates decide.` : html`<code>${way.skill}</code> is called for you.`}</p>`}

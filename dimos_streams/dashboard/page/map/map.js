@@ -7,7 +7,7 @@ import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "..
 import { namespaceOf } from "../format.js";
 import { Panel } from "../parts.js";
 import { Floor, inMap } from "./floor.js";
-import { placed } from "./geometry.js";
+import { metresText, placed } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
 import { GoDialog } from "./go_dialog.js";
 import { isStopped } from "./orders.js";
@@ -235,5 +235,5 @@ function knownOf(map) {
 /** The place under the mouse, in the map's frame. */
 function hovered(kept, pixel) {
   const { x, y } = kept.view.toFloor(pixel);
-  return `x ${x.toFixed(2)} m · y ${y.toFixed(2)} m`;
+  return `x ${metresText(x)} m · y ${metresText(y)} m`;
 }

@@ -1,7 +1,7 @@
 /** Whether and how a robot can be sent to a point, and what is to be known before. Free of the DOM. */
 
 import { clipped, namespaceOf } from "../format.js";
-import { crosses, inside } from "./geometry.js";
+import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
 
 const SKILL = "go_to";
@@ -31,7 +31,7 @@ export function wayTo(state, robot) {
 
 /** What the agent is told. @param {import("./geometry.js").Point} point in the frame of the odometry */
 export function words({ x, y }) {
-  return `go to (${x.toFixed(2)}, ${y.toFixed(2)})`;
+  return `go to (${metresText(x)}, ${metresText(y)})`;
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Sends a robot to a point. */
 
+import { metresText } from "./geometry.js";
 import { holderOf, words } from "./orders.js";
 
 const LOOK_MS = 100;
@@ -19,7 +20,7 @@ export async function send(context, robot, way, goal) {
     await until(() => holderOf(context.run.state, robot)?.call_id !== busy.call_id);
   }
   if (way.agent) return context.ask({ command: "say", agent: way.agent, text: words(goal) });
-  const [x, y] = [goal.x, goal.y].map((value) => Number(value.toFixed(2)));
+  const [x, y] = [goal.x, goal.y].map((value) => Number(metresText(value)));
   return context.order("calls", { skill: way.skill, arguments: { x, y }, caller: "operator" });
 }
 

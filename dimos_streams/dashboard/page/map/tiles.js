@@ -2,12 +2,14 @@
 
 import { CELL_M, TILE_CELLS, TILE_M } from "./occupancy.js";
 
+/** A tile's picture is not made more often. */
+const LEAST_MS = 250;
 /** Beyond this, a grid of somebody else's is not drawn: cells. */
 const MAX_CELLS = 4_000_000;
 
 /** The pictures of tiles and grids. */
 export class Tiles {
-  /** @type {WeakMap<object, {canvas: HTMLCanvasElement, version: number, colours: object}>} */
+  /** @type {WeakMap<object, {canvas: HTMLCanvasElement, version: number, colours: object, at: number}>} */
   #made = new WeakMap();
 
   /** Draw what is known; the context's unit is the pixel, y down, the origin that of the grid. */
@@ -37,9 +39,10 @@ export class Tiles {
 
   #picture(key, version, colours, make) {
     const known = this.#made.get(key);
-    if (known?.version === version && known.colours === colours) return known.canvas;
+    const isNew = known?.version === version || performance.now() - known?.at < LEAST_MS;
+    if (isNew && known.colours === colours) return known.canvas;
     const canvas = make();
-    this.#made.set(key, { canvas, version, colours });
+    this.#made.set(key, { canvas, version, colours, at: performance.now() });
     return canvas;
   }
 }

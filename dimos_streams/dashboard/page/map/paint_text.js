@@ -1,0 +1,17 @@
+/** Words on a map. */
+
+export const FONT = "11.5px system-ui, sans-serif";
+export const BOLD = "600 12px system-ui, sans-serif";
+
+/** A text that can be read on whatever is below it. */
+export function write(context, text, x, y, { colour, colours, align = "left", font = FONT }) {
+  context.font = font;
+  context.textAlign = align;
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  context.lineWidth = 3.5;
+  context.strokeStyle = colours["map-halo"];
+  context.strokeText(text, x, y);
+  context.fillStyle = colour;
+  context.fillText(text, x, y);
+}
