@@ -64,8 +64,12 @@ class FoxgloveServer(Module):
                 " set --token or DIMOS_STREAMS_TOKEN"
             )
         rules = Rules(self.context.token, frozenset(config.origins))
-        server = ViewerServer(self.name, rules, self._operator() if config.services else None, self._update)
+        operator = self._operator() if config.services else None
+        server = ViewerServer(self.name, rules, operator, self._update)
         self._to_undo.push_async_callback(server.close)
+        if operator is not None:
+            # First of all: an order that waits for its answer would keep a thread of the SDK, and so the process.
+            self._to_undo.push_async_callback(operator.close)
         self._show(server.begin())
         self.port = await server.open(config.host, config.port)
         self.log.info("viewers are served on %s", url_of(config.host, self.port))
@@ -79,7 +83,6 @@ class FoxgloveServer(Module):
     def _operator(self) -> Operator:
         rng = random.Random(self.random.random())
         gateway = HttpGateway(self.context.bridge_url, rng=rng, token=self.context.token)
-        self._to_undo.callback(gateway.close)
         return Operator(gateway, caller=self.name)
 
     def _show(self, channels: Channels) -> None:

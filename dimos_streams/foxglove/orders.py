@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,22 @@ class Operator:
         """``caller`` is who asks, as the journal has it."""
         self._gateway = gateway
         self._caller = caller
+        self._under_way: dict[asyncio.Task[Any], None] = {}
+
+    async def carry_out(self, order: ViewerOrder, request: BaseModel) -> Answer:
+        """What came of an order."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._under_way[task] = None
+        try:
+            return await order.give(self, request)
+        finally:
+            del self._under_way[task]
+
+    async def close(self) -> None:
+        """Give no more orders; those that wait for their answer have failed then. Twice is fine."""
+        self._gateway.close()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     async def pause(self, request: AgentRequest) -> Answer:
         """Have an agent begin nothing new, and hold its robot still."""

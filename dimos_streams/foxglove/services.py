@@ -43,7 +43,7 @@ class OrderService:
             raise Refused(f"not a request for {self._order.name}: {in_a_line(errors)} (fields: {valid})") from error
         except ValueError as error:
             raise Refused(f"not a request for {self._order.name}: not JSON: {error}") from error
-        giving = asyncio.run_coroutine_threadsafe(self._give(asked), self._loop)
+        giving = asyncio.run_coroutine_threadsafe(self._operator.carry_out(self._order, asked), self._loop)
         try:
             return giving.result(_WITHIN_S).model_dump_json().encode()
         except DimosStreamsError as error:
@@ -51,9 +51,6 @@ class OrderService:
         except (TimeoutError, CancelledError) as error:
             giving.cancel()
             raise Refused(f"{self._order.name} has no answer: the run is ending, or hangs") from error
-
-    async def _give(self, asked: BaseModel) -> Answer:
-        return await self._order.give(self._operator, asked)
 
 
 def services_of(operator: Operator) -> list[Service]:

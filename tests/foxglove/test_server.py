@@ -53,7 +53,7 @@ class Show:
 
 @asynccontextmanager
 async def shown(
-    channels: Mapping[str, str] | None = None, *, token: str | None = None, **config: Any
+    channels: Mapping[str, str] | None = None, *, token: str | None = None, bridge: str = NOBODY, **config: Any
 ) -> AsyncIterator[Show]:
     """``channels`` are those of the run, each with its namespace."""
     bus = create_bus("memq://")
@@ -61,7 +61,7 @@ async def shown(
     services = Services()
     services.offer(Bus, bus)  # type: ignore[type-abstract]
     context = RunContext(
-        channels=channels if channels is not None else {TWIST: ""}, token=token, services=services, bridge_url=NOBODY
+        channels=channels if channels is not None else {TWIST: ""}, token=token, services=services, bridge_url=bridge
     )
     server = FoxgloveServer({"port": 0, **config}, name="foxglove", context=context)
     try:
@@ -267,6 +267,29 @@ def test_wrong_requests_of_services_are_answered() -> None:
             assert (await viewer.call("/stop", b"", encoding="cdr"))["message"] == "Unsupported encoding"
             for service in viewer.services:
                 assert f"the bridge at {NOBODY} can't be reached" in (await viewer.call(service, {}))["message"]
+
+    asyncio.run(scenario())
+
+
+def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
+    async def scenario() -> None:
+        asked = asyncio.Event()
+
+        async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.set()
+            await reader.read(-1)
+            writer.close()
+
+        bridge = await asyncio.start_server(never, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{bridge.sockets[0].getsockname()[1]}"
+        async with shown(bridge=url) as show, viewing(show.url) as viewer:
+            waiting = asyncio.create_task(viewer.call("/stop", {}))
+            await asked.wait()
+            giving = [task for task in asyncio.all_tasks() if "carry_out" in repr(task)]
+            assert giving
+        assert all(order.done() for order in giving)
+        waiting.cancel()
+        bridge.close()
 
     asyncio.run(scenario())
 
