@@ -80,6 +80,7 @@ async function show() {
     byId("none").hidden = robots.length !== 0;
     byId("robots").tBodies[0].replaceChildren(...robots.map(row));
     byId("calls").replaceChildren(...calls.reverse().map(call));
+    byId("no-calls").hidden = calls.length !== 0;
     byId("state").textContent = health.database === "ok" ? `${health.counts.connected} of ${health.counts.robots} connected` : health.database;
     byId("state").className = health.database === "ok" ? "quiet" : "bad";
   } catch (error) {

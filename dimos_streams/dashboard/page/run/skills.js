@@ -13,7 +13,7 @@ export function SkillsPanel(context) {
     .filter((disabled) => !skills.some((skill) => skill.name === disabled))
     .map((disabled) => html`<li key=${`${name} ${disabled}`} class="off"><div class="about"><code>${disabled}</code><p class="quiet">Offered by nobody.</p></div>
       <div class="switches"><${Switch} name=${name} agent=${agent} skill=${disabled} ...${context} /></div></li>`));
-  return html`<${Panel} title="Skills" area="skills">
+  return html`<${Panel} title="Skills" area="skills" scrolls>
     ${skills.length + gone.length === 0 ? html`<${Empty}>No module offers a skill.<//>`
       : html`<ul class="rows">${skills.map((skill) => html`<${Skill} key=${skill.name} skill=${skill}
           agents=${reporting.filter(({ name }) => isNear(skill.module, name))} ...${context} />`)}${gone}</ul>`}
