@@ -33,6 +33,9 @@ export class Board {
   #approvals = [];
   #listeners = new Set();
   #due = 0;
+  #bands = [];
+  #bandsOf = null;
+  #bandsVersion = -1;
   #isSeeing = false;
   #missed = false;
 
@@ -103,6 +106,13 @@ export class Board {
   /** Times in which robots were kept still, as far as that is known. @returns {import("./layout.js").Band[]} */
   get bands() {
     const { state } = this.#session.run;
+    if (state !== this.#bandsOf || this.log.version !== this.#bandsVersion) {
+      [this.#bandsOf, this.#bandsVersion, this.#bands] = [state, this.log.version, this.#bandsNow(state)];
+    }
+    return this.#bands;
+  }
+
+  #bandsNow(state) {
     const stops = (state?.stopped.stops ?? []).map(({ robot, utime }) => ({ robot: robot || null, from: utime, to: null, text: "stopped", tone: "bad" }));
     return [...pausesOf(this.log.calls.values(), (agent) => state?.agents[agent]?.mode === "paused"), ...stops];
   }

@@ -12,12 +12,15 @@ const BAR = 20;
 const PAD = 6;
 const MIN_WIDTH = 4;
 const LEGIBLE = 90;
+const NARROW = 8;
 const SIGN = 12;
 const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 const SMALL = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 export const MAX_LANES = 4;
 
 const signs = new Map();
+const widths = new Map();
+const MAX_WIDTHS = 2000;
 
 /**
  * @typedef {{layout: import("./layout.js").Layout, view: import("./scale.js").View, width: number, height: number,
@@ -155,6 +158,14 @@ function barOf(g, scene, { call, row }, { x, end, left, right }, nextX) {
   const state = until < (call.end ?? Infinity) && !isYet && call.end !== null ? "open" : call.state;
   const look = lookOf(isYet ? "requested" : state);
   const [y, tone] = [row * ROW + (ROW - BAR) / 2, colour(look.colour)];
+  if (end - x < NARROW && ![selected, cursor, hovered].includes(call.id)) {
+    g.fillStyle = tone;
+    g.globalAlpha = isYet ? 0.3 : 0.65;
+    g.fillRect(x, y, Math.max(1.5, Math.min(end, nextX) - x), BAR);
+    g.globalAlpha = 1;
+    label(g, scene, call, look, { y, left, right, nextX });
+    return;
+  }
   g.save();
   if (isYet) g.globalAlpha = 0.45;
   const shape = new Path2D();
@@ -222,11 +233,11 @@ function ticks(g, { view, width, until, colour }, call, y, tone) {
 
 /** Its sign and name, in the bar or behind it, wherever there is room. */
 function label(g, scene, call, look, { y, left, right, nextX }) {
-  const text = labelOf(call);
-  const said = saidOf(call);
   const inside = right - left - SIGN - 2 * PAD;
-  const wide = g.measureText(text).width;
   const outside = Math.min(nextX, scene.width) - right - SIGN - 2 * PAD;
+  if (Math.max(inside, outside) < -PAD) return;
+  const [text, said] = [labelOf(call), saidOf(call)];
+  const wide = widthOf(g, text);
   const isInside = inside >= Math.min(wide, outside, LEGIBLE);
   if ((isInside ? inside : outside) < -PAD) return;
   const x = (isInside ? left : right) + PAD - 2;
@@ -237,7 +248,18 @@ function label(g, scene, call, look, { y, left, right, nextX }) {
   const room = (isInside ? inside : outside) - wide - 2 * PAD;
   if (shown !== text || !said || room < LEGIBLE) return;
   g.fillStyle = scene.colour("quiet");
-  g.fillText(shortened(g, said, room, g.measureText(said).width), x + SIGN + 3 + wide + 2 * PAD, y + BAR / 2 + 0.5);
+  g.fillText(shortened(g, said, room, widthOf(g, said)), x + SIGN + 3 + wide + 2 * PAD, y + BAR / 2 + 0.5);
+}
+
+/** The width of a text in the font of bars. */
+function widthOf(g, text) {
+  let width = widths.get(text);
+  if (width === undefined) {
+    if (widths.size >= MAX_WIDTHS) widths.clear();
+    width = g.measureText(text).width;
+    widths.set(text, width);
+  }
+  return width;
 }
 
 /** What a call has said last, but for what is only its progress; of a mission, what stands in its way, or why it failed. */
@@ -300,6 +322,7 @@ function lanes(g, scene) {
       g.fillRect(part.left, y + 2, part.right - part.left, LANE - 4);
       g.globalAlpha = 1;
       g.fillRect(part.left, y + 2, 1.5, LANE - 4);
+      if (part.right - part.left < LEGIBLE / 2) continue;
       const text = `${nameOf(hold.call)} holds ${resource}`;
       const shown = shortened(g, text, part.right - part.left - 2 * PAD, g.measureText(text).width);
       g.fillStyle = colour("text");

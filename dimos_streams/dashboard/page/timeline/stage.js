@@ -10,6 +10,8 @@ const CLICK_PX = 4;
 const NEAR_PX = 5;
 const QUICKEST_MS = 50;
 const SLOWEST_MS = 1000;
+/** Of the time, so much may go into drawing what nobody has asked for. */
+const SHARE = 0.08;
 
 export class Stage {
   #board;
@@ -22,6 +24,8 @@ export class Stage {
   #isSeen = true;
   #drag = null;
   #undo = [];
+  #notBefore = 0;
+  #later = 0;
   /** How often it was drawn. */
   drawn = 0;
 
@@ -47,7 +51,7 @@ export class Stage {
     resized.observe(element);
     const seen = new IntersectionObserver((entries) => this.#become(entries.at(-1).isIntersecting));
     seen.observe(element);
-    this.#undo.push(() => resized.disconnect(), () => seen.disconnect(), onTheme(() => this.changed()), board.listen(() => this.changed()));
+    this.#undo.push(() => resized.disconnect(), () => seen.disconnect(), onTheme(() => this.changed()), board.listen(() => this.#heard()));
     this.#resized(element);
   }
 
@@ -55,11 +59,22 @@ export class Stage {
     for (const undo of this.#undo) undo();
     cancelAnimationFrame(this.#frame);
     clearTimeout(this.#timer);
+    clearTimeout(this.#later);
   }
 
   /** Draw soon. */
   changed() {
     if (this.#isSeen && !document.hidden) this.#frame ||= requestAnimationFrame(() => this.#draw());
+  }
+
+  /** Draw when that is worth it: a busy run must not make the page slow. */
+  #heard() {
+    const pause = this.#notBefore - performance.now();
+    if (pause <= 0 || this.#drag) this.changed();
+    else this.#later ||= setTimeout(() => {
+      this.#later = 0;
+      this.changed();
+    }, pause);
   }
 
   #become(isSeen) {
@@ -90,6 +105,7 @@ export class Stage {
 
   #draw() {
     this.#frame = 0;
+    const began = performance.now();
     if (this.#size.width < 1 || this.#size.height < 1) return;
     this.#board.lookBack();
     this.#board.scroll = Math.min(this.#board.scroll, this.#room());
@@ -99,15 +115,17 @@ export class Stage {
     g.setTransform(scale, 0, 0, scale, 0, 0);
     draw(g, scene);
     this.drawn += 1;
-    this.#goOn(scene);
+    const now = performance.now();
+    this.#notBefore = now + (now - began) / SHARE;
+    this.#goOn(scene, this.#notBefore - now);
   }
 
   /** Draw again when the time has gone on by a pixel. */
-  #goOn({ view, width }) {
+  #goOn({ view, width }, least) {
     clearTimeout(this.#timer);
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches ? SLOWEST_MS : QUICKEST_MS;
-    const pixel = Math.min(SLOWEST_MS, Math.max(still, spanOf(view) / 1e3 / Math.max(1, width)));
-    this.#timer = setTimeout(() => this.changed(), pixel);
+    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const pixel = isCalm ? SLOWEST_MS : Math.max(QUICKEST_MS, spanOf(view) / 1e3 / Math.max(1, width));
+    this.#timer = setTimeout(() => this.changed(), Math.max(Math.min(SLOWEST_MS, pixel), least));
   }
 
   /** How far the rows can be moved up: those that are seen now. */

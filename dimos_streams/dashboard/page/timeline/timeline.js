@@ -69,7 +69,7 @@ function Bars(context) {
     drawer.current = new Stage(board, session, stage.current, canvas.current, tip.current);
     return () => drawer.current.stop();
   }, [board, session]);
-  useLayoutEffect(() => drawer.current.changed());
+  useLayoutEffect(() => drawer.current.changed(), [selected, session.robot, board.cursor]);
   const options = useOptions(board, now);
   const isEmpty = board.log.calls.size === 0;
   return html`<div class="stage-box">
