@@ -60,6 +60,16 @@ async def _write(socket: WebSocket, viewer: Viewer, send_timeout_s: float) -> No
 
 
 async def _read(socket: WebSocket, viewer: Viewer) -> None:
+    """Do what a client wishes, to its end."""
+    try:
+        await _take_wishes(socket, viewer)
+    except Exception as error:  # a bus that refuses a subscription, for instance
+        _log.exception("viewer %s was let go: %s", socket.client, error)
+    finally:
+        viewer.close()
+
+
+async def _take_wishes(socket: WebSocket, viewer: Viewer) -> None:
     allowance = Allowance(*_WISHES)
     while (received := await socket.receive())["type"] == "websocket.receive":
         try:
@@ -74,7 +84,6 @@ async def _read(socket: WebSocket, viewer: Viewer) -> None:
         else:
             viewer.see(wish.seen)
             await _paid(allowance, _SEEN_COSTS)
-    viewer.close()
 
 
 async def _paid(allowance: Allowance, cost: float) -> None:
