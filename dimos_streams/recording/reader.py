@@ -73,12 +73,13 @@ class LogReader:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def events(self) -> Iterator[LogEvent]:
-        """All events, in the order of the file. Never raises for what the file contains."""
+    def events(self, start: int = 0) -> Iterator[LogEvent]:
+        """All events, in the order of the file, from the one on whose header is at ``start``. Never raises for what
+        the file contains."""
         self.damages, self.damaged_bytes, self.end = [], 0, 0
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
         make, names = tuple.__new__, _Names()  # in half of the time that the class itself takes
-        window, base, at = b"", 0, 0
+        window, base, at = b"", 0, start
         while at < size:
             i = at - base
             if i + header_size > len(window):

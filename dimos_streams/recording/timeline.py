@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.format import LogEvent
@@ -18,27 +19,38 @@ _BACK_US = 1_000_000
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-def steady(events: Iterable[LogEvent]) -> Iterator[LogEvent]:
+@dataclass(slots=True)
+class Steadiness:
+    """What is known of the times of the events before the next one."""
+
+    last: int | None = None
+    """The latest of them, µs."""
+    cut_out: int = 0
+    """The pauses that were taken out so far, µs."""
+
+
+def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
     """The same events. One that is far ahead of both its neighbours gets the time of the one before it, and where all
     that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Times that go back stay as they are.
+
+    ``known`` is where it goes on; it is brought up to each event before that is given.
     """
-    last: int | None = None
-    cut_out = 0
+    known = known or Steadiness()
     for event, following in _with_next(events):
         if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
             yield event
             continue
-        utime = event.utime - cut_out
-        after = utime if following is None else following.utime - cut_out
-        before = utime if last is None else last
+        utime = event.utime - known.cut_out
+        after = utime if following is None else following.utime - known.cut_out
+        before = utime if known.last is None else known.last
         if before - _BACK_US <= after < utime - _BACK_US and utime > before:
             _log.warning("event %d is %.1f s ahead of its neighbours", event.number, (utime - before) / 1e6)
             utime = before
         elif utime - before > _LONGEST_US:
             _log.warning("a pause of %.0f s before event %d is cut out", (utime - before) / 1e6, event.number)
-            cut_out += utime - before
+            known.cut_out += utime - before
             utime = before
-        last = utime if last is None else max(last, utime)
+        known.last = utime if known.last is None else max(known.last, utime)
         yield event if utime == event.utime else event._replace(utime=utime)
 
 

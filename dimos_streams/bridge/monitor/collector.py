@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.monitor.reports import Reports
-from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.bridge.monitor.scenes import Scenes
+from dimos_streams.bridge.monitor.sources import Sources
 from dimos_streams.operator.messages.run import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -23,12 +21,10 @@ _MAX_FIELDS = 32
 
 
 class Collector:
-    """Reads broker, reports and robots. What does not change costs a comparison."""
+    """Reads the sources of a run. What does not change costs a comparison."""
 
-    def __init__(self, broker: Broker, reports: Reports, robots: Robots) -> None:
-        self._broker = broker
-        self._reports = reports
-        self._robots = robots
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
         self._scenes = Scenes()
         self._skills_of: object = None
         self.skills: tuple[SkillLine, ...] = ()
@@ -36,20 +32,19 @@ class Collector:
 
     def snapshot(self, watchers: int) -> MonitorSnapshot:
         """The state now."""
-        modules = self._broker.directory.modules()
-        self._robots.follow(module.name for module in modules)
-        ledger = self._broker.ledger
+        sources = self._sources
+        modules, agents = sources.modules(), sources.agents()
         return MonitorSnapshot(
-            agents=dict(self._reports.snapshots),
-            calls=tuple(_call_line(call) for call in ledger.calls.open[:_MAX_CALLS] if call.journalled),
-            leases=ledger.leases.holders(),
+            agents=dict(agents),
+            calls=tuple(_call_line(call) for call in sources.open_calls()[:_MAX_CALLS] if call.journalled),
+            leases=sources.leases(),
             skills=self._skill_lines(modules),
             modules=tuple(_module_line(module) for module in modules),
-            robots=self._robots.views(),
+            robots=sources.robots(module.name for module in modules),
             watchers=watchers,
-            stopped=self._broker.stops.stopped(),
-            not_ending=tuple(self._broker.stops.lingering()),
-            scene=self._scenes.of(modules, self._reports.snapshots),
+            stopped=sources.stopped(),
+            not_ending=tuple(sources.lingering()),
+            scene=self._scenes.of(modules, agents),
         )
 
     def _skill_lines(self, modules: list[ModuleView]) -> tuple[SkillLine, ...]:

@@ -15,15 +15,15 @@ from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
-from dimos_streams.bridge.monitor.view import StateView, message, part_of
+from dimos_streams.bridge.monitor.sources import RunSources
+from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
 STATE_EVERY_S = 0.2
 LINGER_S = 2.0
-_SHOWN = frozenset({"open", "update", "close"})
-"""Progress is seen in the state; as events of their own it would be too many."""
 _MAX_REPORTED = 2048
 """Events of reports that wait to be read; what is lost beyond is in the next snapshot."""
 
@@ -54,14 +54,12 @@ class Monitor:
         self._linger_s = linger_s
         self._reports = Reports(broker, self._look_soon)
         self._robots = Robots(broker.bus)
-        self._collector = Collector(broker, self._reports, self._robots)
-        self._watchers: dict[Watcher, None] = {}
-        self._views: dict[str | None, StateView] = {}
+        self._collector = Collector(RunSources(broker, self._reports, self._robots))
+        self._watchers = Watchers(self._look_soon)
         self._watched_at: dict[str, float] = {}
         """When somebody last watched an agent, by its name."""
         self._reported: deque[tuple[int, ToolEvent]] = deque(maxlen=_MAX_REPORTED)
         """Events of reports that have not been read, each with the offset behind which it came."""
-        self._gaps = 0
         self._alone_since = 0.0
         self._due = False
         """A look is due."""
@@ -78,8 +76,7 @@ class Monitor:
     async def stop(self) -> None:
         """End all watchers, now and in future. Twice is fine."""
         self._stopped = True
-        for watcher in list(self._watchers):
-            watcher.close()
+        self._watchers.close()
         pump, self._pump = self._pump, None
         if pump is not None:
             pump.cancel()
@@ -89,25 +86,18 @@ class Monitor:
 
     def watch(self, agent: str | None = None) -> Watcher:
         """A watcher of everything or (by its module or namespace) of one agent; close it when done."""
-        watcher = Watcher(agent, look=self._look_soon, forget=self._forget)
-        if self._stopped:
-            watcher.close()
-            return watcher
-        self._watchers[watcher] = None
-        self._run()
-        self._look_soon()
+        watcher = self._watchers.watch(agent, on_leaving=self._note_leaving)
+        if not self._stopped:
+            self._run()
+            self._look_soon()
         return watcher
 
     def statistics(self) -> MonitorStatistics:
         """The counters of the monitor."""
-        gaps = self._gaps + sum(watcher.gaps for watcher in self._watchers)
-        return MonitorStatistics(len(self._watchers), gaps, self._reports.malformed + self._robots.malformed)
+        malformed = self._reports.malformed + self._robots.malformed
+        return MonitorStatistics(len(self._watchers), self._watchers.gaps, malformed)
 
-    def _forget(self, watcher: Watcher) -> None:
-        self._gaps += watcher.gaps
-        self._watchers.pop(watcher, None)
-        if not any(other.agent == watcher.agent for other in self._watchers):
-            self._views.pop(watcher.agent, None)
+    def _note_leaving(self) -> None:
         self._alone_since = clock.monotonic()
 
     def _run(self) -> None:
@@ -159,37 +149,26 @@ class Monitor:
     def _read_entries(self, entries: list[EncodedEntry]) -> None:
         for entry in entries:
             self._read_reports(entry.offset - 1)
-            if entry.type in _SHOWN:  # a gap's events led to what is in the state
-                self._offer(entry.caller, b'{"type":"call","offset":%d,"event":%b}' % (entry.offset, entry.body))
+            self._watchers.offer_call(entry)
 
     def _read_reports(self, upto: int) -> None:
         """Take the events of reports that came before whatever is behind an offset."""
         while self._reported and self._reported[0][0] <= upto:
             event = self._reports.read(self._reported.popleft()[1])
             if event is not None:
-                self._offer(event.agent, message("event", event=event))
-
-    def _offer(self, agent: str, event: bytes) -> None:
-        for watcher in self._watchers:
-            if watcher.wants(agent):
-                watcher.offer(event)
+                self._watchers.offer(event.agent, message("event", event=event))
 
     def _look(self) -> None:
         """Take the state as it is now, and show it where it is different."""
         state = self._collector.snapshot(len(self._watchers))
         self._want_reports()
-        for agent in dict.fromkeys(watcher.agent for watcher in self._watchers):
-            snapshot = part_of(state, agent)
-            if agent not in self._views or snapshot != self._views[agent].snapshot:
-                self._views[agent] = StateView(clock.utime(), snapshot)
-        for watcher in self._watchers:
-            watcher.show(self._views[watcher.agent])
+        self._watchers.show(clock.utime(), state)
 
     def _want_reports(self) -> None:
         now = clock.monotonic()
         agents = agents_among(self._collector.skills)
         for agent in agents:
-            if any(watcher.wants(agent.name) for watcher in self._watchers):
+            if self._watchers.want(agent.name):
                 self._watched_at[agent.name] = now
         self._reports.want(
             agent for agent in agents if now - self._watched_at.get(agent.name, -math.inf) < self._linger_s

@@ -13,10 +13,11 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import channel_name, decode
-from dimos_streams.messages.geometry_msgs import PoseStamped
+from dimos_streams.messages.geometry_msgs import Pose, PoseStamped
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
+from dimos_streams.messages.std_msgs import Header
 from dimos_streams.operator.messages.run import RobotView
 
 FRESH_S = 2.0
@@ -109,12 +110,7 @@ class Robots:
 
     def _pose(self, robot: _Followed) -> dict[str, float | str]:
         found = self._stamped_pose(robot)
-        pose = None if found is None else planar_pose(found.pose)
-        if found is None or pose is None:
-            return {}
-        # To the millimetre: what a robot at rest measures is noise below it.
-        x, y, yaw = (round(value, 3) for value in pose)
-        return {"frame_id": found.header.frame_id, "x": x, "y": y, "yaw": yaw}
+        return {} if found is None else pose_fields(found.header, found.pose)
 
     def _stamped_pose(self, robot: _Followed) -> PoseStamped | None:
         """Of what a robot says of its odometry, whichever type it has."""
@@ -139,9 +135,24 @@ class Robots:
         except MessageError as error:
             self._skip(newest, error)
             return {}
-        return {"battery": round(percentage, 3)} if 0 <= percentage <= 1 else {}
+        return battery_fields(percentage)
 
     def _skip(self, newest: _NewestMessage, error: MessageError) -> None:
         self.malformed += 1
         newest.heard = None
         _log.warning("skipped: %s", error)
+
+
+def pose_fields(header: Header, pose: Pose) -> dict[str, float | str]:
+    """The fields of a ``RobotView`` for a robot that is there; none for a pose that is no robot's."""
+    found = planar_pose(pose)
+    if found is None:
+        return {}
+    # To the millimetre: what a robot at rest measures is noise below it.
+    x, y, yaw = (round(value, 3) for value in found)
+    return {"frame_id": header.frame_id, "x": x, "y": y, "yaw": yaw}
+
+
+def battery_fields(percentage: float) -> dict[str, float | str]:
+    """The fields of a ``RobotView`` for a battery so full; none for one that says nothing."""
+    return {"battery": round(percentage, 3)} if 0 <= percentage <= 1 else {}

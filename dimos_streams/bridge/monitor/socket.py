@@ -7,11 +7,10 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from dimos_streams.bridge.monitor.commands import Commands
-from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
@@ -21,10 +20,24 @@ _COMMANDS_AT_A_TIME = 16
 _log = LimitedLog(logging.getLogger(__name__))
 
 
+class Watched(Protocol):
+    """What can be watched: a ``Monitor``, or a recording."""
+
+    def watch(self, agent: str | None = None) -> Watcher:
+        """A watcher of everything or of one agent; it is closed when the client is gone."""
+
+
+class Commanded(Protocol):
+    """What carries commands out: ``Commands``."""
+
+    async def carry_out(self, text: str) -> bytes:
+        """The answer to a command, a message without its ``seq``. Whatever the text is, it has one."""
+
+
 async def serve(
     socket: WebSocket,
-    monitor: Monitor,
-    commands: Commands,
+    monitor: Watched,
+    commands: Commanded,
     *,
     send_timeout_s: float,
     abort: Callable[[object], None],
@@ -47,8 +60,8 @@ async def serve(
 
 async def _converse(
     socket: WebSocket,
-    monitor: Monitor,
-    commands: Commands,
+    monitor: Watched,
+    commands: Commanded,
     running: dict[asyncio.Task[None], None],
     *,
     send_timeout_s: float,
@@ -82,7 +95,7 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
 
 
 async def _read(
-    socket: WebSocket, watcher: Watcher, commands: Commands, running: dict[asyncio.Task[None], None]
+    socket: WebSocket, watcher: Watcher, commands: Commanded, running: dict[asyncio.Task[None], None]
 ) -> None:
     """Commands are begun in the order in which they come, and do not wait for each other's ends."""
     slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
@@ -94,7 +107,7 @@ async def _read(
     watcher.close()
 
 
-async def _answer(text: str | None, watcher: Watcher, commands: Commands, slots: asyncio.Semaphore) -> None:
+async def _answer(text: str | None, watcher: Watcher, commands: Commanded, slots: asyncio.Semaphore) -> None:
     if text is None:
         answer = message("error", id=None, problem="bad-json", text="send commands as text, not as bytes", errors={})
     else:

@@ -76,6 +76,13 @@ class Watcher:
         elif not self._behind and self._queued is self._shown and self._is_new(view):
             self._put(view)
 
+    def begin_anew(self) -> None:
+        """Forget what waits: it is of another time, and the whole state comes next."""
+        self._queue.clear()
+        self._bytes = self._lost = 0
+        self._behind = self._reads = True
+        self._queued = self._shown = None
+
     def reply(self, message: bytes, taken: Callable[[], None]) -> None:
         """Queue the answer to a command; whoever asks bounds their number by calls of ``taken``."""
         self._replies.append((message, taken))

@@ -1,7 +1,8 @@
-"""The commands for LCM logs: recording info, cut, export, report."""
+"""The commands for LCM logs: recording info, cut, export, report, view."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -56,6 +57,7 @@ def create_app() -> typer.Typer:
     app.command("cut")(cut)
     app.command("export")(export)
     app.command("report")(report)
+    app.command("view")(view)
     return app
 
 
@@ -150,6 +152,38 @@ def report(
             )
         note_damage(logs)
     write(f"{output}: {_scaled(size)}")
+
+
+def view(
+    files: Files,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Where the page is served; 0 takes any free port.")
+    ] = 0,
+) -> None:
+    """Look at a log with the operators' page: play, pause, slower, faster, to any moment, event by event.
+
+    The page is served to this machine until Ctrl-C; nothing can be ordered from it.
+    """
+    from dimos_streams.cli.system.async_runner import run_async
+
+    with opened(files) as logs:
+        run_async(_serve(logs, port))
+
+
+async def _serve(logs: list[LogReader], port: int) -> None:
+    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.viewer.recording import viewed
+
+    with progress("reading", sum(log.size for log in logs)) as advance:
+        viewing = viewed(logs, port=port, on_progress=advance)
+        shown = await viewing.__aenter__()
+    try:
+        for text in shown.notes:
+            note(text)
+        write(f"{shown.url} shows {', '.join(str(log.path) for log in logs)}; Ctrl-C ends it")
+        await asyncio.Event().wait()
+    finally:
+        await viewing.__aexit__(None, None, None)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ export function App({ session }) {
   const isStale = session.monitor.status !== "live";
   return html`
     <${Header} ...${context} />
-    <main class=${isStale ? "stale" : ""}><${Main} ...${context} /></main>
+    <main class=${isStale ? "stale" : ""}><${Main} key=${session.era} ...${context} /></main>
     <${Notices} session=${session} notices=${session.notices} />
     ${session.helps && html`<${Help} session=${session} />`}`;
 }

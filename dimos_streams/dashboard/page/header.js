@@ -8,6 +8,7 @@ import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
 import { agentsOf } from "./store.js";
 import { switchTheme, theme } from "./theme.js";
+import { TransportBar } from "./transport/transport.js";
 
 /** @param {import("./session.js").Context} context */
 export function Header(context) {
@@ -18,7 +19,7 @@ export function Header(context) {
   return html`<header class="top" ref=${head}>
     <div class="bar">
       <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
-      <p class=${`link ${monitor.status}`} role="status">${statusText(monitor)}</p>
+      <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
       ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
       <${Robots} session=${session} state=${state} />
       ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />`}
@@ -30,6 +31,7 @@ export function Header(context) {
         ${monitor.status !== "token" && !session.readOnly && html`<${Stop} order=${session.order} />`}
       </div>
     </div>
+    ${session.transport && html`<${TransportBar} transport=${session.transport} />`}
     ${state && html`<${Stopped} ...${context} />`}
   </header>`;
 }
@@ -43,10 +45,10 @@ function useHeight(head) {
   }, []);
 }
 
-function statusText(monitor) {
+function statusText({ monitor, transport }) {
   const texts = {
     connecting: "Connecting …",
-    live: "Live",
+    live: transport ? `Recording${transport.about ? ` ${transport.about.name}` : ""}` : "Live",
     lost: `Connection lost, since ${clockText(monitor.since)}. Trying again …`,
     refused: `The bridge refuses: ${monitor.refusal}`,
     token: "A token is needed",

@@ -2,6 +2,14 @@
 
 import { useEffect } from "preact/hooks";
 
+/** Where a recording is looked at. */
+export const RECORDING_KEYS = [
+  ["Space", "Play, or pause"],
+  [", .", "To the event before, to the next event"],
+  ["?", "Show or hide this help"],
+  ["Esc", "Close the help, let go of the selected call or of a field"],
+];
+
 export const KEYS = [
   ["Space", "Pause the agents that are shown, or let them go on"],
   ["/", "Say something"],
@@ -32,6 +40,8 @@ function act(event, session) {
   } else if (event.key === "?") {
     event.preventDefault();
     session.help(!session.helps);
+  } else if (session.transport && (event.key === "," || event.key === ".")) {
+    session.transport.step(event.key === ",");
   } else if (event.key === " " && !session.helps && !event.target.closest("button, summary, a, [role=slider]")) {
     event.preventDefault();
     if (!event.repeat) pauseOrResume(session);
@@ -47,7 +57,11 @@ function escape(event, session) {
 
 /** Pauses those that run; if none does, all go on. */
 function pauseOrResume(session) {
-  if (session.monitor.status !== "live" || session.readOnly) return;
+  if (session.transport) {
+    session.transport.toggle();
+    return;
+  }
+  if (session.monitor.status !== "live") return;
   const agents = session.agents().filter(({ agent }) => agent && agent.state !== "closed");
   const running = agents.filter(({ agent }) => agent.mode !== "paused");
   for (const { name } of running) session.ask({ command: "pause", agent: name });

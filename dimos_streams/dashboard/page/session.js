@@ -5,6 +5,7 @@ import { clipped, counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { agentsOf, outcome, Run } from "./store.js";
+import { Transport } from "./transport/link.js";
 
 const RENDER_MS = 100;
 const NOTICE_MS = 6_000;
@@ -41,6 +42,10 @@ export class Session {
   everyStep = false;
   helps = false;
   notices = [];
+  /** The clock of a recording, null for a run. @type {Transport|null} */
+  transport = null;
+  /** Another one when the time has jumped: what was shown before is of another one. */
+  era = 0;
   #count = 0;
   #due = 0;
   #listener = () => {};
@@ -49,11 +54,13 @@ export class Session {
   /** @param {{readOnly: boolean}} given */
   constructor({ readOnly }) {
     this.readOnly = readOnly;
+    if (readOnly) this.transport = new Transport(() => this.changedNow());
   }
 
   start() {
     this.#takeToken();
     this.monitor.connect();
+    this.transport?.connect();
   }
 
   /** Call `listener` when something has changed, at most ten times a second. */
@@ -84,6 +91,7 @@ export class Session {
     switch (message.type) {
       case "snapshot":
         this.clock.heard(message.utime);
+        if (this.transport) this.#beginEra();
         this.run.begin();
         this.run.show(message.snapshot);
         break;
@@ -126,7 +134,13 @@ export class Session {
     this.#listener();
   }
 
-  now = () => this.clock.now();
+  /** A recording has jumped to another moment. */
+  #beginEra() {
+    this.run = new Run();
+    this.era += 1;
+  }
+
+  now = () => (this.transport ? this.transport.now() : this.clock.now());
 
   /** Highlight a call, everywhere. */
   select = (callId) => {

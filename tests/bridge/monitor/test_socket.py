@@ -396,7 +396,7 @@ def test_disconnects_at_any_moment_leave_nothing_behind() -> None:
             await until(lambda: monitor.statistics().watchers == 0)
             await until(lambda: not [t for t in asyncio.all_tasks() if t.get_name() == "monitor client"])
             await until(lambda: not agent.reports)
-            assert monitor._views.keys() <= {None}
+            assert monitor._watchers._views.keys() <= {None}
 
     asyncio.run(scenario())
 

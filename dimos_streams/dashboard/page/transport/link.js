@@ -1,0 +1,83 @@
+/** The transport of a recording: its clock, which can be played, paused and set (`WS /transport`). */
+
+const RETRY_MS = 1_000;
+const SEEK_MS = 80;
+
+/** @typedef {{utime: number, kind: string, text: string}} Mark */
+
+export class Transport {
+  /** What the recording is: name, blueprint, begin, end, marks, notes; null before it is known. */
+  about = null;
+  playing = false;
+  speed = 1;
+  #utime = 0;
+  #heardAt = 0;
+  #socket = null;
+  #wanted = null;
+  #due = 0;
+  #onChange;
+
+  /** @param {() => void} onChange hears of everything but the passing of time */
+  constructor(onChange) {
+    this.#onChange = onChange;
+  }
+
+  connect() {
+    const url = new URL("transport", location.href);
+    url.protocol = url.protocol.replace("http", "ws");
+    const socket = (this.#socket = new WebSocket(url));
+    socket.onmessage = ({ data }) => this.#take(JSON.parse(data));
+    socket.onclose = () => setTimeout(() => this.connect(), RETRY_MS);
+  }
+
+  /** @returns {number} the moment that is shown, µs */
+  now() {
+    if (this.#wanted !== null) return this.#wanted;
+    const passed = this.playing ? (performance.now() - this.#heardAt) * 1000 * this.speed : 0;
+    return Math.min(this.about?.end ?? 0, this.#utime + passed);
+  }
+
+  toggle() {
+    this.#ask({ command: this.playing ? "pause" : "play" });
+  }
+
+  /** To the next event of a call, or to the one before. */
+  step(back = false) {
+    this.#ask({ command: "step", back });
+  }
+
+  setSpeed(speed) {
+    this.#ask({ command: "speed", speed });
+  }
+
+  /** Go to a moment. Of many wishes in a row the newest counts. */
+  seek(utime) {
+    this.#wanted = Math.round(Math.min(this.about.end, Math.max(this.about.begin, utime)));
+    this.#due ||= setTimeout(() => {
+      this.#due = 0;
+      this.#ask({ command: "seek", utime: this.#wanted });
+    }, SEEK_MS);
+  }
+
+  /** The newest mark up to now. @returns {Mark|null} */
+  get last() {
+    const now = this.now();
+    return this.about?.marks.findLast((mark) => mark.utime <= now) ?? null;
+  }
+
+  #ask(wish) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(wish));
+  }
+
+  #take(message) {
+    if (message.type === "recording") this.about = message;
+    if (message.type === "transport") {
+      this.#utime = message.utime;
+      this.#heardAt = performance.now();
+      this.playing = message.playing;
+      this.speed = message.speed;
+      if (!this.#due) this.#wanted = null;
+    }
+    this.#onChange();
+  }
+}

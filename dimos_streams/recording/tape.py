@@ -1,0 +1,69 @@
+"""Logs as one tape, which can be read from any place that was noted before."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.timeline import Steadiness, steady
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place between two events of a tape."""
+
+    offset: int = 0
+    """Where the next event begins, in bytes from the beginning of the first log."""
+    last: int | None = None
+    cut_out: int = 0
+    """See ``Steadiness``."""
+
+
+class Tape:
+    """Logs, which are open, one behind the other. ``offset`` of an event counts from the beginning of the first."""
+
+    def __init__(self, logs: Sequence[LogReader]) -> None:
+        self._logs = logs
+        self._begins = list(itertools.accumulate((log.size for log in logs), initial=0))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs together."""
+        return self._begins[-1]
+
+    def events(self, place: Place | None = None) -> Iterator[tuple[LogEvent, Place]]:
+        """The events from a place on, without metadata, at times that can be; each with the place before it."""
+        place = place or Place()
+        known = Steadiness(place.last, place.cut_out)
+        before = replace(known)
+        for event in steady(self._raw(place.offset), known):
+            if event.channel != CHANNEL:
+                yield event, Place(event.offset, before.last, before.cut_out)
+            before = replace(known)
+
+    def event_at(self, offset: int) -> LogEvent | None:
+        """The event that begins there, with its own time; None if none does."""
+        return next(self._raw(offset), None)
+
+    def damages(self) -> list[str]:
+        """The logs that are damaged, and where, in words. Each time that a log is read anew it knows of no damage
+        yet: ask when the whole tape was read just now."""
+        return [
+            f"{log.path.name} is damaged, {log.damaged_bytes} bytes were left out: "
+            + "; ".join(map(str, log.damages[:_SHOWN]))
+            for log in self._logs
+            if log.damaged_bytes
+        ]
+
+    def _raw(self, offset: int) -> Iterator[LogEvent]:
+        first = min(bisect.bisect_right(self._begins, offset) - 1, len(self._logs) - 1)
+        for begin, log in zip(self._begins[first:], self._logs[first:], strict=False):
+            for event in log.events(max(0, offset - begin)):
+                yield event._replace(offset=begin + event.offset) if begin else event

@@ -1,0 +1,163 @@
+"""Agents, as the calls of a recording show them.
+
+What agents report to consoles is on the bus only while a console is open; where a recording has it, it is shown.
+Otherwise an agent is told by the calls of its operators' skills: ``say`` passes its conversation on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from dimos_streams.operator.agents import public_name
+from dimos_streams.operator.messages.agent import (
+    AgentEvent,
+    AgentSnapshot,
+    ConversationEntry,
+    MissionView,
+    QueueView,
+)
+from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.reporting import SAY, report_of
+from dimos_streams.tool_stream.event import ToolEvent
+
+NOT_RECORDED = "not recorded"
+_ENTRIES, _TEXT, _MISSIONS = 50, 1000, 100
+Mode = Literal["running", "paused", "stepping"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is known of one agent. Never changed, so that moments can share it."""
+
+    model: str = NOT_RECORDED
+    mode: Mode = "running"
+    entries: tuple[ConversationEntry, ...] = ()
+    missions: tuple[MissionView, ...] = ()
+    state: str = "idle"
+    """Of its loop, as far as the conversation shows."""
+    number: int = 0
+    report: str = ""
+    """The call in which it reports to consoles, empty if it does not."""
+    reported: AgentSnapshot | None = None
+    """The newest of it."""
+
+
+class Agents:
+    """Takes events of calls, each once and in order."""
+
+    def __init__(self, models: Mapping[str, str] | None = None) -> None:
+        """``models`` are those of the recording's blueprint, by the agents' names."""
+        self._models = dict(models or {})
+        self._told: dict[str, _Told] = {}
+
+    def copy(self) -> Agents:
+        """The same at this moment."""
+        found = Agents()
+        found._models, found._told = self._models, dict(self._told)
+        return found
+
+    def take(self, event: ToolEvent) -> None:
+        """Take an event of a call that everybody may read."""
+        name, skill = event.module, event.skill
+        if skill == public_name(name, SAY):
+            self._told[name] = self._said(self._known(name), event)
+        elif event.type == "close" and event.outcome == "completed":
+            mode = _mode_after(skill.removeprefix(public_name(name, "")), event)
+            if mode is not None and name in self._told:
+                self._told[name] = replace(self._told[name], mode=mode)
+
+    def snapshots(
+        self, utime: int, names: Iterable[str], calls: Mapping[str, tuple[str, ...]], holds: Mapping[str, HoldView]
+    ) -> dict[str, AgentSnapshot]:
+        """The agents of these names at a time of the log: with the ids of the open ``calls`` of each, and what the
+        gates say of its ``holds``."""
+        return {
+            name: self._known(name).reported or self._snapshot(utime, name, calls.get(name, ()), holds.get(name))
+            for name in names
+        }
+
+    def _snapshot(self, utime: int, name: str, calls: tuple[str, ...], hold: HoldView | None) -> AgentSnapshot:
+        told = self._known(name)
+        return AgentSnapshot(
+            agent=name,
+            utime=told.entries[-1].utime if told.entries else 0,
+            number=told.number,
+            state=told.state,
+            mode=told.mode,
+            hold=hold,
+            model=told.model,
+            queue=QueueView(waiting=0, capacity=0),
+            missions=told.missions,
+            calls=calls,
+            conversation=told.entries,
+        )
+
+    def _known(self, name: str) -> _Told:
+        return self._told.get(name) or _Told(model=self._models.get(name, NOT_RECORDED))
+
+    def report(self, event: ToolEvent) -> AgentEvent | None:
+        """Take an event of an agent's report to consoles; what happened in it, if the event says that."""
+        told = self._known(event.module)
+        if event.type == "close":
+            self._told[event.module] = replace(told, report="", reported=None)
+            return None
+        try:
+            reported = report_of(event.data)
+        except ValueError:  # of another version; what calls tell is there all the same
+            return None
+        if isinstance(reported, AgentSnapshot):
+            self._told[event.module] = replace(told, report=event.call_id, reported=reported)
+            return None
+        return reported
+
+    def _said(self, told: _Told, event: ToolEvent) -> _Told:
+        """What is known after an event of an operator's talk with the agent."""
+        if event.type == "open":
+            mission = MissionView(id=event.call_id, text=_words(event)[:_TEXT], utime=event.utime)
+            return replace(told, missions=(*told.missions, mission)[-_MISSIONS:])
+        if event.type == "close":
+            missions = tuple(mission for mission in told.missions if mission.id != event.call_id)
+            told = replace(told, missions=missions, state=told.state if missions else "idle")
+            failed = {"role": "error", "text": event.text, "is_error": True}
+            return told if event.outcome == "completed" else _with_entry(told, event, failed)
+        entry = event.data.get("entry")
+        if not isinstance(entry, dict) or entry.get("role") == "progress":
+            return told
+        return _with_entry(told, event, entry)
+
+
+def _with_entry(told: _Told, event: ToolEvent, entry: Mapping[str, Any]) -> _Told:
+    role = str(entry.get("role", "note"))
+    number = told.number + 1
+    line = ConversationEntry(
+        number=number,
+        role=role,
+        text=str(entry.get("text", ""))[:_TEXT],
+        utime=event.utime,
+        skill=str(entry.get("skill", "")),
+        call_id=str(entry.get("call_id", "")),
+        is_error=bool(entry.get("is_error")),
+        missions=(event.call_id,),
+    )
+    state = told.state
+    if role == "assistant":
+        state = "executing" if entry.get("tool_calls") else "idle"
+    elif role in ("operator", "tool", "event"):
+        state = "streaming"  # its model is given that
+    return replace(told, entries=(*told.entries, line)[-_ENTRIES:], number=number, state=state)
+
+
+def _words(event: ToolEvent) -> str:
+    arguments = event.data.get("arguments")
+    return str(arguments.get("text", "")) if isinstance(arguments, dict) else ""
+
+
+def _mode_after(command: str, event: ToolEvent) -> Mode | None:
+    """The mode of an agent after an operator's command was carried out, None where that does not change it."""
+    if command in ("pause", "resume"):
+        return "paused" if command == "pause" else "running"
+    if command == "step":
+        return "running" if event.text == "step mode is off" else "stepping"
+    return None

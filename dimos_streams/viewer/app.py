@@ -1,0 +1,139 @@
+"""The HTTP surface of a recording: what the operators' page reads of a bridge, and nothing that gives an order."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Query, Response, WebSocket
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dimos_streams import __version__
+from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
+from dimos_streams.bridge.http import event_pages, problems
+from dimos_streams.bridge.http.described import describe
+from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
+from dimos_streams.bridge.http.problems import problem
+from dimos_streams.bridge.http.request_guard import Guard
+from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.bridge.live.routes import mount_live
+from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.bridge.monitor.socket import serve as serve_monitor
+from dimos_streams.bridge.monitor.view import message
+from dimos_streams.dashboard.serving import PATHS, mount_dashboard
+from dimos_streams.operator.schema import schema
+from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.viewer.socket import serve as serve_transport
+from dimos_streams.viewer.stage import Stage
+
+MAX_WATCHERS = 64
+SEND_TIMEOUT_S = 20.0
+_READING = ("GET", "HEAD")
+REFUSAL = "a recording takes no orders: what is shown has happened"
+
+
+class NoOrders:
+    """The commands of ``WS /monitor``: each is refused."""
+
+    async def carry_out(self, text: str) -> bytes:
+        """The answer to a command, a message without its ``seq``."""
+        return message("error", id=None, problem="refused", text=REFUSAL, errors={}, call_id="")
+
+
+class ReadOnly:
+    """ASGI middleware that refuses every request that is no reading."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] not in _READING:
+            await problem(WATCH_ONLY, REFUSAL)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def create_app(stage: Stage, hub: Hub, live: LiveTopics, about: dict[str, Any]) -> FastAPI:
+    """The app, unguarded. ``about`` is what pages are told of the recording."""
+    app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
+    app.router.route_class = BridgeRoute
+    problems.install(app)
+    describe(app)
+    _mount_views(app, stage)
+    _mount_calls(app, stage, hub)
+    _mount_sockets(app, stage, about)
+    mount_live(app, live, send_timeout_s=SEND_TIMEOUT_S)
+    mount_dashboard(app, "recording")
+    answer_head(app)
+    return app
+
+
+def guarded(app: ASGIApp, host: str) -> ASGIApp:
+    """The app behind its guard: what is served."""
+    return Guard(ReadOnly(app), host=host, token=None, public=PATHS)
+
+
+def _mount_views(app: FastAPI, stage: Stage) -> None:
+    @app.get("/healthz")
+    async def healthz() -> dict[str, Any]:
+        return {"status": "ok", "recording": True, "utime": stage.utime(), "offset": stage.world.offset}
+
+    @app.get("/skills")
+    async def skills() -> list[dict[str, Any]]:
+        return [
+            {**info.model_dump(mode="json"), "module": module.name, "available": module.alive}
+            for module in stage.world.modules()
+            for info in module.skills
+        ]
+
+    @app.get("/monitor/schema")
+    async def monitor_schema() -> dict[str, Any]:
+        return schema()
+
+
+def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
+    @app.get("/calls", response_model=list[CallView])
+    async def calls(
+        state: Literal["open", "closed"] | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        before: CursorText | None = None,
+    ) -> Response:
+        query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
+        page = await query.page(stage.world.calls())
+        headers = {} if page.before is None else {"Link": query.link(page.before)}
+        return Response(page.body, headers=headers, media_type="application/json")
+
+    @app.get("/calls/{call_id}")
+    async def one_call(call_id: str) -> CallView:
+        call = stage.world.call(call_id)
+        if call is None:
+            raise UnknownCallError(call_id)
+        return call.view()
+
+    @app.get("/events", response_class=Response, response_model=None)
+    async def events(
+        call: str | None = None,
+        caller: str | None = None,
+        before: event_pages.Before = event_pages.NEWEST,
+        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
+        progress: event_pages.Progress = False,
+    ) -> Response:
+        # What comes later has not happened yet.
+        query = QueryBack(min(before, stage.world.offset + 1), caller, call, progress=progress)
+        return await event_pages.page_back(hub, query, limit)
+
+
+def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any]) -> None:
+    @app.websocket("/monitor")
+    async def monitor(socket: WebSocket) -> None:
+        if len(stage.watchers) >= MAX_WATCHERS:
+            await socket.accept()
+            await socket.close(1013, f"{MAX_WATCHERS} watch already")
+            return
+        await serve_monitor(socket, stage, NoOrders(), send_timeout_s=SEND_TIMEOUT_S, abort=lambda client: None)
+
+    @app.websocket("/transport")
+    async def transport(socket: WebSocket) -> None:
+        await serve_transport(socket, stage, about)

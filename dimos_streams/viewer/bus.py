@@ -1,0 +1,51 @@
+"""A bus that carries what a recording shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, Handler, Subscription
+from dimos_streams.bus.memory import MemoryBus
+from dimos_streams.errors import UserError
+from dimos_streams.recording.format import LogEvent
+
+
+class ReplayBus(MemoryBus):
+    """A memory bus on which a new subscription gets the newest message there is: it may have come long ago, and
+    nothing comes while the recording stands still."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.show_newest: Callable[[str], None] = lambda channel: None
+        """Puts the newest message of a channel onto the bus."""
+
+    def replay(self, event: LogEvent) -> None:
+        """Hand on a recorded message, if anybody wants it. What no bus carries is left out."""
+        if self.has_subscribers(event.channel):
+            try:
+                self.publish(event.channel, event.data)
+            except UserError:
+                return  # its channel has no name that a bus has
+
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
+    ) -> Subscription:
+        """See ``Bus``."""
+        subscription = super().subscribe(
+            channel,
+            handler,
+            capacity=capacity,
+            capacity_bytes=capacity_bytes,
+            namespaces=namespaces,
+            largest=largest,
+        )
+        asyncio.get_running_loop().call_soon(self.show_newest, channel)
+        return subscription

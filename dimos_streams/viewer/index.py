@@ -1,0 +1,161 @@
+"""Reads a recording once, so that any of its moments can be had at once afterwards."""
+
+from __future__ import annotations
+
+import bisect
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.recording.call_events import InOrder
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import Metadata
+from dimos_streams.recording.tape import Place, Tape
+from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.viewer.marks import Marks
+from dimos_streams.viewer.world import World
+
+KEY_EVERY_US = 2_000_000
+"""Of the log, between two moments that are kept; of a long log more."""
+KEY_BYTES = 4_000_000
+"""Of the log, after which another one is kept: it is what is read again at most."""
+MAX_KEYS = 600
+_BATCH = 256
+_MAX_CHANNELS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A moment that is kept."""
+
+    utime: int
+    place: Place
+    """Where the tape goes on behind it."""
+    world: World
+
+
+class Index:
+    """What is known of a whole recording: its calls' events in a journal, its moments, and worlds at some of them."""
+
+    def __init__(self, tape: Tape, journal: Journal, metadata: Metadata | None) -> None:
+        """``journal`` is open and empty, and keeps all that it is given."""
+        self.tape = tape
+        self.journal = journal
+        self.metadata = metadata
+        self.damages: list[str] = []
+        """The logs that are damaged, and where."""
+        self.begin = 0
+        self.end = 0
+        self.marks = Marks()
+        self.channels: dict[str, None] = {}
+        self.order = InOrder()
+        self.unreadable: dict[str, int] = {}
+        """Messages that are none, by channel."""
+        self.namespaces: set[str] = set()
+        """Of the modules."""
+        self._models = _models(metadata)
+        self._keys: list[Key] = []
+        self._heard = array("q")
+        """When each event of the journal was handed on, by the log."""
+        self._waiting: list[ToolEvent] = []
+
+    def read(self, on_progress: Callable[[int], None] = lambda offset: None) -> None:
+        """Read the tape; ``on_progress`` is called now and then with the bytes that were read. Raises ``UserError``
+        for one without events."""
+        world = World(self._models)
+        newest: LogEvent | None = None
+        for number, (event, place) in enumerate(self.tape.events()):
+            if newest is None:
+                self.begin = self.end = event.utime
+            self._keep_key(world, event, place)
+            newest = event
+            self.end = max(self.end, event.utime)
+            if len(self.channels) < _MAX_CHANNELS:
+                self.channels[event.channel] = None
+            self._take(world, event)
+            if number % 4096 == 0:
+                on_progress(event.offset)
+        if newest is None:
+            raise UserError("there is no event in the recording: nothing can be shown")
+        for told in self.order.rest():
+            self._hear(world, self.end, told)
+        self._flush()
+        self.damages = self.tape.damages()
+        self.unreadable |= world.unreadable
+        self.namespaces = {namespace_of(module.name) for module in world.modules()}
+
+    def key_before(self, utime: int) -> Key:
+        """The last one that is kept from before a moment, or the first."""
+        index = bisect.bisect_left(self._keys, utime, key=lambda key: key.utime)
+        return self._keys[max(0, index - 1)]
+
+    def heard_until(self, utime: int) -> int:
+        """The offset of the newest event that was handed on up to a moment; 0 before the first."""
+        return bisect.bisect_right(self._heard, utime)
+
+    def _take(self, world: World, event: LogEvent) -> None:
+        world.take(event)
+        told = self.order.due(event.utime)
+        if event.channel == EVENTS:
+            unpacked = self.event_in(event)
+            if unpacked is not None and unpacked.caller == MONITOR:
+                world.report(unpacked)
+            elif unpacked is not None:
+                told += self.order.take(event.utime, unpacked)
+        for each in told:
+            self._hear(world, event.utime, each)
+
+    def event_in(self, event: LogEvent) -> ToolEvent | None:
+        """The event of a call that a message is; None for one that can't be read."""
+        try:
+            return unpack_event(event.data)
+        except MessageError:
+            self.unreadable[EVENTS] = self.unreadable.get(EVENTS, 0) + 1
+            return None
+
+    def _hear(self, world: World, utime: int, event: ToolEvent) -> None:
+        self._heard.append(utime if not self._heard else max(utime, self._heard[-1]))
+        self._waiting.append(event)
+        world.hear(len(self._heard), event)
+        self.marks.add(self._heard[-1], event)
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        self.journal.append(self._waiting)
+        self._waiting = []
+
+    def _keep_key(self, world: World, event: LogEvent, place: Place) -> None:
+        """Keep the moment before an event, if the last one is long ago; of too many every second goes."""
+        last = self._keys[-1] if self._keys else None
+        every = KEY_EVERY_US
+        if last is not None:
+            passed, read = event.utime - last.utime, place.offset - last.place.offset
+            if passed <= 0 or (passed < self._spacing() and (read < KEY_BYTES or passed < every // 8)):
+                return
+        self._keys.append(Key(event.utime, place, world.copy()))
+        if len(self._keys) > MAX_KEYS:
+            self._keys = self._keys[::2]
+
+    def _spacing(self) -> int:
+        """The time between two keys: so that there is room for as many again as there are."""
+        span = self._keys[-1].utime - self._keys[0].utime
+        return max(KEY_EVERY_US, span // (MAX_KEYS // 2))
+
+
+def _models(metadata: Metadata | None) -> dict[str, str]:
+    """The models of agents, as far as the recording's blueprint names them."""
+    modules: Any = ((metadata and metadata.blueprint) or {}).get("modules")
+    found = {}
+    for name, spec in modules.items() if isinstance(modules, dict) else ():
+        config = spec.get("config") if isinstance(spec, dict) else None
+        model = config.get("model") if isinstance(config, dict) else None
+        if isinstance(model, str):
+            found[name] = model
+    return found

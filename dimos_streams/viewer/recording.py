@@ -1,0 +1,87 @@
+"""A recording, open to be looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dimos_streams.bridge.http.server import HttpServer
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.journal import Journal, JournalLimits
+from dimos_streams.bridge.live.kinds import topic_infos
+from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.summary import first_metadata
+from dimos_streams.recording.tape import Tape
+from dimos_streams.viewer.about import about_recording
+from dimos_streams.viewer.app import create_app, guarded
+from dimos_streams.viewer.bus import ReplayBus
+from dimos_streams.viewer.index import Index
+from dimos_streams.viewer.stage import Stage
+
+HOST = "127.0.0.1"
+MAX_CONNECTIONS = 256
+EVERYTHING = JournalLimits(events=10**12, age_s=1e12, bytes=2**50)
+
+OnProgress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """A recording that is served."""
+
+    stage: Stage
+    url: str
+    notes: tuple[str, ...]
+    """What is missing or damaged, in words."""
+
+
+@asynccontextmanager
+async def viewed(
+    logs: Sequence[LogReader], *, port: int = 0, on_progress: OnProgress = lambda offset: None
+) -> AsyncIterator[Viewed]:
+    """Serve logs, which are open and count as one, inside the block.
+
+    ``on_progress`` gets the bytes that were read so far. Raises ``UserError`` for logs without events, and if the
+    port is taken.
+    """
+    async with AsyncExitStack() as stack:
+        server = HttpServer(HOST, port, connections=MAX_CONNECTIONS)
+        server.bind()
+        stack.callback(server.release)
+        index = _indexed(logs, stack, on_progress)
+        about = about_recording(index, logs)
+        bus = ReplayBus()
+        await bus.open()
+        stack.push_async_callback(bus.close)
+        stage = Stage(index, bus)
+        running = asyncio.create_task(stage.run(), name="stage")
+        stack.push_async_callback(_end, running)
+        live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
+        hub = Hub(index.journal)
+        stack.push_async_callback(server.stop)
+        await server.serve(guarded(create_app(stage, hub, live, about), HOST))
+        stack.callback(hub.close)
+        stack.callback(live.stop)
+        stack.callback(stage.close)  # whoever waits for something new would hold the server up
+        yield Viewed(stage, server.url, tuple(about["notes"]))
+
+
+def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnProgress) -> Index:
+    """The index, whose journal is in a folder that goes with the stack."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dimos-streams-view-"))
+    journal = Journal(Path(folder) / "journal.sqlite", EVERYTHING)
+    journal.open()
+    stack.callback(journal.close)
+    index = Index(Tape(logs), journal, first_metadata(logs[0]))
+    index.read(on_progress)
+    return index
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,58 @@
+"""One connection to ``WS /transport``: the recording, its transport whenever it is another one, and wishes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from dimos_streams import clock
+from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.wishes import parse_wish
+
+_SEND_TIMEOUT_S = 20.0
+
+
+async def serve(socket: WebSocket, stage: Stage, about: Mapping[str, Any]) -> None:
+    """Serve a client until either side ends the connection. ``about`` is what it is told of the recording."""
+    await socket.accept()
+    reading = asyncio.create_task(_read(socket, stage), name="transport client")
+    try:
+        await _send(socket, {"type": "recording", **about})
+        while not reading.done():
+            changed = stage.changed
+            await _send(socket, transport_of(stage))
+            waiting = asyncio.create_task(changed.wait())
+            await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+    except (WebSocketDisconnect, TimeoutError, RuntimeError):
+        pass  # it has left, or reads nothing
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
+            await socket.close(1001)
+
+
+def transport_of(stage: Stage) -> dict[str, Any]:
+    """The transport as clients are told: where it is, whether it plays, how fast."""
+    transport = stage.transport
+    utime = transport.at(clock.monotonic())
+    return {"type": "transport", "utime": utime, "playing": transport.playing, "speed": transport.speed}
+
+
+async def _read(socket: WebSocket, stage: Stage) -> None:
+    while (received := await socket.receive())["type"] == "websocket.receive":
+        try:
+            stage.wish(parse_wish(received.get("text")))
+        except ValueError as error:
+            await _send(socket, {"type": "error", "text": str(error)})
+
+
+async def _send(socket: WebSocket, fields: Mapping[str, Any]) -> None:
+    async with asyncio.timeout(_SEND_TIMEOUT_S):
+        await socket.send_text(to_json(fields).decode())

@@ -1,0 +1,186 @@
+"""A recording at the moment that is shown: what goes on there reaches the page as if it went on now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.monitor.collector import Collector
+from dimos_streams.bridge.monitor.view import message
+from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.bridge.monitor.watchers import Watchers
+from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.tape import Place
+from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.viewer.bus import ReplayBus
+from dimos_streams.viewer.index import Index
+from dimos_streams.viewer.transport import Transport
+from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, Wish
+
+TICK_S = 1 / 30
+LOOK_EVERY_S = 0.1
+_NEAR_US = 5_000_000
+"""A moment that is not farther ahead is gone to by playing what is between."""
+_PAGE = 256
+_PAGE_BYTES = 256 * 1024
+
+
+class Stage:
+    """Use from one loop only. ``run`` keeps it going; the transport is asked for by ``wish``."""
+
+    def __init__(self, index: Index, bus: ReplayBus) -> None:
+        """``bus`` is open, and gets what is shown."""
+        self.index = index
+        self.transport = Transport(index.begin, index.end)
+        self.watchers = Watchers(self._look_soon)
+        self.changed = asyncio.Event()
+        """Set when the transport is another one; whoever waits for it makes a new one."""
+        self._bus = bus
+        self._update = asyncio.Event()
+        self._looked_at = float("-inf")
+        bus.show_newest = self._show_newest
+        self._go_to(index.begin)
+
+    def utime(self) -> int:
+        """The moment that is shown, µs."""
+        return self.world.utime
+
+    def watch(self, agent: str | None = None) -> Watcher:
+        """See ``Monitor.watch``."""
+        watcher = self.watchers.watch(agent)
+        self._look_soon()
+        return watcher
+
+    def wish(self, wish: Wish) -> None:
+        """Do what a page asks for."""
+        now, transport = clock.monotonic(), self.transport
+        if isinstance(wish, Play):
+            transport.play(now)
+        elif isinstance(wish, Pause):
+            transport.pause(now)
+        elif isinstance(wish, Speed):
+            transport.set_speed(now, wish.speed)
+        elif isinstance(wish, Seek):
+            transport.seek(now, wish.utime)
+        elif isinstance(wish, Step):
+            self._step(now, back=wish.back)
+        self.show(transport.at(now))
+        self._look_soon()
+        self._tell()
+
+    def show(self, utime: int) -> None:
+        """Have this moment be the one that is shown."""
+        if self.world.utime <= utime <= self.world.utime + max(_NEAR_US, self._tick_us()):
+            self._advance(utime, shows=True)
+        else:
+            self._go_to(utime)
+            self.watchers.begin_anew()
+            self._show_all()
+            self._look_soon()
+
+    async def run(self) -> None:
+        """Play as long as that is wanted, for ever."""
+        while True:
+            playing = self.transport.playing
+            if playing:
+                self.show(self.transport.at(clock.monotonic()))
+                if not self.transport.playing:
+                    self._tell()  # it has come to its end
+            self._look()
+            self._update.clear()
+            try:
+                async with asyncio.timeout(TICK_S if playing else None):
+                    await self._update.wait()
+            except TimeoutError:
+                continue
+
+    def close(self) -> None:
+        """End all watchers. Twice is fine."""
+        self.watchers.close()
+
+    def _tick_us(self) -> int:
+        """What may pass between two looks while it plays."""
+        return round(self.transport.speed * 2e6) if self.transport.playing else 0
+
+    def _step(self, now: float, *, back: bool) -> None:
+        self.transport.pause(now)
+        at = self.transport.at(now)
+        marks = self.index.marks
+        found = marks.before(at) if back else marks.after(at)
+        edge = self.index.begin if back else self.index.end
+        self.transport.seek(now, edge if found is None else found)
+
+    def _tell(self) -> None:
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()
+        self._update.set()
+
+    def _look_soon(self) -> None:
+        self._looked_at = float("-inf")
+        self._update.set()
+
+    def _look(self) -> None:
+        """Show the state, now and then while it plays."""
+        now = clock.monotonic()
+        if len(self.watchers) and now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            self.watchers.show(self.world.utime, self._collector.snapshot(len(self.watchers)))
+
+    def _go_to(self, utime: int) -> None:
+        """Be at a moment, from the last one before it that is kept."""
+        key = self.index.key_before(utime)
+        self.world = key.world.copy()
+        self._collector = Collector(self.world)
+        self._events = self._from(key.place)
+        self._next = next(self._events, None)
+        self._advance(utime, shows=False)
+
+    def _from(self, place: Place) -> Iterator[LogEvent]:
+        return (event for event, _ in self.index.tape.events(place))
+
+    def _advance(self, utime: int, *, shows: bool) -> None:
+        """Take what was recorded up to a moment, and show it if that is wanted."""
+        while self._next is not None and self._next.utime <= utime:
+            event, self._next = self._next, next(self._events, None)
+            self.world.take(event)
+            if event.channel == EVENTS:
+                self._report(event, shows=shows)
+            if shows:
+                self._bus.replay(event)
+        self._hear(self.index.heard_until(utime), shows=shows)
+        self.world.utime = max(self.world.utime, utime)
+
+    def _report(self, event: LogEvent, *, shows: bool) -> None:
+        told = self.index.event_in(event)
+        if told is not None and told.caller == MONITOR:
+            reported = self.world.report(told)
+            if reported is not None and shows:
+                self.watchers.offer(reported.agent, message("event", event=reported))
+
+    def _hear(self, upto: int, *, shows: bool) -> None:
+        """Take the events of calls up to an offset of the journal."""
+        while self.world.offset < upto:
+            found = self.index.journal.read(
+                Query(self.world.offset), min(_PAGE, upto - self.world.offset), _PAGE_BYTES
+            )
+            if not found.entries:
+                break
+            for entry in found.entries:
+                self.world.hear(entry.offset, entry.event)
+                if shows:
+                    self.watchers.offer_call(entry)
+
+    def _show_all(self) -> None:
+        """Put the newest message of each channel that somebody watches onto the bus."""
+        for channel in self.world.newest:
+            if self._bus.has_subscribers(channel):
+                self._show_newest(channel)
+
+    def _show_newest(self, channel: str) -> None:
+        offset = self.world.newest.get(channel)
+        event = None if offset is None else self.index.tape.event_at(offset)
+        if event is not None and event.channel == channel:
+            self._bus.replay(event)

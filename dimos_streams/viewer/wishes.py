@@ -1,0 +1,66 @@
+"""What a page may ask of a recording, over ``WS /transport``."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.text import parse_json
+from dimos_streams.viewer.transport import FASTEST, SLOWEST
+
+
+class _Wish(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Play(_Wish):
+    """Go on; from the beginning if it is at its end."""
+
+    command: Literal["play"]
+
+
+class Pause(_Wish):
+    """Stand still."""
+
+    command: Literal["pause"]
+
+
+class Speed(_Wish):
+    """So many times as fast as it was recorded."""
+
+    command: Literal["speed"]
+    speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
+
+
+class Seek(_Wish):
+    """Go to a moment."""
+
+    command: Literal["seek"]
+    utime: Annotated[int, Field(ge=-(2**53), lt=2**53)]
+    """µs since the Unix epoch; what lies outside of the recording is its beginning or end."""
+
+
+class Step(_Wish):
+    """Go to the next event of a call, or to the one before, and stand there."""
+
+    command: Literal["step"]
+    back: bool = False
+
+
+Wish = Annotated[Play | Pause | Speed | Seek | Step, Field(discriminator="command")]
+_WISHES: TypeAdapter[Wish] = TypeAdapter(Wish)
+_VALID = "valid: play, pause, speed (with speed), seek (with utime), step (with back)"
+
+
+def parse_wish(text: str | None) -> Wish:
+    """Raises ``ValueError`` that says what is wrong with a message, and what would be valid; None is for bytes."""
+    if text is None:
+        raise ValueError(f"send text, not bytes; {_VALID}")
+    try:
+        return _WISHES.validate_python(parse_json(text))
+    except ValidationError as error:
+        raise ValueError(f"{in_a_line(problems_with_values(error, 'message'))}; {_VALID}") from error
+    except ValueError as error:
+        raise ValueError(f"not JSON: {error}; {_VALID}") from error

@@ -1,0 +1,201 @@
+"""The state of a recorded run at one of its moments, folded from what was recorded before."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
+from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.text import parse_json
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import decode, split_channel
+from dimos_streams.messages.dimos_streams import Hold, ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
+from dimos_streams.operator.messages.run import RobotView
+from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
+from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, ToolEvent
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.review import review_skill
+from dimos_streams.viewer.agents import Agents
+from dimos_streams.viewer.holds import Holds
+from dimos_streams.viewer.modules import Modules
+from dimos_streams.viewer.poses import Poses
+
+M = TypeVar("M", bound=Message)
+
+MAX_CLOSED = 1000
+MAX_OPEN = 1000
+_log = LimitedLog(logging.getLogger(__name__))
+
+
+class World:
+    """Takes messages of the log and events of calls, each in order. It implements the monitor's ``Sources``.
+
+    ``copy`` is cheap: what does not change any more is shared.
+    """
+
+    def __init__(self, models: Mapping[str, str] | None = None) -> None:
+        """``models`` are those of the agents of the recording's blueprint."""
+        self.utime = 0
+        """The moment, µs: nothing that was taken is later."""
+        self.offset = 0
+        """Of the newest event that was taken, in the journal."""
+        self.newest: dict[str, int] = {}
+        """Where the newest message of each channel begins on the tape."""
+        self.unreadable: dict[str, int] = {}
+        """Messages that are none, by channel."""
+        self._modules = Modules()
+        self._agents = Agents(models)
+        self._holds = Holds()
+        self._poses = Poses()
+        self._open: dict[str, CallState] = {}
+        self._closed: OrderedDict[str, CallState] = OrderedDict()
+        self._cancelled: dict[str, int] = {}
+        """When open calls were asked to end first, µs."""
+
+    def copy(self) -> World:
+        """The same at this moment; what one of both takes then is not known to the other."""
+        found = World()
+        found.utime, found.offset = self.utime, self.offset
+        found.newest, found.unreadable = dict(self.newest), self.unreadable
+        found._modules, found._agents = self._modules.copy(), self._agents.copy()
+        found._holds, found._poses = self._holds.copy(), self._poses.copy()
+        found._open = {call_id: call.model_copy() for call_id, call in self._open.items()}
+        found._closed, found._cancelled = self._closed.copy(), dict(self._cancelled)
+        return found
+
+    def take(self, event: LogEvent) -> None:
+        """Take the next message of the log. What can't be read is counted."""
+        self.utime = max(self.utime, event.utime)
+        self.newest[event.channel] = event.offset
+        try:
+            self._take(event)
+        except MessageError as error:
+            self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
+            _log.warning("skipped: %s", error)
+
+    def hear(self, offset: int, event: ToolEvent) -> None:
+        """Take the next event of the calls, the one at this offset."""
+        self.offset = offset
+        call = self._open.get(event.call_id)
+        if call is None:
+            if event.call_id in self._closed or len(self._open) >= MAX_OPEN:
+                return
+            call = self._open[event.call_id] = CallState.from_event(event)
+        if event.type == "open":
+            call.resources = CallState.from_event(event).resources or call.resources
+        call.apply(event)
+        if call.state == CLOSED:
+            self._close(call)
+        self._agents.take(event)
+
+    def report(self, event: ToolEvent) -> AgentEvent | None:
+        """Take what an agent reports to consoles; what happened in it, if the event says that."""
+        return self._agents.report(event)
+
+    def calls(self) -> list[CallState]:
+        """All that are remembered, oldest first."""
+        return [*self._closed.values(), *self._open.values()]
+
+    def call(self, call_id: str) -> CallState | None:
+        """One of those."""
+        return self._open.get(call_id) or self._closed.get(call_id)
+
+    def modules(self) -> list[ModuleView]:
+        """See ``Sources``."""
+        return self._modules.views(self.utime)
+
+    def agents(self) -> Mapping[str, AgentSnapshot]:
+        """See ``Sources``."""
+        names = [module.name for module in self.modules() if review_skill(module.skills) is not None]
+        calls: dict[str, tuple[str, ...]] = {}
+        for call in self._open.values():
+            if call.caller in names:
+                calls[call.caller] = (*calls.get(call.caller, ()), call.call_id)
+        holds = self._holds.views(self.utime, self.modules())
+        return self._agents.snapshots(self.utime, names, calls, holds)
+
+    def open_calls(self) -> Sequence[CallState]:
+        """See ``Sources``."""
+        return list(self._open.values())
+
+    def leases(self) -> dict[str, str]:
+        """See ``Sources``."""
+        leases = Leases()
+        for call in self._open.values():
+            leases.grant(call.call_id, call.resources)
+        return leases.holders()
+
+    def robots(self, modules: Iterable[str]) -> dict[str, RobotView]:
+        """See ``Sources``."""
+        return self._poses.views(self.utime, modules)
+
+    def stopped(self) -> StoppedRobots:
+        """See ``Sources``."""
+        return self._holds.stopped(self.utime, self.modules())
+
+    def lingering(self) -> Sequence[GoingOn]:
+        """See ``Sources``."""
+        return [
+            GoingOn(
+                call_id=call.call_id, skill=call.skill, module=call.module, since_utime=since, text=call.text[:500]
+            )
+            for call_id, since in self._cancelled.items()
+            if self.utime - since > ENDS_WITHIN_S * 1e6 and (call := self._open.get(call_id)) is not None
+        ]
+
+    def _take(self, event: LogEvent) -> None:
+        channel = event.channel
+        if channel == STATUS:
+            self._modules.take(event.utime, _read(ModuleStatus, event))
+        elif channel == CALLS:
+            self._request(_read(SkillCall, event))
+        elif channel == CANCELS:
+            self._cancel(event.utime, _read(SkillCancel, event))
+        elif split_channel(channel)[1] == Hold.msg_name:
+            self._holds.take(event.utime, channel, _read(Hold, event))
+        else:
+            self._poses.take(event)
+
+    def _request(self, message: SkillCall) -> None:
+        known = message.call_id in self._open or message.call_id in self._closed
+        if known or message.caller == MONITOR or len(self._open) >= MAX_OPEN:
+            return  # it is repeated until its module has begun it
+        try:
+            arguments = parse_json(message.arguments_json)
+        except ValueError as error:
+            raise MessageError(CALLS, SkillCall.msg_name, f"its arguments are no JSON: {error}") from error
+        skill = self._modules.skill(message.skill)
+        self._open[message.call_id] = CallState(
+            call_id=message.call_id,
+            skill=message.skill,
+            module=message.module,
+            caller=message.caller,
+            parent=message.parent,
+            arguments=arguments if isinstance(arguments, dict) else {},
+            resources=skill.resources if skill is not None else (),
+            on_loss="continue" if message.on_loss == "continue" else "stop",
+            requested_utime=message.utime,
+        )
+
+    def _cancel(self, utime: int, message: SkillCancel) -> None:
+        if message.call_id in self._open and not message.outcome:
+            self._cancelled.setdefault(message.call_id, utime)
+
+    def _close(self, call: CallState) -> None:
+        del self._open[call.call_id]
+        self._cancelled.pop(call.call_id, None)
+        self._closed[call.call_id] = call
+        if len(self._closed) > MAX_CLOSED:
+            self._closed.popitem(last=False)
+
+
+def _read(cls: type[M], event: LogEvent) -> M:
+    return decode(cls, event.data, event.channel)

@@ -1,0 +1,112 @@
+"""The moments of a recording: what is shown of them is what the run knew, however one gets there."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.operator.messages.agent import AgentSnapshot
+from dimos_streams.recording.cut import Part, cut
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.viewer import index as index_module
+from dimos_streams.viewer.bus import ReplayBus
+from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.wishes import Step
+from tests.viewer.conftest import Mission
+from tests.viewer.parts import indexed, state_at
+
+NOT_TOLD = {"agents", "watchers"}
+"""Agents are compared by themselves: what they report to consoles is not on the bus while nobody watches."""
+
+
+async def _bus() -> ReplayBus:
+    bus = ReplayBus()
+    await bus.open()
+    return bus
+
+
+@pytest.mark.feature("I3")
+@pytest.mark.virtual_time
+async def test_what_is_shown_is_what_the_bridge_knew(mission: Mission) -> None:
+    with indexed(mission.log) as index:
+        stage = Stage(index, await _bus())
+        for known in mission.known:
+            shown = state_at(stage, known.utime)
+            for field in type(shown).model_fields.keys() - NOT_TOLD:
+                assert getattr(shown, field) == getattr(known.state, field), (field, known.utime - index.begin)
+    assert any(known.state.stopped.stops for known in mission.known)
+    assert any(known.state.scene for known in mission.known)
+    assert any(known.state.leases for known in mission.known)
+
+
+def _told(agent: AgentSnapshot) -> object:
+    """What calls tell of an agent. Notes of no mission are not told, nor is progress."""
+    told = [entry for entry in agent.conversation if entry.role not in ("progress", "note")]
+    said = [(entry.role, entry.text.split("\n")[0]) for entry in told]
+    return agent.mode, agent.state == "idle", [mission.text for mission in agent.missions], agent.calls, said
+
+
+@pytest.mark.virtual_time
+async def test_agents_are_told_by_their_calls(mission: Mission) -> None:
+    with indexed(mission.log) as index:
+        stage = Stage(index, await _bus())
+        for known in mission.known:
+            shown = state_at(stage, known.utime).agents["agent"]
+            assert _told(shown) == _told(known.agent)
+    assert any(known.agent.mode == "paused" for known in mission.known)
+
+
+@pytest.mark.virtual_time
+async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "KEY_EVERY_US", 1_000_000)
+    rng = random.Random(5)
+    with indexed(mission.log) as index:
+        moments = sorted(rng.randint(index.begin, index.end) for _ in range(30))
+        playing, jumping = Stage(index, await _bus()), Stage(index, await _bus())
+        played = {utime: state_at(playing, utime) for utime in moments}
+        rng.shuffle(moments)
+        for utime in moments:
+            assert state_at(jumping, utime) == played[utime]
+            assert jumping.world.offset == index.heard_until(utime)
+
+
+@pytest.mark.virtual_time
+async def test_steps_go_from_event_to_event_and_back(mission: Mission) -> None:
+    with indexed(mission.log) as index:
+        stage = Stage(index, await _bus())
+        forwards = []
+        while stage.utime() < index.end:
+            stage.wish(Step(command="step"))
+            forwards.append(stage.utime())
+        backwards = []
+        while stage.utime() > index.begin:
+            stage.wish(Step(command="step", back=True))
+            backwards.append(stage.utime())
+    assert forwards == sorted(set(forwards))
+    assert len(forwards) >= 9
+    assert backwards[::-1][1:] == forwards[:-1]
+
+
+def test_what_is_kept_of_a_long_recording_is_bounded(mission: Mission, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_module, "KEY_EVERY_US", 10_000)
+    monkeypatch.setattr(index_module, "MAX_KEYS", 16)
+    with indexed(mission.log) as index:
+        assert 4 <= len(index._keys) <= 16
+        keys = [key.utime for key in index._keys]
+        assert keys == sorted(keys)
+        assert keys[0] == index.begin
+
+
+def test_parts_of_a_recording_are_one(mission: Mission, tmp_path: Path) -> None:
+    parts = [tmp_path / "a.lcmlog", tmp_path / "b.lcmlog"]
+    with LogReader(mission.log) as log:
+        cut([log], parts[0], Part(to_s=3.0))
+        cut([log], parts[1], Part(from_s=3.000001))
+    with indexed(mission.log) as whole, indexed(*parts) as both:
+        assert (both.begin, both.end) == (whole.begin, whole.end)
+        assert both.journal.last_offset == whole.journal.last_offset
+        key = both.key_before(both.end)
+        assert key.utime > both.begin + 3_000_000
+        assert next(event for event, _ in both.tape.events(key.place)).utime == key.utime
