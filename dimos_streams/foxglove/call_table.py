@@ -26,7 +26,7 @@ class TracedCall:
     """The values in its newest progress that are no lists or objects."""
 
 
-class CallTable:
+class TracedCalls:
     """Folds events into calls. An event that comes again, as after a loss, changes nothing."""
 
     def __init__(self) -> None:

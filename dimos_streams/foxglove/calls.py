@@ -6,14 +6,14 @@ from typing import Any
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.text import parse_json
-from dimos_streams.foxglove.form import Scope, Value, timestamp
+from dimos_streams.foxglove.form import TopicContext, Value, timestamp
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.operator.reporting import MONITOR
 
 _INFO, _WARNING, _ERROR = 2, 3, 4
 
 
-def log_line(event: ToolStreamEvent, scope: Scope) -> Value | None:
+def log_line(event: ToolStreamEvent, context: TopicContext) -> Value | None:
     """An event as a line of a log; none of the monitor's own calls."""
     if event.caller == MONITOR:
         return None
@@ -27,12 +27,12 @@ def log_line(event: ToolStreamEvent, scope: Scope) -> Value | None:
     }
 
 
-def call_of(event: ToolStreamEvent, scope: Scope) -> Value | None:
+def call_of(event: ToolStreamEvent, context: TopicContext) -> Value | None:
     """The call of an event as it is then; none of the monitor's own calls."""
     if event.caller == MONITOR:
         return None
     data = _data_of(event)
-    call = scope.calls.after(event, data)
+    call = context.calls.after(event, data)
     return {
         "timestamp": timestamp(event.utime),
         "call_id": event.call_id,

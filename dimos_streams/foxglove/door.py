@@ -69,7 +69,7 @@ class Rules:
         return origin != "null"  # applications on this machine, whose pages come from files
 
 
-class Door:
+class ViewerDoor:
     """Accepts connections, and forwards those that may pass."""
 
     def __init__(self, rules: Rules, target: tuple[str, int]) -> None:

@@ -10,8 +10,8 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.foxglove.channels import Channels, ShownChannel
-from dimos_streams.foxglove.conversion import Conversion
 from dimos_streams.foxglove.form import Form
+from dimos_streams.foxglove.message_views import MessageViews
 from dimos_streams.foxglove.views import forms_of, forms_of_message
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
@@ -22,7 +22,7 @@ _CAPACITY = 256
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-class Feed:
+class ChannelFeed:
     """Shows the messages of one channel of the bus in the forms that are watched.
 
     Where it depends on a message how it is shown, its first one is waited for. So is that of a topic that has several
@@ -30,14 +30,14 @@ class Feed:
     """
 
     def __init__(
-        self, bus: Bus, channel: str, channels: Channels, conversion: Conversion, *, several: bool = False
+        self, bus: Bus, channel: str, channels: Channels, views: MessageViews, *, several: bool = False
     ) -> None:
         """``several`` says that the topic has other types besides. Raises ``MessageError`` for a type that is not
         known here."""
         self._bus = bus
         self._channel = channel
         self._channels = channels
-        self._conversion = conversion
+        self._views = views
         self._topic, name = split_channel(channel)
         self._type: type[Message] = type_named(name, channel)
         self._shown: dict[Form, ShownChannel] = {}
@@ -70,7 +70,7 @@ class Feed:
             _log.warning("not shown: %s", error)
             return
         self._advertise(forms_of_message(message, self._topic))
-        for form, value in self._conversion.shown(self._topic, message, self._is_watched):
+        for form, value in self._views.shown(self._topic, message, self._is_watched):
             self._shown[form].show(value, utime)
         self.update()
 

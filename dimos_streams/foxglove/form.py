@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams.foxglove.call_table import CallTable
+from dimos_streams.foxglove.call_table import TracedCalls
 from dimos_streams.messages.std_msgs import Header
 
 Value = dict[str, Any]
@@ -16,12 +16,12 @@ SHARED_FRAMES = frozenset({"map", "earth"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class TopicContext:
     """What is known besides one message: whose it is, and the calls of the run so far."""
 
     robot: str = ""
     """The namespace of the topic, as ``"robot1"``; empty for none."""
-    calls: CallTable = field(default_factory=CallTable)
+    calls: TracedCalls = field(default_factory=TracedCalls)
 
     def frame(self, name: str) -> str:
         """A frame as viewers know it, who have one tree for all: with its robot's name in front."""
@@ -40,7 +40,7 @@ class Form:
 
     suffix: str
     schema: str
-    make: Callable[[Any, Scope], Value | None]
+    make: Callable[[Any, TopicContext], Value | None]
     """Gives None for a message that has nothing to be shown in this form."""
 
 

@@ -15,9 +15,9 @@ from dimos_streams.common.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, MessageError, UserError
 from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
 from dimos_streams.foxglove.channels import Channels
-from dimos_streams.foxglove.conversion import Conversion
 from dimos_streams.foxglove.door import Rules
-from dimos_streams.foxglove.feed import Feed
+from dimos_streams.foxglove.feed import ChannelFeed
+from dimos_streams.foxglove.message_views import MessageViews
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.codec import split_channel
@@ -52,7 +52,7 @@ class FoxgloveServer(Module):
     async def start(self) -> None:
         """Serve, but not in virtual time, which no viewer keeps. Raises ``UserError`` for an address that can't be
         had, and for one that others reach where there is no token."""
-        self._feeds: list[Feed] = []
+        self._feeds: list[ChannelFeed] = []
         self._to_undo = contextlib.AsyncExitStack()
         if clock.is_virtual():
             self.log.info("nothing is shown in virtual time")
@@ -91,12 +91,12 @@ class FoxgloveServer(Module):
         if bus is None:
             raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")
         published = self.context.channels
-        conversion = Conversion(published.values())
+        views = MessageViews(published.values())
         types = Counter(split_channel(channel)[0] for channel in published)
         for channel in (*published, *_OF_CALLS):
             several = types[split_channel(channel)[0]] > 1
             try:
-                self._feeds.append(Feed(bus, channel, channels, conversion, several=several))
+                self._feeds.append(ChannelFeed(bus, channel, channels, views, several=several))
             except MessageError as error:
                 self.log.warning("not shown: %s", error)
         self._update()

@@ -57,7 +57,7 @@ class DecisionRequest(_Request):
     reason: Text = ""
 
 
-class Answer(BaseModel):
+class OrderAnswer(BaseModel):
     """What came of an order that was not refused."""
 
     done: bool
@@ -71,7 +71,7 @@ class ViewerOrder:
 
     name: str
     request: type[_Request]
-    give: Callable[[Operator, Any], Awaitable[Answer]]
+    give: Callable[[Operator, Any], Awaitable[OrderAnswer]]
 
 
 class Operator:
@@ -83,7 +83,7 @@ class Operator:
         self._caller = caller
         self._under_way: dict[asyncio.Task[Any], None] = {}
 
-    async def carry_out(self, order: ViewerOrder, request: BaseModel) -> Answer:
+    async def carry_out(self, order: ViewerOrder, request: BaseModel) -> OrderAnswer:
         """What came of an order."""
         task = asyncio.current_task()
         assert task is not None
@@ -98,40 +98,40 @@ class Operator:
         self._gateway.close()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    async def pause(self, request: AgentRequest) -> Answer:
+    async def pause(self, request: AgentRequest) -> OrderAnswer:
         """Have an agent begin nothing new, and hold its robot still."""
         view = await self._ask("pause", {"reason": request.reason}, request.agent)
-        return Answer(done=HoldView.of_result(view.result).confirmed, text=view.text)
+        return OrderAnswer(done=HoldView.of_result(view.result).confirmed, text=view.text)
 
-    async def resume(self, request: AgentRequest) -> Answer:
+    async def resume(self, request: AgentRequest) -> OrderAnswer:
         """Have a paused agent go on."""
         view = await self._ask("resume", {"reason": request.reason}, request.agent)
-        return Answer(done=True, text=view.text)
+        return OrderAnswer(done=True, text=view.text)
 
-    async def stop(self, request: RobotRequest) -> Answer:
+    async def stop(self, request: RobotRequest) -> OrderAnswer:
         """Have a robot stand still until it is released, whatever its agent does."""
         reason = f"{request.reason} (by {self._caller})".strip()
         report = await self._gateway.order("/robots/stop", request.robot, reason)
-        return Answer(done=report.done, text=report.text)
+        return OrderAnswer(done=report.done, text=report.text)
 
-    async def release(self, request: ReleaseRequest) -> Answer:
+    async def release(self, request: ReleaseRequest) -> OrderAnswer:
         """Let a robot that was stopped move again."""
         report = await self._gateway.order("/robots/release", request.robot)
-        return Answer(done=report.done, text=report.text)
+        return OrderAnswer(done=report.done, text=report.text)
 
-    async def approve(self, request: DecisionRequest) -> Answer:
+    async def approve(self, request: DecisionRequest) -> OrderAnswer:
         """Let a call begin that waits for an operator."""
         return await self._decide("approve", request)
 
-    async def reject(self, request: DecisionRequest) -> Answer:
+    async def reject(self, request: DecisionRequest) -> OrderAnswer:
         """Refuse a call that waits for an operator; the model gets the reason."""
         return await self._decide("reject", request)
 
-    async def _decide(self, decision: str, request: DecisionRequest) -> Answer:
+    async def _decide(self, decision: str, request: DecisionRequest) -> OrderAnswer:
         approval = request.approval or await self._only_pending(request.agent)
         arguments = {"approval": approval, "decision": decision, "reason": request.reason}
         view = await self._ask("decide", arguments, request.agent)
-        return Answer(done=True, text=view.text)
+        return OrderAnswer(done=True, text=view.text)
 
     async def _only_pending(self, agent: str) -> str:
         listed = _APPROVALS.validate_python((await self._ask("approvals", {}, agent)).result or [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 
-from dimos_streams.foxglove.form import Form, Scope, Value, stamp_of
+from dimos_streams.foxglove.form import Form, TopicContext, Value, stamp_of
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
 from dimos_streams.messages.vision_msgs import Detection2DArray
 
@@ -14,18 +14,18 @@ _GREEN = {"r": 0.1, "g": 0.9, "b": 0.2, "a": 1.0}
 _DARK = {"r": 0.0, "g": 0.0, "b": 0.0, "a": 0.6}
 
 
-def compressed(image: CompressedImage, scope: Scope) -> Value:
+def compressed(image: CompressedImage, context: TopicContext) -> Value:
     """A picture that is compressed."""
-    return {**scope.stamped(image.header), "data": _text(image.data), "format": image.format}
+    return {**context.stamped(image.header), "data": _text(image.data), "format": image.format}
 
 
-def _compressed(image: Image, scope: Scope) -> Value:
-    return {**scope.stamped(image.header), "data": _text(image.data), "format": image.encoding}
+def _compressed(image: Image, context: TopicContext) -> Value:
+    return {**context.stamped(image.header), "data": _text(image.data), "format": image.encoding}
 
 
-def _raw(image: Image, scope: Scope) -> Value:
+def _raw(image: Image, context: TopicContext) -> Value:
     return {
-        **scope.stamped(image.header),
+        **context.stamped(image.header),
         "width": image.width,
         "height": image.height,
         "encoding": image.encoding,
@@ -43,14 +43,14 @@ def forms_of_image(image: Image) -> tuple[Form, ...]:
     return _COMPRESSED if image.encoding in ("jpeg", "png") else _RAW
 
 
-def calibration(info: CameraInfo, scope: Scope) -> Value:
+def calibration(info: CameraInfo, context: TopicContext) -> Value:
     """The intrinsics of a camera."""
     arrays = {name: [finite(value) for value in getattr(info, name)] for name in "DKRP"}
     size = {"width": info.width, "height": info.height}
-    return {**scope.stamped(info.header), **size, "distortion_model": info.distortion_model, **arrays}
+    return {**context.stamped(info.header), **size, "distortion_model": info.distortion_model, **arrays}
 
 
-def boxes(detections: Detection2DArray, scope: Scope) -> Value:
+def boxes(detections: Detection2DArray, context: TopicContext) -> Value:
     """A box with a name around each thing that was found; one that lies nowhere is left out."""
     stamp = stamp_of(detections.header)
     points, texts = [], []

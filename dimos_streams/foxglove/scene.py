@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.text import parse_json
-from dimos_streams.foxglove.form import Scope, Value, stamp_of, timestamp
+from dimos_streams.foxglove.form import TopicContext, Value, stamp_of, timestamp
 from dimos_streams.foxglove.spaces import at
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.vision_msgs import Detection2DArray
@@ -30,9 +30,9 @@ _GREY: Colour = {"r": 0.5, "g": 0.5, "b": 0.5, "a": 1.0}
 _SHAPES = ("arrows", "cubes", "spheres", "cylinders", "lines", "triangles", "texts", "models")
 
 
-def people(detections: Detection2DArray, scope: Scope) -> Value:
+def people(detections: Detection2DArray, context: TopicContext) -> Value:
     """A cylinder with a name for each thing of which the place is known."""
-    frame, stamp = scope.frame(_BODY_FRAME), stamp_of(detections.header)["timestamp"]
+    frame, stamp = context.frame(_BODY_FRAME), stamp_of(detections.header)["timestamp"]
     seen = []
     for one in detections.detections:
         point = one.results[0].pose.pose.position if one.results else None
@@ -41,11 +41,11 @@ def people(detections: Detection2DArray, scope: Scope) -> Value:
         drawing = _Drawing()
         drawing.cylinder(point.x, point.y, _WIDE_M, _TALL_M, _GREEN)
         drawing.text(f"{one.id} {one.results[0].hypothesis.class_id}".strip(), point.x, point.y, _TALL_M + 0.2)
-        seen.append(drawing.entity(f"{scope.robot}/seen/{one.id}", frame, stamp, _SEEN_S))
+        seen.append(drawing.entity(f"{context.robot}/seen/{one.id}", frame, stamp, _SEEN_S))
     return {"deletions": [], "entities": seen}
 
 
-def places(status: ModuleStatus, scope: Scope) -> Value | None:
+def places(status: ModuleStatus, context: TopicContext) -> Value | None:
     """The places that a module tells of. None for one that tells of none."""
     told = _told(status)
     if told is None:
@@ -60,7 +60,7 @@ def places(status: ModuleStatus, scope: Scope) -> Value | None:
     if told.goal is not None:
         drawing.cylinder(told.goal.x, told.goal.y, 0.3, 0.3, _YELLOW)
     drawing.line(_LINE_STRIP, told.path, _YELLOW)
-    frame = Scope(namespace_of(status.module)).frame(told.frame_id)
+    frame = TopicContext(namespace_of(status.module)).frame(told.frame_id)
     return {
         "deletions": [],
         "entities": [drawing.entity(status.module, frame, timestamp(status.utime), _TOLD_S, moves=True)],

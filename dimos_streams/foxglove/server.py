@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.channels import Channels
-from dimos_streams.foxglove.door import Door, Rules
+from dimos_streams.foxglove.door import Rules, ViewerDoor
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.services import services_of
 
@@ -31,7 +31,7 @@ class ViewerServer:
         self._operator = operator
         self._on_change = on_change
         self._sdk: WebSocketServer | None = None
-        self._door: Door | None = None
+        self._door: ViewerDoor | None = None
 
     def begin(self) -> Channels:
         """Start the SDK's server, to which nobody gets yet. Raises ``UserError`` without the extra ``foxglove``."""
@@ -68,7 +68,7 @@ class ViewerServer:
     async def open(self, host: str, port: int) -> int:
         """Let viewers in; the port. Raises ``UserError`` for an address that can't be had."""
         assert self._sdk is not None
-        self._door = Door(self._rules, (self._host, self._sdk.port))
+        self._door = ViewerDoor(self._rules, (self._host, self._sdk.port))
         try:
             return await self._door.open(host, port)
         except OSError as error:

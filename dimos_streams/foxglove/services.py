@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.foxglove.orders import ORDERS, Answer, Operator, ViewerOrder
+from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, ViewerOrder
 
 if TYPE_CHECKING:
     from foxglove import MessageSchema, Service, ServiceRequest
@@ -57,10 +57,11 @@ def services_of(operator: Operator) -> list[Service]:
     """All orders as services."""
     from foxglove import Service, ServiceSchema
 
+    answer = _schema(OrderAnswer)
     return [
         Service(
             order.name,
-            schema=ServiceSchema(order.name.strip("/"), request=_schema(order.request), response=_schema(Answer)),
+            schema=ServiceSchema(order.name.strip("/"), request=_schema(order.request), response=answer),
             handler=OrderService(order, operator),
         )
         for order in ORDERS

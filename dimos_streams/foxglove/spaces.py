@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from dimos_streams.foxglove.form import Scope, Value, stamp_of
+from dimos_streams.foxglove.form import TopicContext, Value, stamp_of
 from dimos_streams.foxglove.pictures import finite
 from dimos_streams.foxglove.plain import plain
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped, TransformStamped
@@ -18,40 +18,40 @@ _NUMERIC_TYPES: Mapping[int, int] = {1: 2, 2: 1, 3: 4, 4: 3, 5: 6, 6: 5, 7: 7, 8
 """Foxglove's numbers of the types of a cloud's fields, by ROS's."""
 
 
-def pose_of_odometry(odometry: Odometry, scope: Scope) -> Value:
+def pose_of_odometry(odometry: Odometry, context: TopicContext) -> Value:
     """Where a robot is by its odometry."""
-    return {**scope.stamped(odometry.header), "pose": pose(odometry.pose.pose)}
+    return {**context.stamped(odometry.header), "pose": pose(odometry.pose.pose)}
 
 
-def pose_in_frame(message: PoseStamped, scope: Scope) -> Value:
+def pose_in_frame(message: PoseStamped, context: TopicContext) -> Value:
     """A pose in its frame."""
-    return {**scope.stamped(message.header), "pose": pose(message.pose)}
+    return {**context.stamped(message.header), "pose": pose(message.pose)}
 
 
-def poses(path: Path, scope: Scope) -> Value:
+def poses(path: Path, context: TopicContext) -> Value:
     """A path as the poses that lead along it, which are in the path's frame."""
-    return {**scope.stamped(path.header), "poses": [pose(each.pose) for each in path.poses]}
+    return {**context.stamped(path.header), "poses": [pose(each.pose) for each in path.poses]}
 
 
-def frames(message: TFMessage, scope: Scope) -> Value:
+def frames(message: TFMessage, context: TopicContext) -> Value:
     """How frames lie to each other."""
-    return {"transforms": [_transform(one, scope) for one in message.transforms]}
+    return {"transforms": [_transform(one, context) for one in message.transforms]}
 
 
-def _transform(one: TransformStamped, scope: Scope) -> Value:
+def _transform(one: TransformStamped, context: TopicContext) -> Value:
     return {
         **stamp_of(one.header),
-        "parent_frame_id": scope.frame(one.header.frame_id),
-        "child_frame_id": scope.frame(one.child_frame_id),
+        "parent_frame_id": context.frame(one.header.frame_id),
+        "child_frame_id": context.frame(one.child_frame_id),
         "translation": plain(one.transform.translation),
         "rotation": plain(one.transform.rotation),
     }
 
 
-def scan(message: LaserScan, scope: Scope) -> Value:
+def scan(message: LaserScan, context: TopicContext) -> Value:
     """One turn of a lidar, in its own frame. What has no finite range is 0, which viewers don't draw."""
     return {
-        **scope.stamped(message.header),
+        **context.stamped(message.header),
         "pose": at(0.0, 0.0),
         "start_angle": finite(message.angle_min),
         "end_angle": finite(message.angle_max),
@@ -60,7 +60,7 @@ def scan(message: LaserScan, scope: Scope) -> Value:
     }
 
 
-def cloud(message: PointCloud2, scope: Scope) -> Value | None:
+def cloud(message: PointCloud2, context: TopicContext) -> Value | None:
     """A cloud of points. None for one that is big-endian, which Foxglove does not know."""
     if message.is_bigendian:
         return None
@@ -69,7 +69,7 @@ def cloud(message: PointCloud2, scope: Scope) -> Value | None:
         for field in message.fields
     ]
     return {
-        **scope.stamped(message.header),
+        **context.stamped(message.header),
         "pose": at(0.0, 0.0),
         "point_stride": message.point_step,
         "fields": fields,
@@ -77,12 +77,12 @@ def cloud(message: PointCloud2, scope: Scope) -> Value | None:
     }
 
 
-def grid(message: OccupancyGrid, scope: Scope) -> Value:
+def grid(message: OccupancyGrid, context: TopicContext) -> Value:
     """A map of cells."""
     cells = bytes(value & 0xFF for value in message.data)
     resolution = finite(message.info.resolution)
     return {
-        **scope.stamped(message.header),
+        **context.stamped(message.header),
         "pose": pose(message.info.origin),
         "column_count": message.info.width,
         "cell_size": {"x": resolution, "y": resolution},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.foxglove import calls, pictures, scene, spaces
-from dimos_streams.foxglove.form import Form, Scope
+from dimos_streams.foxglove.form import Form, TopicContext
 from dimos_streams.foxglove.plain import plain
 from dimos_streams.foxglove.schemas import CALL
 from dimos_streams.messages.base import Message
@@ -58,5 +58,5 @@ def forms_of_message(message: Message, topic: str) -> tuple[Form, ...]:
     return pictures.forms_of_image(message) if isinstance(message, Image) else forms_of(type(message), topic)
 
 
-def _as_it_is(message: Message, scope: Scope) -> dict[str, Any]:
+def _as_it_is(message: Message, context: TopicContext) -> dict[str, Any]:
     return plain(message)

@@ -15,9 +15,9 @@ import pytest
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.foxglove.address import LAYOUT
-from dimos_streams.foxglove.call_table import MAX_CALLS, CallTable
-from dimos_streams.foxglove.conversion import Conversion
-from dimos_streams.foxglove.orders import ORDERS, Answer
+from dimos_streams.foxglove.call_table import MAX_CALLS, TracedCalls
+from dimos_streams.foxglove.message_views import MessageViews
+from dimos_streams.foxglove.orders import ORDERS, OrderAnswer
 from dimos_streams.foxglove.schemas import SCHEMAS, schema_named
 from dimos_streams.foxglove.views import forms_of, forms_of_message
 from dimos_streams.messages.base import Message
@@ -69,7 +69,7 @@ STAMPED = {"timestamp": {"sec": 5, "nsec": 70}, "frame_id": "camera"}
 def shown(message: Message, topic: str = "/topic") -> dict[str, tuple[str, dict[str, Any]]]:
     """By the topic's suffix: the schema and the object, which fits it."""
     found = {}
-    for form, value in Conversion().shown(topic, message):
+    for form, value in MessageViews().shown(topic, message):
         VALIDATOR(schema_named(form.schema)).validate(json.loads(json.dumps(value, allow_nan=False)))
         found[form.suffix] = (form.schema, value)
     return found
@@ -258,7 +258,7 @@ def test_every_schema_is_one_that_viewers_read() -> None:
         read_by_viewers(schema_named(name))
     for order in ORDERS:
         read_by_viewers(order.request.model_json_schema())
-    read_by_viewers(Answer.model_json_schema())
+    read_by_viewers(OrderAnswer.model_json_schema())
 
 
 def test_every_type_fits_the_schemas_that_it_is_shown_by() -> None:
@@ -329,7 +329,7 @@ def test_places_are_drawn_as_long_as_a_module_tells_of_them() -> None:
 
 
 def test_events_make_calls_whose_numbers_can_be_plotted() -> None:
-    conversion = Conversion()
+    conversion = MessageViews()
 
     def after(seq: int, type: str, **data: Any) -> dict[str, Any]:
         event = ToolStreamEvent(utime=seq * 500_000, call_id="c1", seq=seq, type=type, data_json=json.dumps(data))
@@ -354,7 +354,7 @@ def test_events_make_calls_whose_numbers_can_be_plotted() -> None:
 
 
 def test_of_many_calls_that_never_end_the_newest_are_kept() -> None:
-    table = CallTable()
+    table = TracedCalls()
     for number in range(MAX_CALLS + 10):
         table.after(ToolStreamEvent(call_id=f"c{number}", seq=1, type="open"), {})
     assert len(table) == MAX_CALLS

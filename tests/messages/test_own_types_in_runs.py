@@ -274,7 +274,7 @@ def test_commands_know_own_types(package: Package) -> None:
 
 
 def test_exports_have_own_types(package: Package) -> None:
-    from dimos_streams.foxglove.conversion import Conversion
+    from dimos_streams.foxglove.message_views import MessageViews
     from dimos_streams.foxglove.schemas import schema_named
     from dimos_streams.recording.cut import Part
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
@@ -289,7 +289,7 @@ def test_exports_have_own_types(package: Package) -> None:
             await (await run.call("measure")).result()
             return run.topic("/readings").last
 
-    [(form, value)] = Conversion().shown("/readings", run_virtual(scenario()))
+    [(form, value)] = MessageViews().shown("/readings", run_virtual(scenario()))
     assert (form.schema, value["winds"]) == ("weather_msgs.Reading", [{"speed": 2.0}])
     assert schema_named(form.schema)["properties"]["winds"]["items"]["properties"] == {"speed": {"type": "number"}}
     with LogReader(log) as reader:

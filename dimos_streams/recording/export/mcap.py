@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
-from dimos_streams.foxglove.conversion import Conversion
+from dimos_streams.foxglove.message_views import MessageViews
 from dimos_streams.foxglove.schemas import schema_named
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
@@ -57,7 +57,7 @@ def export_mcap(
                     metadata = metadata or event
                 elif part.includes(after_s, event.channel):
                     if file is None:
-                        file = _McapFile(Writer(stack.enter_context(open(target, "wb"))), _conversion(metadata), done)
+                        file = _McapFile(Writer(stack.enter_context(open(target, "wb"))), _views(metadata), done)
                     file.add(event)
             if file is not None:
                 file.finish(metadata)
@@ -70,9 +70,9 @@ def export_mcap(
 class _McapFile:
     """The file, with the schemas and channels that it has so far."""
 
-    def __init__(self, writer: Writer, conversion: Conversion, done: Exported) -> None:
+    def __init__(self, writer: Writer, views: MessageViews, done: Exported) -> None:
         self._writer = writer
-        self._conversion = conversion
+        self._views = views
         self._done = done
         self._schemas: dict[str, int] = {}
         self._channels: dict[tuple[str, str], int] = {}
@@ -86,7 +86,7 @@ class _McapFile:
         except MessageError:
             self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
             return
-        for form, value in self._conversion.shown(topic, message):
+        for form, value in self._views.shown(topic, message):
             channel = self._channel(topic + form.suffix, form.schema)
             data = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
             nanoseconds = event.utime * 1000
@@ -110,12 +110,12 @@ class _McapFile:
         return self._channels[key]
 
 
-def _conversion(metadata: LogEvent | None) -> Conversion:
+def _views(metadata: LogEvent | None) -> MessageViews:
     """Whose topics are whose follows from the blueprint in the metadata; without one no frame is told apart."""
     known = None if metadata is None else _read(metadata)
     blueprint = known.blueprint if known is not None else None
     modules = blueprint.get("modules") if blueprint is not None else None
-    return Conversion(map(namespace_of, modules if isinstance(modules, dict) else ()))
+    return MessageViews(map(namespace_of, modules if isinstance(modules, dict) else ()))
 
 
 def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:
