@@ -315,3 +315,22 @@ def test_a_point_stays_under_the_mouse_while_the_map_is_zoomed(script_modules: S
     assert all(0 <= each["x"] <= 400 and 0 <= each["y"] <= 300 for each in made["corners"])
     assert made["off"] == pytest.approx(0, abs=1e-9)
     assert made["scale"] == 400
+
+
+def test_a_camera_says_how_old_its_picture_is(script_modules: ScriptModules) -> None:
+    good = {"header": {"utime": 10e6}, "fresh": 10e6, "times": [0, 100, 200], "failure": "", "seen": 10e6}
+    cases: list[tuple[dict[str, Any], float, str, str]] = [
+        (good, 10.5e6, "", ""),
+        (good, 13e6, "No picture for 3 s", ""),
+        ({**good, "fresh": 5e6}, 10e6, "No new picture for 5 s", ""),
+        ({**good, "seen": 6e6}, 10e6, "", "No detections for 4 s"),
+        ({**good, "header": None}, 10e6, "No picture yet", ""),
+        ({**good, "failure": "no JPEG"}, 10e6, "no JPEG", ""),
+    ]
+    said = script_modules(
+        "camera/freshness.js",
+        "(made, cases) => cases.map(([kept, now]) => made.freshness(kept, now))",
+        [case[:2] for case in cases],
+    )
+    assert [(each["problem"], each["blind"]) for each in said] == [case[2:] for case in cases]
+    assert said[0]["rate"] == "10 Hz"

@@ -4,14 +4,13 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { followedBy } from "../canvas/followed.js";
 import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
-import { spanText } from "../format.js";
 import { Empty, Panel } from "../parts.js";
 import { Sightings, seenIn } from "./boxes.js";
 import { camerasOf, defaultCameras, detectionsFor } from "./cameras.js";
+import { freshness } from "./freshness.js";
 import { drawBoxes, labelOf, placeFor } from "./picture.js";
 
 const MAX_HZ = 15;
-const STALE_S = 2;
 const RATE_S = 3;
 
 /** @param {import("../session.js").Context} context */
@@ -47,8 +46,9 @@ function Picture(props) {
   const words = useRef(null);
   const facts = useRef(null);
   const stale = useRef(null);
+  const blind = useRef(null);
   const kept = useRef(null);
-  kept.current ??= { picture: null, header: null, times: [], sightings: new Sightings(), failure: "" };
+  kept.current ??= { picture: null, header: null, fresh: 0, times: [], sightings: new Sightings(), failure: "" };
   const [canvas, surface] = useSurface((context, width, height) => paint(context, width, height, kept.current, newest.current));
 
   useEffect(() => {
@@ -71,14 +71,13 @@ function Picture(props) {
   }, []);
   useTick(1000, () => {
     if (!kept.current || document.hidden) return;
-    const { header, times, failure } = kept.current;
-    const age = header ? (now() - header.utime) / 1e6 : Infinity;
-    const isStale = age > STALE_S;
-    const since = failure || live.errors?.[camera.topic] || (header ? `No picture for ${spanText(age)}` : "No picture yet");
-    write(stale.current, isStale || failure ? since : "");
-    stale.current?.parentElement?.classList.toggle("stale", isStale && header !== null);
-    write(facts.current, header && !isStale ? `${rateOf(times)} Hz · ${kept.current.picture?.width ?? "?"} × ${kept.current.picture?.height ?? "?"}` : "");
-    const said = wordsFor(kept.current, newest.current, isStale ? since : "");
+    const { picture, sightings } = kept.current;
+    const is = freshness({ ...kept.current, seen: sightings.newest?.utime ?? null }, now(), live.errors[camera.topic]);
+    write(stale.current, is.problem);
+    stale.current?.parentElement?.classList.toggle("stale", is.isStale);
+    write(blind.current, is.blind);
+    write(facts.current, is.rate && `${is.rate} · ${picture.width} × ${picture.height}`);
+    const said = wordsFor(kept.current, newest.current, is.problem || is.blind);
     write(words.current, said);
     canvas.current?.setAttribute("aria-label", `Camera ${camera.topic}. ${said}`);
   });
@@ -86,6 +85,7 @@ function Picture(props) {
     <canvas ref=${canvas} role="img" aria-label=${`Camera ${camera.topic}`}></canvas>
     ${name && html`<span class="chip name">${name}</span>`}
     <span class="chip size" ref=${facts} aria-hidden="true"></span>
+    <span class="chip blind" ref=${blind} aria-hidden="true"></span>
     <span class="chip age" ref=${stale} aria-hidden="true"></span>
     <p class="hidden" ref=${words}></p>
   </div>`;
@@ -105,16 +105,12 @@ async function take(kept, header, payload, surface) {
     return undefined;
   }
   kept.picture?.close();
-  Object.assign(kept, { picture, header, failure: "" });
+  // A camera that is frozen sends the picture of one instant again and again.
+  const isNew = header.stamp === null || header.stamp !== kept.header?.stamp;
+  Object.assign(kept, { picture, header, fresh: isNew ? header.utime : kept.fresh, failure: "" });
   const began = performance.now() - RATE_S * 1000;
   kept.times = [...kept.times.filter((time) => time > began), performance.now()];
   return surface.current.request();
-}
-
-function rateOf(times) {
-  if (times.length < 2) return "0";
-  const rate = (1000 * (times.length - 1)) / (times.at(-1) - times[0]);
-  return rate < 9.95 ? rate.toFixed(1) : rate.toFixed(0);
 }
 
 function paint(context, width, height, kept, { state, camera }) {
