@@ -1,13 +1,13 @@
 /** What there is to know of one call, and the table of all that are seen. */
 
 import { html } from "htm/preact";
-import { clipped, listed } from "../format.js";
+import { clipped, counted, listed } from "../format.js";
 import { Empty, Folded, Time, useSecond } from "../parts.js";
 import { APPROVAL } from "./board.js";
-import { labelOf, nameOf } from "./draw.js";
 import { isMission } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { tookText } from "./scale.js";
+import { labelOf, nameOf } from "./words.js";
 
 const MAX_ROWS = 100;
 
@@ -41,7 +41,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
     </dl>
     ${Object.keys(call.arguments).length > 0 && html`<${Folded} summary=${`Arguments: ${clipped(listed(call.arguments), 60)}`} value=${call.arguments} />`}
     ${call.result !== null && html`<${Folded} summary="Result" value=${call.result} />`}
-    ${call.ticks.length > 0 && html`<h4>${call.untold + call.ticks.length} updates${call.untold > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
+    ${call.ticks.length > 0 && html`<h4>${counted(call.untold + call.ticks.length, "update")}${call.untold > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
       <ol class="updates" reversed>${call.ticks.toReversed().slice(0, MAX_ROWS).map((tick) => html`<li key=${tick.offset} class=${tick.isBad ? "bad" : ""}>
         <${Time} utime=${tick.utime} /> ${tick.text || "(no text)"}</li>`)}</ol>`}
   </div>`;

@@ -1,9 +1,8 @@
 /** Draws what is seen of the calls on a canvas. Nothing here knows the page. */
 
-import { clipped, listed, titled } from "../format.js";
-import { isMission, skillOf } from "./families.js";
 import { lookOf } from "./outcomes.js";
-import { marks, tookText, xOf } from "./scale.js";
+import { marks, xOf } from "./scale.js";
+import { labelOf, nameOf, saidOf } from "./words.js";
 
 export const AXIS = 22;
 export const ROW = 24;
@@ -262,29 +261,6 @@ function widthOf(g, text) {
   return width;
 }
 
-/** What a call has said last, but for what is only its progress; of a mission, what stands in its way, or why it failed. */
-function saidOf(call) {
-  if (call.end !== null || call.state === "asked") return call.state === "completed" && isMission(call) ? "" : call.text;
-  const last = call.ticks.at(-1);
-  return last && (!isMission(call) || last.isNote) ? last.text : "";
-}
-
-/** A skill as people say it; which robot's it is stands beside it. @param {import("./calls.js").Call} call */
-export function nameOf(call) {
-  return titled(skillOf(call));
-}
-
-/** What a call is called on its bar. @param {import("./calls.js").Call} call */
-export function labelOf(call) {
-  if (isMission(call)) return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
-  const values = Object.entries(call.arguments).filter(([, value]) => typeof value !== "object");
-  const words = values.filter(([, value]) => typeof value === "string").map(([, value]) => value);
-  const given = words.length ? words.join(", ") : values.map(([name, value]) => `${name} ${value}`).join(", ");
-  const share = call.fraction !== null && call.end === null ? ` ${Math.round(call.fraction * 100)} %` : "";
-  const waits = call.state === "asked" ? " waits for approval" : "";
-  return `${nameOf(call)}${waits}${share}${given ? ` · ${clipped(given, 60)}` : ""}`;
-}
-
 function shortened(g, text, room, wide) {
   if (wide <= room) return text;
   const letters = Math.floor((text.length * room) / wide) - 1;
@@ -392,13 +368,4 @@ function nowLine(g, { view, width, height, now, until, colour }) {
   g.lineTo(x + 5, AXIS - 7);
   g.lineTo(x, AXIS);
   g.fill();
-}
-
-/** What a call is, in words. @param {import("./calls.js").Call} call */
-export function inWords(call, now) {
-  const { word } = lookOf(call.state);
-  const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
-  const values = listed(call.arguments);
-  const name = isMission(call) ? `Mission ${labelOf(call)}` : `${call.skill}(${clipped(values, 120)})`;
-  return `${name}, ${word} ${call.isWhole ? took : ""}, asked by ${call.caller}${call.text ? `: ${clipped(call.text, 160)}` : ""}`;
 }

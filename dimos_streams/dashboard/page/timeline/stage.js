@@ -1,10 +1,11 @@
 /** The canvas of the timeline with its mouse, touch and wheel. It draws when something has changed, and as time goes on. */
 
 import { colour, onTheme } from "../theme.js";
-import { draw, extent, inWords, places, ROW } from "./draw.js";
+import { draw, extent, LANE, places, ROW } from "./draw.js";
 import { clockText } from "../format.js";
 import { lookOf } from "./outcomes.js";
 import { spanOf, timeAt, tookText, xOf } from "./scale.js";
+import { askedFor } from "./words.js";
 
 const CLICK_PX = 4;
 const NEAR_PX = 5;
@@ -146,7 +147,7 @@ export class Stage {
   #callAt({ offsetX: x, offsetY: y }) {
     const scene = this.#scene();
     const { top, bottom, lanesTop } = places(scene);
-    if (y >= lanesTop) return this.#holdAt(scene, x, Math.floor((y - lanesTop) / 18));
+    if (y >= lanesTop) return this.#holdAt(scene, x, Math.floor((y - lanesTop) / LANE));
     if (y < top || y > bottom) return null;
     const row = Math.floor((y - top + scene.scroll) / ROW);
     const near = this.#shown(scene)
@@ -248,7 +249,7 @@ export class Stage {
       .map((tick) => ({ tick, apart: Math.abs(xOf(view, this.#size.width, tick.utime) - x) }))
       .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
     const said = near ? `${clockText(new Date(near.tick.utime / 1000))} ${near.tick.text}` : call.text;
-    return [["what", inWords({ ...call, text: "" }, now).split(",", 1)[0]], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
+    return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
       ...(said ? [["", said]] : [])];
   }
 }

@@ -6,9 +6,9 @@ import { counted } from "../format.js";
 import { Empty, Panel } from "../parts.js";
 import { Board } from "./board.js";
 import { Details, State, Table } from "./details.js";
-import { inWords } from "./draw.js";
 import { neighbour } from "./layout.js";
 import { Stage } from "./stage.js";
+import { inWords } from "./words.js";
 
 const OPTIONS_MS = 1000;
 const MAX_OPTIONS = 60;
