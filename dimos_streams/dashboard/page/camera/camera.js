@@ -26,14 +26,15 @@ export function CameraPanel(context) {
     ${cameras.map(({ topic }) => html`<option key=${topic} value=${topic}>${topic}</option>`)}
   </select>`;
   return html`<${Panel} title="Camera" area="camera" tools=${tools}>
-    ${shown.length === 0 && html`<${Empty}>${whyNone(topics, context.robot)}<//>`}
+    ${shown.length === 0 && html`<${Empty}>${whyNone(topics, context)}<//>`}
     ${shown.length > 0 && html`<div class=${`lenses of-${shown.length}`}>${shown.map((camera) => html`<${Picture}
       key=${camera.topic} ...${context} camera=${camera} detections=${detectionsFor(camera, topics)?.topic ?? null}
       name=${shown.length > 1 || chosen ? camera.robot || camera.topic : ""} />`)}</div>`}
   <//>`;
 }
 
-function whyNone(topics, robot) {
+function whyNone(topics, { robot, readOnly }) {
+  if (readOnly) return `There are no pictures${robot && ` of ${robot}`} in the recording.`;
   if (topics.length === 0) return "No topic of the robot is heard yet.";
   return `${robot || "No module"} sends ${robot ? "no " : ""}pictures: a camera is a topic with sensor_msgs.Image.`;
 }
