@@ -38,7 +38,7 @@ class Complaints:
             self._made.append(f"{message.type}: {message.text} ({where['url']}:{where['lineNumber']})")
 
     def _on_error(self, error: WebError) -> None:
-        self._made.append(f"not caught: {error.error}")
+        self._made.append(f"not caught: {error.error.stack or error.error}")
 
     def _on_request(self, request: Request) -> None:
         self._ask(request.url)

@@ -13,19 +13,24 @@ from typing import Any
 
 import requests
 
+from tests.browser.odometer import Odometer, odometer
 from tests.cli.machine import Machine, read_until
 
 FOLLOW = "look out for a person in a red shirt and follow them"
 _ASKS = "agent.approval={rules: [{skill: go_to}]}"
 """Whoever clicks on the map is asked by the page; the model's own wish to go somewhere needs an approval."""
+_NEEDED = ("say", "follow_person", "look_out_for", "go_to")
 _BOUND_S = 30.0
+_SEES_S = 4.0
+_ROUND = 8
 
 
 class LiveRun:
-    """The run's HTTP interface and its processes."""
+    """The run's HTTP interface, its processes, and where its robot is."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, robot: Odometer) -> None:
         self.url = url
+        self.robot = robot
 
     def get(self, path: str) -> Any:
         """What the bridge answers."""
@@ -37,9 +42,16 @@ class LiveRun:
         assert answer.status_code == 201, answer.text
 
     def follow(self) -> None:
-        """Let the robot follow somebody, and wait until it does."""
-        self.say(FOLLOW)
-        until(lambda: "follow_person" in self.open_skills())
+        """Let the robot follow somebody, and wait until it does; as long as nobody is in sight, turn it."""
+        for _ in range(_ROUND):
+            self.say(FOLLOW)
+            with contextlib.suppress(TimeoutError):
+                until(lambda: "follow_person" in self.open_skills(), _SEES_S)
+                return
+            self.end_calls()
+            turn = {"skill": "turn", "arguments": {"angle_deg": 360 / _ROUND}, "caller": "test"}
+            requests.post(f"{self.url}/calls?wait=close", json=turn, timeout=20)
+        raise AssertionError("the person in the red shirt is nowhere")
 
     def open_skills(self) -> list[str]:
         """The skills of all open calls."""
@@ -65,9 +77,12 @@ def live_run(state: Path) -> Iterator[LiveRun]:
         began = read_until(process, "http://")
         address = re.search(r"http://127\.0\.0\.1:\d+", began)
         assert address, began
-        run = LiveRun(address[0])
-        until(lambda: {"say", "follow_person", "look_out_for", "go_to"} <= {s["name"] for s in run.get("/skills")})
-        yield run
+        with odometer(machine.bus) as robot:
+            run = LiveRun(address[0], robot)
+            until(
+                lambda: {"say", "follow_person", "look_out_for", "go_to"} <= {s["name"] for s in run.get("/skills")}
+            )
+            yield run
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=_BOUND_S)
     assert machine.leaves_nothing()

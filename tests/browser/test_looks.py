@@ -21,6 +21,7 @@ def test_axe_is_what_its_page_says() -> None:
 
 
 @pytest.mark.feature("I1")
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("width", "colours"), [(390, "light"), (1280, "dark"), (1920, "light")])
 def test_everybody_can_use_it(run: LiveRun, contexts: Contexts, width: int, colours: str) -> None:
     run.follow()

@@ -1,0 +1,71 @@
+"""What is painted on a page's canvases, by its colours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from playwright.sync_api import Page
+
+CAMERA = ".panel.camera canvas"
+MAP = ".panel.map canvas"
+_READ = """({ selector, colour, tolerance }) => {
+    const canvas = document.querySelector(selector);
+    if (!canvas?.width) return null;
+    const { width, height } = canvas;
+    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, width, height);
+    const found = { count: 0, x: 0, y: 0, left: width, right: 0, top: height, bottom: 0 };
+    for (let at = 0; at < data.length; at += 4) {
+        const isOther = colour.some((value, place) => Math.abs(data[at + place] - value) > tolerance);
+        if (isOther || data[at + 3] < 255) continue;
+        const [x, y] = [(at / 4) % width, Math.floor(at / 4 / width)];
+        found.count += 1;
+        found.x += x;
+        found.y += y;
+        Object.assign(found, { left: Math.min(found.left, x), right: Math.max(found.right, x) });
+        Object.assign(found, { top: Math.min(found.top, y), bottom: Math.max(found.bottom, y) });
+    }
+    return { ...found, x: found.x / found.count, y: found.y / found.count };
+}"""
+
+
+@dataclass(frozen=True)
+class Colour:
+    """Red, green and blue, and by how much each may differ."""
+
+    red: int
+    green: int
+    blue: int
+    tolerance: int = 12
+
+
+@dataclass(frozen=True)
+class Blot:
+    """All pixels of a colour: how many, the middle of them, and their bounds."""
+
+    count: int
+    x: float
+    y: float
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+SHIRT = Colour(190, 35, 40, 55)
+"""A red one, in all kinds of light."""
+FOLLOWED = Colour(255, 197, 61)
+"""The box around who is followed, and the ring on the map."""
+ROBOT = Colour(29, 95, 214)
+"""The first robot on the map, where the page is light."""
+FREE = Colour(255, 255, 255, 4)
+"""Floor on which nothing stands, where the page is light."""
+WALL = Colour(43, 52, 66, 20)
+
+
+def blot(page: Page, canvas: str, colour: Colour) -> Blot | None:
+    """What a canvas has of a colour; None if there is nothing of it, or no canvas."""
+    rgb = [colour.red, colour.green, colour.blue]
+    found = page.evaluate(_READ, {"selector": canvas, "colour": rgb, "tolerance": colour.tolerance})
+    return Blot(**found) if found and found["count"] else None

@@ -1,0 +1,157 @@
+"""A live mission is watched and directed in a browser, on a real run."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import time
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Contexts
+from tests.browser.live_run import LiveRun
+from tests.browser.pixels import CAMERA, FOLLOWED, FREE, MAP, ROBOT, SHIRT, WALL, blot
+from tests.browser.waiting import until
+
+pytestmark = [pytest.mark.feature("I1"), pytest.mark.timeout(120)]
+_SHIFTS = """() => {
+    window.shifts = [];
+    new PerformanceObserver((list) => {
+        for (const { hadRecentInput, value, sources } of list.getEntries()) {
+            const what = sources.map(({ node }) => node?.outerHTML?.slice(0, 80) ?? node?.textContent);
+            if (!hadRecentInput) window.shifts.push([value, what.join(" ")]);
+        }
+    }).observe({ type: "layout-shift" });
+}"""
+_MAY_SHIFT = 0.001
+"""Of the window's size, while pictures, scans, numbers and texts stream."""
+_MAY_SHIFT_ONCE = 0.02
+"""When a mission ends, whose line goes."""
+_log = logging.getLogger(__name__)
+
+
+def say(page: Page, text: str) -> None:
+    """By keyboard alone."""
+    page.locator("body").press("/")
+    page.keyboard.type(text)
+    page.keyboard.press("Enter")
+
+
+def _shifted(page: Page) -> float:
+    return sum(float(value) for value, _ in page.evaluate("window.shifts"))
+
+
+def test_a_mission_is_seen_from_the_first_moments_to_its_end(run: LiveRun, page: Page) -> None:
+    run.follow()
+    began = time.monotonic()
+    page.goto(run.url)
+    until(page, lambda: blot(page, MAP, ROBOT) and blot(page, CAMERA, FOLLOWED))
+    _log.info("camera, box, map and robot are seen after %.2f s", time.monotonic() - began)
+    page.evaluate(_SHIFTS)
+
+    box, shirt = blot(page, CAMERA, FOLLOWED), blot(page, CAMERA, SHIRT)
+    assert box is not None
+    assert shirt is not None
+    assert box.left < shirt.x < box.right
+    assert box.top < shirt.y < box.bottom
+    assert blot(page, MAP, FOLLOWED), "who is followed is on the map, too"
+    until(page, lambda: blot(page, MAP, WALL) and (blot(page, MAP, FREE) or box).count > 3000)
+    robot, place = blot(page, MAP, ROBOT), run.robot.place
+    assert robot is not None
+    until(page, lambda: math.dist(place, run.robot.place) > 0.7)
+    until(page, lambda: (now := blot(page, MAP, ROBOT)) and math.dist((now.x, now.y), (robot.x, robot.y)) > 8)
+    expect(page.get_by_role("img", name=re.compile("Following: person in a red shirt"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"robot is at x -?\d"))).to_be_visible()
+
+    assert _shifted(page) < _MAY_SHIFT, page.evaluate("window.shifts")
+
+    say(page, "stop following")
+    expect(page.locator(".panel.calls")).to_contain_text("No call is open")
+    until(page, lambda: blot(page, CAMERA, FOLLOWED) is None)
+    assert _shifted(page) < _MAY_SHIFT_ONCE, page.evaluate("window.shifts")
+
+
+def test_every_order_acts(run: LiveRun, page: Page) -> None:
+    run.follow()
+    page.goto(run.url)
+    conversation = page.locator(".panel.conversation")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
+
+    page.locator("body").press("Space")
+    expect(page.locator(".held")).to_have_text("held by gate")
+    until(page, lambda: run.robot.stands)
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".held")).to_be_hidden()
+    until(page, lambda: not run.robot.stands)
+
+    say(page, "stop following, go to 1.5 0.5")
+    approval = page.get_by_role("form", name="Approval of go_to")
+    approval.get_by_role("button", name="Approve", exact=True).click()
+    expect(approval).to_be_hidden()
+    until(page, lambda: "go_to" in run.open_skills())
+    until(page, lambda: not run.robot.stands)
+
+    page.locator(MAP).click(position={"x": 100, "y": 100})
+    dialog = page.get_by_role("dialog", name="Go here?")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_be_hidden()
+    assert run.open_skills().count("go_to") == 1, "who cancels sends the robot nowhere else"
+    page.locator(MAP).click(position={"x": 150, "y": 150})
+    dialog.get_by_role("button", name="Go here").click()
+    approval.get_by_role("textbox", name="Reason").fill("not into the corner")
+    approval.get_by_role("button", name="Reject").click()
+    expect(approval).to_be_hidden()
+    expect(conversation).to_contain_text("not into the corner")
+
+    run.follow()
+    page.get_by_role("button", name="Stop every robot").click()
+    stopped = page.get_by_role("alert", name="Stopped")
+    expect(stopped).to_contain_text("held by gate")
+    until(page, lambda: run.robot.stands)
+    stopped.get_by_role("button", name="Release").click()
+    expect(stopped).to_be_hidden()
+
+
+def test_a_bridge_that_was_killed_is_found_again(run: LiveRun, contexts: Contexts) -> None:
+    context, complaints = contexts.new()
+    complaints.expect("WebSocket connection to")
+    complaints.expect("ERR_CONNECTION_REFUSED")
+    page = context.new_page()
+    run.follow()
+    page.goto(run.url)
+    status = page.get_by_role("banner").get_by_role("status")
+    expect(status).to_have_text("Live")
+    until(page, lambda: blot(page, CAMERA, FOLLOWED))
+    run.kill_bridge()
+    expect(status).to_contain_text("Connection lost")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
+    expect(page.get_by_role("button", name="Stop every robot")).to_be_enabled()
+    expect(status).to_have_text("Live", timeout=30_000)
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
+    place = run.robot.place
+    until(page, lambda: math.dist(place, run.robot.place) > 0.3)
+    before = blot(page, CAMERA, SHIRT)
+    until(page, lambda: blot(page, CAMERA, SHIRT) != before)
+
+
+def test_a_slow_tab_delays_no_other(run: LiveRun, contexts: Contexts) -> None:
+    run.follow()
+    slow, quick = (contexts.new()[0].new_page() for _ in range(2))
+    for page in (slow, quick):
+        page.goto(run.url)
+    expect(quick.get_by_text("2 consoles")).to_be_visible()
+    until(quick, lambda: blot(slow, CAMERA, FOLLOWED) and blot(quick, CAMERA, FOLLOWED))
+    slow.evaluate("void setInterval(() => { const end = Date.now() + 3000; while (Date.now() < end); }, 3100)")
+    seen = set()
+
+    def go_on() -> bool:
+        seen.add(blot(quick, CAMERA, SHIRT))
+        return len(seen) > 12
+
+    until(quick, go_on)
+    quick.get_by_role("button", name="Pause", exact=True).click()
+    expect(quick.locator(".held")).to_have_text("held by gate")
+    expect(slow.locator(".held")).to_have_text("held by gate", timeout=30_000)
+    quick.get_by_role("button", name="Resume").click()
