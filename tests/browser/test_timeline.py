@@ -296,3 +296,47 @@ def test_calls_are_bars_that_one_points_at_chooses_and_reads(page: Page) -> None
         page.keyboard.press("Home")
         until(page, lambda: "1,2" in (timeline.locator("canvas").get_attribute("aria-label") or ""))
         page.goto("about:blank")
+
+
+_HISTORY = """async (m, given) => {
+    const { History } = await import(`${given.url}/history.js`);
+    const pages = [...given.pages];
+    const asked = [];
+    const get = async (path) => {
+      asked.push(path);
+      const { entries, before } = pages.shift();
+      const link = before === null ? {} : { Link: `</events?limit=500&before=${before}>; rel="next"` };
+      return new Response(JSON.stringify(entries), { headers: link });
+    };
+    const log = new m.CallLog();
+    for (const { offset, event } of given.entries) log.take(offset, event);
+    const history = new History(log, get, () => {});
+    await (given.until === null ? history.catchUp(() => given.now, given.isSame) : history.reach(given.until));
+    return { asked, ids: [...log.calls.keys()].sort(), states: [...log.calls.values()].map(({ state }) => state),
+      breaks: log.breaks.map(({ text }) => text), beginning: log.beginning, problem: history.problem };
+}"""
+
+
+def test_pages_are_read_as_far_as_they_are_seen_and_what_was_missed_is_read_again(
+    script_modules: ScriptModules,
+) -> None:
+    def looked(pages: list[tuple[list[dict[str, Any]], int | None]], **given: Any) -> Any:
+        about = {"url": script_modules.page.url + "dashboard/timeline", "now": BEGAN + 99 * S, "isSame": False}
+        about |= {"pages": [{"entries": entries, "before": before} for entries, before in pages], "until": None}
+        return script_modules("timeline/calls.js", _HISTORY, about | given)
+
+    new, old = [begun(60, "new", 60)], [begun(40, "old", 40)]
+    pages = [(new, 50), ([], 45), (old, 30), ([], None)]
+    back = looked(pages, entries=[], until=BEGAN + 45 * S)
+    assert (back["ids"], back["beginning"], back["problem"]) == (["new", "old"], None, "")
+    assert back["asked"] == ["events?limit=500", "events?limit=500&before=50", "events?limit=500&before=45"]
+    whole = looked(pages, entries=[], until=0)
+    assert (len(whole["asked"]), whole["beginning"]) == (4, "No call before this.")
+
+    missed = [*STORY, said(12, "c2", "update", 8), ended(13, "c2", 9)]
+    again = looked([(missed[-2:], 12), (missed[:-2], 1)], entries=STORY)
+    assert (again["breaks"], set(again["states"]) & {"open", "unknown"}) == ([], set())
+    other = looked([(new, None)], entries=STORY)
+    assert (other["breaks"], "unknown" in other["states"]) == (["another run begins"], True)
+    earlier = looked([(STORY[:3], None)], entries=STORY, isSame=True)
+    assert earlier["breaks"] == [], "an earlier moment of a recording"

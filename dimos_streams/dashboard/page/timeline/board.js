@@ -205,16 +205,18 @@ export class Board {
     if (message.type === "call") this.log.take(message.offset, message.event);
     else if (message.type === "gap") this.#missed = true;
     else if (message.type === "snapshot" || message.change?.calls || message.change?.agents) this.#takeState(this.#session.run.state);
-    if (message.type === "snapshot" && this.#missed) {
+    // Who goes to another moment of a recording gets a snapshot, and not what was said on the way.
+    if (message.type === "snapshot" && (this.#missed || this.#session.readOnly)) {
       this.#missed = false;
-      this.history.catchUp(() => this.now);
+      this.history.catchUp(() => this.now, this.#session.readOnly);
     }
     this.log.trim();
     this.changed();
   }
 
   #takeState(state) {
-    this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS);
+    // At an earlier moment of a recording calls are not open that are known to come.
+    this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS && !this.#session.readOnly);
     const agents = Object.values(state.agents);
     for (const { call_id: id, missions } of agents.flatMap((agent) => agent.conversation)) {
       if (id && missions?.length && this.log.calls.has(id)) this.log.told.set(id, missions.at(-1));

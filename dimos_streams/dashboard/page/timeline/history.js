@@ -48,8 +48,9 @@ export class History {
   /**
    * Read what came while nothing was heard, from the newest event back to what is known.
    * @param {() => number} now µs
+   * @param {boolean} isSame whether it can be no other journal
    */
-  async catchUp(now) {
+  async catchUp(now, isSame) {
     const { newest, newestEvent } = this.#log;
     if (this.busy || newest === 0) return;
     await this.#read(async () => {
@@ -61,7 +62,8 @@ export class History {
         before = page.before;
       }
       const isReached = before === null || before <= newest;
-      if (isReached && !found.some(({ offset, event }) => offset === newest && keyOf(event) === newestEvent)) this.#log.beginAnew(now());
+      const isKnown = ({ offset, event }) => offset === newest && keyOf(event) === newestEvent;
+      if (isReached && !isSame && !found.some(isKnown)) this.#log.beginAnew(now());
       for (const { offset, event } of found) this.#log.take(offset, event);
       if (!isReached) this.#log.missed(now(), "more happened than is shown here");
     });
