@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.bridge.serving import Served
+from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
 
 _AGENT = {"agent": "agent", "approvals": []}
@@ -135,3 +137,20 @@ def test_the_clock_follows_the_fastest_message_and_a_recordings_pace(script_modu
     assert ahead >= 1_000_500_000
     assert behind >= 1_000_490_000, "a message that was slow says little"
     assert stopped == 5_000_000
+
+
+@pytest.mark.feature("I1")
+def test_stop_is_in_reach_whatever_is_open_and_says_which_gates_hold(bridge: Served, contexts: Contexts) -> None:
+    page = contexts.new(viewport={"width": 390, "height": 844})[0].new_page()
+    page.goto(bridge.url)
+    page.get_by_text("Live", exact=True).wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Help").wait_for()
+    page.get_by_role("button", name="Stop every robot").click()
+    stopped = page.get_by_role("alert", name="Stopped")
+    stopped.get_by_text("no velocity gate of it was heard of, nothing confirms that it stands").wait_for()
+    assert bridge.broker.stops.stopped().stops
+    stopped.get_by_role("button", name="Release").click()
+    stopped.wait_for(state="detached")
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="detached")

@@ -1,29 +1,22 @@
-/** What the page can do, in a dialog that leaves the page's head, with its Stop, as it is. */
+/** What the page can do. */
 
-import { useEffect, useRef } from "preact/hooks";
 import { html } from "htm/preact";
+import { Dialog } from "./dialog.js";
 import { KEYS, RECORDING_KEYS } from "./keys.js";
 
 export function Help({ session }) {
-  const close = useRef(null);
-  useEffect(() => {
-    const before = document.activeElement;
-    close.current.focus();
-    return () => before?.focus?.();
-  }, []);
-  return html`<div class="veil" onClick=${(event) => event.target === event.currentTarget && session.help(false)}>
-    <section class="help" role="dialog" aria-labelledby="help-title">
-      <h2 id="help-title">Help</h2>
-      <h3>Keys</h3>
-      <dl class="keys">${(session.transport ? RECORDING_KEYS : KEYS).map(([key, text]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
-      <h3>Good to know</h3>
-      ${session.transport ? html`<p>A recording is looked at: nothing can be ordered. What is not in it is said in the notes beside its slider.</p>` : html`<ul>
-        <li><b>Stop every robot</b> holds all robots still until somebody presses <b>Release</b>. It waits for nothing, and works while the page is not connected.</li>
-        <li><b>Pause</b> holds an agent's robot still and lets nothing new begin; <b>Abort</b> ends its missions. Below it stands by which velocity gate the robot is held.</li>
-        <li>A click on a call highlights it everywhere; a click on the map sends the robot there, after asking.</li>
-        <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
-      </ul>`}
-      <button type="button" ref=${close} onClick=${() => session.help(false)}>Close</button>
-    </section>
-  </div>`;
+  const close = () => session.help(false);
+  const keys = session.transport ? RECORDING_KEYS : KEYS;
+  return html`<${Dialog} title="Help" kind="help" close=${close}>
+    <h3>Keys</h3>
+    <dl class="keys">${keys.map(([key, text]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
+    <h3>Good to know</h3>
+    ${session.transport ? html`<p>A recording is looked at: nothing can be ordered. What is not in it is said in the notes beside its slider.</p>` : html`<ul>
+      <li><b>Stop every robot</b> holds all robots still until somebody presses <b>Release</b>. It waits for nothing, and works while the page is not connected.</li>
+      <li><b>Pause</b> holds an agent's robot still and lets nothing new begin; <b>Abort</b> ends its missions. Below it stands by which velocity gate the robot is held.</li>
+      <li>A click on a call highlights it everywhere; a click on the map sends the robot there, after asking.</li>
+      <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
+    </ul>`}
+    <button type="button" onClick=${close}>Close</button>
+  <//>`;
 }

@@ -30,7 +30,7 @@ export function useKeys(session) {
 function act(event, session) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.key === "Escape") {
-    escape(event, session);
+    letGo(event, session);
     return;
   }
   if (event.defaultPrevented || event.target.closest("input, textarea, select, [contenteditable]")) return;
@@ -48,10 +48,9 @@ function act(event, session) {
   }
 }
 
-function escape(event, session) {
+function letGo(event, session) {
   const field = event.target.closest("input, textarea, select");
-  if (session.helps) session.help(false);
-  else if (field) field.blur();
+  if (field) field.blur();
   else if (session.selected !== null) session.select(null);
 }
 

@@ -1,7 +1,8 @@
 /** Asks before a robot is sent anywhere. */
 
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { html } from "htm/preact";
+import { Dialog } from "../dialog.js";
 import { inMap } from "./floor.js";
 import { metresText, seenFrom } from "./geometry.js";
 import { cautions, holderOf, wayTo, words } from "./orders.js";
@@ -15,19 +16,14 @@ import { send } from "./send.js";
  * }} given `point` is in the frame of the map
  */
 export function GoDialog({ context, map, point, close }) {
-  const id = useId();
-  const dialog = useRef(null);
   const [chosen, choose] = useState(map.robots.some(({ name }) => name === context.robot) ? context.robot : map.robots[0]?.name);
-  useEffect(() => dialog.current.showModal(), []);
   const robot = map.robots.find(({ name }) => name === chosen);
   const { state } = context;
-  return html`<dialog class="go" ref=${dialog} aria-labelledby=${id} onClose=${close}
-      onClick=${(event) => event.target === event.currentTarget && dialog.current.close()}>
-    <h2 id=${id}>Go here?</h2>
+  return html`<${Dialog} title="Go here?" kind="go" close=${close}>
     ${map.robots.length > 1 && html`<div class="choices" role="group" aria-label="Which robot">${map.robots.map(({ name }) =>
       html`<button key=${name} type="button" aria-pressed=${name === chosen} onClick=${() => choose(name)}>${name || "the robot"}</button>`)}</div>`}
-    ${robot && html`<${Question} context=${context} robot=${robot} state=${state} point=${point} close=${() => dialog.current.close()} />`}
-  </dialog>`;
+    ${robot && html`<${Question} context=${context} robot=${robot} state=${state} point=${point} close=${close} />`}
+  <//>`;
 }
 
 function Question({ context, robot, state, point, close }) {

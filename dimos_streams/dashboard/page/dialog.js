@@ -1,0 +1,29 @@
+/** A question or a text before the page. The page's head stays free: Stop is in reach, whatever is asked. */
+
+import { useEffect, useId, useRef } from "preact/hooks";
+import { html } from "htm/preact";
+
+/** @param {{title: string, kind?: string, close: () => void, children: unknown}} given closed by Esc and a click beside it, too */
+export function Dialog({ title, kind = "", close, children }) {
+  const id = useId();
+  const section = useRef(null);
+  const newest = useRef(close);
+  newest.current = close;
+  useEffect(() => {
+    const before = document.activeElement;
+    section.current.querySelector("button").focus();
+    const pressed = (event) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      newest.current();
+    };
+    document.addEventListener("keydown", pressed, true);
+    return () => {
+      document.removeEventListener("keydown", pressed, true);
+      before?.focus?.();
+    };
+  }, []);
+  return html`<div class="veil" onClick=${(event) => event.target === event.currentTarget && close()}>
+    <section ref=${section} class=${`dialog ${kind}`} role="dialog" aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>
+  </div>`;
+}
