@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import queue
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,7 +16,7 @@ from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape
 from dimos_streams.viewer.index import Index
-from dimos_streams.viewer.recording import EVERYTHING
+from dimos_streams.viewer.recording import EVERYTHING, viewed
 from dimos_streams.viewer.stage import Stage
 
 
@@ -34,3 +37,26 @@ def state_at(stage: Stage, utime: int) -> MonitorSnapshot:
     """What is shown at a moment."""
     stage.show(utime)
     return Collector(stage.world).snapshot(0)
+
+
+@contextmanager
+def served_in_a_thread(path: Path) -> Iterator[str]:
+    """Where a recording is served, for browsers, which have a loop of their own."""
+    url: queue.Queue[str] = queue.Queue()
+    loop = asyncio.new_event_loop()
+    ended = asyncio.Event()
+
+    async def serve() -> None:
+        with LogReader(path) as log:
+            async with viewed([log]) as shown:
+                url.put(shown.url)
+                await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    try:
+        yield url.get(timeout=30)
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(30)
+        loop.close()

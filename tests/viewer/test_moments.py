@@ -14,7 +14,7 @@ from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import Step
-from tests.viewer.conftest import Mission
+from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed, state_at
 
 NOT_TOLD = {"agents", "watchers"}

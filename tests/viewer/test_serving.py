@@ -23,7 +23,7 @@ from dimos_streams.recording.reader import LogReader
 from dimos_streams.viewer.recording import viewed
 from dimos_streams.viewer.stage import Stage
 from tests.recording.logs import START, write_log
-from tests.viewer.conftest import Mission
+from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed
 
 WITHIN_S = 20.0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import get_args
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from dimos_streams.dashboard.serving import FILES
 from dimos_streams.viewer.transport import FASTEST, SLOWEST, Transport
-from dimos_streams.viewer.wishes import Seek, Step, parse_wish
+from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, parse_wish
 
 BEGIN, END = 1_600_000_000_000_000, 1_600_000_060_000_000
 
@@ -71,6 +75,20 @@ def test_a_recording_of_one_moment_does_not_play() -> None:
     transport = Transport(BEGIN, BEGIN)
     transport.play(1.0)
     assert (transport.at(5.0), transport.playing) == (BEGIN, False)
+
+
+def test_the_page_wishes_for_what_there_is_and_for_nothing_else() -> None:
+    script = FILES["transport/link.js"].read_text(encoding="utf-8")
+    sent = re.findall(r"\{ command: ([^}]+?) \}", script)
+    known = {get_args(kind.model_fields["command"].annotation)[0]: kind for kind in (Play, Pause, Speed, Seek, Step)}
+    asked = set()
+    for text in sent:
+        names, _, rest = text.partition(",")
+        fields = {field.partition(":")[0].strip() for field in rest.split(",") if field.strip()}
+        for name in re.findall(r'"(\w+)"', names):
+            assert fields <= known[name].model_fields.keys()
+            asked.add(name)
+    assert asked == set(known)
 
 
 def test_wishes_are_read() -> None:

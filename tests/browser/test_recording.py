@@ -1,0 +1,91 @@
+"""A recording, on the page that a run is looked at with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import violations
+from tests.browser.conftest import Contexts
+from tests.recording.logs import START, write_log
+from tests.viewer.mission import record
+from tests.viewer.parts import served_in_a_thread
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where one is served."""
+    log = tmp_path_factory.mktemp("logs") / "mission.lcmlog"
+    with ThreadPoolExecutor(1) as elsewhere:  # Playwright's loop runs in this thread
+        elsewhere.submit(record, log).result()
+    with served_in_a_thread(log) as url:
+        yield url
+
+
+def _opened(contexts: Contexts, url: str, **options: object) -> Page:
+    page = contexts.new(**options)[0].new_page()
+    page.goto(url)
+    expect(page.get_by_role("slider", name="Moment")).to_be_visible()
+    return page
+
+
+def _go_to(page: Page, moment: str) -> None:
+    field = page.get_by_role("textbox", name="Go to")
+    field.fill(moment)
+    field.press("Enter")
+    page.keyboard.press("Escape")
+
+
+@pytest.mark.feature("I3")
+def test_a_recording_is_gone_through(contexts: Contexts, recording: str) -> None:
+    page = _opened(contexts, recording)
+    bar = page.get_by_role("group", name="Recording")
+    expect(page.get_by_role("button", name="Stop every robot")).to_have_count(0)
+    expect(page.get_by_role("textbox", name="Say")).to_have_count(0)
+    _go_to(page, "0:03.4")
+    conversation = page.locator(".conversation")
+    expect(conversation).to_contain_text("paused")
+    expect(conversation).to_contain_text("follow the person in the red shirt")
+    expect(page.locator(".camera canvas").first).to_be_visible()
+    _go_to(page, "0:01.5")
+    expect(conversation).not_to_contain_text("paused")
+    before = bar.get_by_role("textbox").input_value()
+    page.keyboard.press(".")
+    expect(bar.locator(".said")).to_contain_text("pause")
+    page.keyboard.press(",")
+    expect(bar.get_by_role("textbox")).not_to_have_value(before)
+    bar.get_by_label("Speed").select_option("16")
+    page.keyboard.press("Space")
+    expect(bar.locator(".said")).to_contain_text("turn")
+    expect(bar.get_by_role("button", name="Play")).to_be_visible()
+    moment = page.get_by_role("slider", name="Moment").get_attribute("aria-valuetext") or ""
+    assert moment.partition(" of ")[0] == moment.partition(" of ")[2]
+
+
+def test_it_can_be_used_by_everybody_and_on_a_phone(contexts: Contexts, recording: str) -> None:
+    for scheme, width in (("light", 1280), ("dark", 390)):
+        page = _opened(contexts, recording, color_scheme=scheme, viewport={"width": width, "height": 800})
+        _go_to(page, "0:02")
+        expect(page.locator(".conversation")).to_contain_text("red shirt")
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
+
+
+def test_what_a_recording_has_not_is_said(contexts: Contexts, tmp_path: Path) -> None:
+
+    foreign = write_log(
+        tmp_path / "a.lcmlog", [(START + second, "EXAMPLE", b"12345678") for second in (0, 5_000_000)]
+    )
+    with served_in_a_thread(foreign) as url:
+        page = _opened(contexts, url)
+        page.get_by_text("4 notes").click()
+        expect(page.get_by_text("another program wrote it")).to_be_visible()
+        expect(page.get_by_text("Not in the recording: pictures")).to_be_visible()
+        page.close()
