@@ -212,8 +212,8 @@ def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
 
 
 def _reported(recording: Path) -> str:
-    """Write the report of a recording beside it; where it is, or why there is none: the test's own failure counts."""
-    from dimos_streams.errors import DimosStreamsError
+    """Write the report of a recording beside it; where it is, or why there is none: whatever that is, the test's own
+    failure is what counts."""
     from dimos_streams.recording.reader import LogReader
     from dimos_streams.recording.report.write import write_report
 
@@ -221,6 +221,6 @@ def _reported(recording: Path) -> str:
     try:
         with LogReader(recording) as log:
             write_report([log], page)
-    except DimosStreamsError as error:
-        return f"there is no report of the run: {error}"
+    except Exception as error:
+        return f"there is no report of the run: {error!r}"
     return f"what happened is told in {page}"

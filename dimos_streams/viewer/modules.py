@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,6 +54,7 @@ class Modules:
         """The same at this moment; what one of both takes then is not known to the other."""
         found = Modules()
         found._heard, found._offers = dict(self._heard), self._offers
+        found._partial = copy.deepcopy(self._partial)
         return found
 
     def take(self, utime: int, status: ModuleStatus) -> None:
@@ -92,11 +94,16 @@ class Modules:
             if is_part(text):
                 part = SkillPart.model_validate_json(well_formed_json(text))
                 partial = self._partial.setdefault(status.module, PartialSkills())
-                return partial.add(status.skills_version, part, len(text))
-            found = self._offers[text] = _SKILLS.validate_json(well_formed_json(text))
+                whole = partial.add(status.skills_version, part, len(text))
+                if whole is not None:
+                    del self._partial[status.module]
+                return whole
+            found = _SKILLS.validate_json(well_formed_json(text))
         except ValidationError:
             self.unreadable += 1
             return None
+        if len(self._offers) < MAX_MODULES:
+            self._offers[text] = found
         return found
 
     def _state(self, status: ModuleStatus) -> Mapping[str, Any]:

@@ -30,7 +30,8 @@ from dimos_streams.viewer.poses import Poses
 
 M = TypeVar("M", bound=Message)
 
-MAX_CLOSED = 1000
+MAX_CLOSED = 100
+"""Calls that have ended are remembered at each moment that is kept; the journal has the events of all."""
 MAX_OPEN = 1000
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -192,6 +193,7 @@ class World:
     def _close(self, call: CallState) -> None:
         del self._open[call.call_id]
         self._cancelled.pop(call.call_id, None)
+        call.last, call.progress = None, {}
         self._closed[call.call_id] = call
         if len(self._closed) > MAX_CLOSED:
             self._closed.popitem(last=False)
