@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.script_modules import ScriptModules
+from tests.browser.waiting import until
 
 pytestmark = pytest.mark.feature("I1")
 
@@ -139,7 +140,7 @@ def test_the_camera_shows_who_is_followed_and_how_old_the_picture_is(script_modu
     )
     page.get_by_text("can't be shown").first.wait_for()
     page.evaluate("scene.show(null)")
-    page.wait_for_function("scene.watched().length === 0")
+    until(page, lambda: page.evaluate("scene.watched()") == [])
 
 
 def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules: ScriptModules) -> None:
@@ -184,7 +185,7 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     dialog.get_by_role("button", name="Cancel").click()
     page.mouse.click(box["x"] + x, box["y"] + y - metre)
     dialog.get_by_role("button", name="End follow_person and go here").click()
-    page.wait_for_function("scene.asked.length === 2")
+    until(page, lambda: page.evaluate("scene.asked.length") == 2)
     cancel, say = page.evaluate("scene.asked")
     assert (cancel["command"], cancel["call_id"]) == ("cancel", "c1")
     assert (say["command"], say["agent"]) == ("say", "agent")

@@ -208,7 +208,7 @@ function middleOfRobots({ robots }, chosenRobot) {
 function fitView(kept, map, width, height) {
   const isOther = kept.fitted !== `${map.key} ${width} ${height}`;
   if (kept.bounds && !kept.isDue && !isOther) return;
-  kept.isDue = false;
+  kept.isDue = map.robots.every(({ occupancy }) => occupancy.tiles.size === 0); // the first scan is shown at once
   const bounds = knownOf(map);
   const isMoved = !kept.bounds || Object.keys(bounds).some((side) => Math.abs(bounds[side] - kept.bounds[side]) > WORTH_M);
   if (!isMoved && !isOther) return;

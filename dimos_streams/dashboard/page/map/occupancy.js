@@ -10,6 +10,8 @@ const MISS = -5;
 const MOST = 100;
 /** Where nothing was hit, so far is free: metres. */
 const FREE_M = 5;
+/** Rays that end so near each other end on the same thing: metres. */
+const ALIKE_M = 0.3;
 const HALF = 1 << 15;
 
 /**
@@ -33,9 +35,9 @@ export class Occupancy {
    */
   add(pose, scan, ranges) {
     this.#scan = (this.#scan % 0xffff) + 1;
-    const ends = raysOf(scan, ranges);
+    const rays = raysOf(scan, ranges);
     const at = { column: cellOf(pose.x), row: cellOf(pose.y) };
-    const places = ends.map(({ angle, length, isHit }) => ({
+    const places = [...rays, ...raysBetween(rays, scan.angle_increment)].map(({ angle, length, isHit }) => ({
       column: cellOf(pose.x + length * Math.cos(pose.yaw + angle)),
       row: cellOf(pose.y + length * Math.sin(pose.yaw + angle)),
       isHit,
@@ -140,6 +142,18 @@ export function raysOf(scan, ranges) {
     }
   }
   return rays;
+}
+
+/** What is free between neighbours that end alike: far away, rays are wider apart than cells. */
+function raysBetween(rays, step) {
+  const between = [];
+  for (let index = 1; index < rays.length; index += 1) {
+    const [one, other] = [rays[index - 1], rays[index]];
+    const isNext = other.angle - one.angle < 1.5 * Math.abs(step);
+    if (!isNext || Math.abs(one.length - other.length) > ALIKE_M) continue;
+    between.push({ angle: (one.angle + other.angle) / 2, length: Math.min(one.length, other.length) - CELL_M, isHit: false });
+  }
+  return between.filter(({ length }) => length > 0);
 }
 
 function cellOf(metres) {

@@ -66,7 +66,7 @@ function pictureOf(width, height, cells, { free, wall }) {
       image.data[at] = colour[0];
       image.data[at + 1] = colour[1];
       image.data[at + 2] = colour[2];
-      image.data[at + 3] = sure > 0 ? Math.min(255, 40 + sure * 5) : Math.min(255, -sure * 12);
+      image.data[at + 3] = sure > 0 ? Math.min(255, 40 + sure * 5) : Math.min(255, -sure * 20);
     }
   }
   context.putImageData(image, 0, 0);
