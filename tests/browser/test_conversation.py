@@ -39,6 +39,7 @@ def test_a_call_is_one_card_and_later_news_of_it_stand_where_they_were_heard(scr
         entry(4, "event", "[follow_person, call c, update] Near", **follow),
         entry(5, "assistant", "I follow her."),
         entry(6, "event", "[follow_person, call c, update] Lost ann", **follow),
+        entry(7, "event", "[follow_person, call c, failed] Lost ann", **follow),
     ]
     expected = [("operator", "follow ann"), ("call", "follow_person"), ("assistant", "I follow her.")]
     assert items(script_modules, *told) == [*expected, ("update", "follow_person")]

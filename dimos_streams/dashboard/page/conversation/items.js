@@ -78,12 +78,14 @@ class Making {
   }
 }
 
-/** An update right behind its call's card says nothing that the card does not. */
+/** An update right behind its call's card says nothing that the card does not; nor does an end what was said last. */
 function withoutRepetition(items) {
   const kept = [];
   for (const item of items) {
     const last = kept.at(-1);
-    if (item.kind === "update" && last?.kind === "call" && last.id === item.id) continue;
+    const isSameCall = item.kind === "update" && last?.id === item.id;
+    if (isSameCall && last.kind === "call") continue;
+    if (isSameCall && last.report.text === item.report.text) kept.pop();
     kept.push(item);
   }
   return kept;
