@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dimos_streams.operator.messages.agent import AgentSnapshot
+from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
+from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.recording.cut import Part, cut
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.wire import pack_event
 from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import Step
+from tests.recording.logs import START, Raw, raw, read_log, write_log
 from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed, state_at
 
@@ -110,3 +115,34 @@ def test_parts_of_a_recording_are_one(mission: Mission, tmp_path: Path) -> None:
         key = both.key_before(both.end)
         assert key.utime > both.begin + 3_000_000
         assert next(event for event, _ in both.tape.events(key.place)).utime == key.utime
+
+
+def _report(at_us: int, seq: int, type: EventType, **data: Any) -> Raw:
+    names = {"call_id": "r1", "module": "agent", "skill": "report", "caller": "monitor", "text": ""}
+    event = ToolEvent(utime=START + at_us, seq=seq, type=type, data=data, **names)
+    return START + at_us, EVENTS, pack_event(event)
+
+
+@pytest.mark.virtual_time
+async def test_what_agents_reported_to_consoles_is_shown_where_the_log_has_it(
+    mission: Mission, tmp_path: Path
+) -> None:
+    snapshot = mission.known[0].agent.model_copy(update={"model": "reported"})
+    event = AgentEvent(number=1, utime=START, agent="agent", kind="content", data={"text": "Well"})
+    reports = [
+        _report(600_000, 1, "open"),
+        _report(700_000, 2, "progress", **snapshot_data(snapshot)),
+        _report(800_000, 3, "update", **event_data(event)),
+        _report(900_000, 4, "close", outcome="cancelled"),
+    ]
+    log = write_log(tmp_path / "a.lcmlog", sorted([*raw(read_log(mission.log)), *reports], key=lambda each: each[0]))
+    with indexed(log) as index:
+        stage = Stage(index, await _bus())
+        models = [state_at(stage, START + at_us).agents["agent"].model for at_us in (650_000, 750_000, 950_000)]
+        assert models == ["not recorded", "reported", "not recorded"]
+        assert [call.skill for call in state_at(stage, START + 750_000).calls] == ["say", "follow_person"]
+        with stage.watch() as watcher:
+            stage._look()
+            assert await watcher.next()
+            stage.show(START + 850_000)
+            assert b'"type":"event"' in (await watcher.next() or b"")
