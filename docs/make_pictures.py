@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.chromium import find_chromium, launched
 from tests.browser.live_run import FOLLOW, LiveRun, live_run
-from tests.browser.pixels import CAMERA, FOLLOWED, MAP, ROBOT, blot
+from tests.browser.pixels import CAMERA, FOLLOWED, MAP, ROBOT, SHIRT, blot
 from tests.browser.waiting import until
 
 DOCS = Path(__file__).parent
@@ -30,12 +30,13 @@ FILM_WIDTH = 1000
 FILM_S = 12.0
 FRAME_MS = 200
 LARGEST = 2_000_000
+BOUND_S = 60.0
 
 
 def film(browser: Browser, run: LiveRun) -> None:
     """Somebody opens the page and tells the robot to follow; what is seen then, as it is seen."""
     page = opened(browser, run, "light")
-    until(page, lambda: blot(page, MAP, ROBOT))
+    until(page, lambda: blot(page, MAP, ROBOT) and blot(page, CAMERA, SHIRT), BOUND_S)
     frames: list[tuple[float, bytes]] = []
     debugger = page.context.new_cdp_session(page)
 
@@ -67,7 +68,7 @@ def write_film(path: Path, frames: list[tuple[float, bytes]]) -> None:
     height = round(pictures[0].height * FILM_WIDTH / pictures[0].width)
     first, *rest = [picture.resize((FILM_WIDTH, height), Image.Resampling.LANCZOS) for picture in pictures]
     first.save(
-        path, save_all=True, append_images=rest, duration=FRAME_MS, loop=0, quality=60, method=6, minimize_size=True
+        path, save_all=True, append_images=rest, duration=FRAME_MS, loop=0, quality=60, method=4, minimize_size=True
     )
 
 
@@ -75,7 +76,7 @@ def stills(browser: Browser, run: LiveRun) -> None:
     """The page in the middle of a mission, with a question to the operator; light and dark."""
     run.follow()
     page = opened(browser, run, "light")
-    until(page, lambda: blot(page, CAMERA, FOLLOWED) and blot(page, MAP, ROBOT))
+    until(page, lambda: blot(page, CAMERA, FOLLOWED) and blot(page, MAP, ROBOT), BOUND_S)
     page.wait_for_timeout(8000)
     run.say("go to 1.5 0.5")
     page.get_by_role("button", name="Approve", exact=True).wait_for()
@@ -86,7 +87,6 @@ def stills(browser: Browser, run: LiveRun) -> None:
         page.screenshot(path=DOCS / name)
         print(f"{DOCS / name}: {(DOCS / name).stat().st_size / 1e6:.2f} MB")
     page.context.close()
-    run.end_calls()
 
 
 def opened(browser: Browser, run: LiveRun, colours: Any) -> Page:
@@ -103,8 +103,8 @@ def main() -> None:
     chromium = find_chromium()
     if chromium is None:
         raise SystemExit("there is no Chromium on this machine (Debian: apt-get install chromium)")
-    with tempfile.TemporaryDirectory() as state, live_run(Path(state)) as run, launched(chromium) as browser:
-        for name in wanted:
+    for name in wanted:
+        with tempfile.TemporaryDirectory() as state, live_run(Path(state)) as run, launched(chromium) as browser:
             {"film": film, "stills": stills}[name](browser, run)
 
 
