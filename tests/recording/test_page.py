@@ -15,6 +15,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.recording.metadata import CHANNEL, Choice, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.collect import collect
 from dimos_streams.recording.report.model import Recorded
@@ -200,3 +201,37 @@ def test_the_log_itself_is_not_written_over(tmp_path: Path) -> None:
     with LogReader(path) as log, pytest.raises(UserError, match="the log itself"):
         write_report([log], path)
     assert run_command(["recording", "report", str(path), "-o", str(tmp_path / "none" / "a.html")]) == 2
+
+
+@pytest.mark.feature("I3")
+def test_numbers_and_places_that_no_drawing_has_are_left_out(tmp_path: Path) -> None:
+    corners = [[1.7e308, 1.7e308], [1.6e308, 1.7e308], [1.7e308, 0]]
+    blueprint = {"modules": {"agent": {"config": {"zones": [{"name": "far", "polygon": corners}]}}}}
+    events = [
+        (START, CHANNEL, Metadata(blueprint=blueprint).encoded()),
+        event(0, 1, "open", "", arguments={"x": 10**400, "y": 1.0}),
+        event(0, 1, "open", "", call="c2", arguments={"x": 1.7e308, "y": 1.7e308}),
+        *(event(1, 2 + n, "progress", huge=(-1) ** n * 1.7e308, int=10**400, tiny=n * 2e-323) for n in range(2)),
+    ]
+    text = reported(write_log(tmp_path / "a.lcmlog", events))
+    assert "go_to: tiny" in text
+    assert "go_to: huge" not in text
+
+
+def test_a_time_that_is_no_date_is_said_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = write_log(tmp_path / "a.lcmlog", [(2**62, ODOM, odometry(0, 1)[2])])
+    assert "4611686018427387904 µs, which is no date" in reported(log)
+    assert run_command(["recording", "info", str(log)]) == 0
+    assert "4611686018427387904 µs, which is no date" in capsys.readouterr().out
+
+
+@pytest.mark.feature("I3")
+@pytest.mark.parametrize("place", ["name", "zone", "corners", "channels"])
+def test_no_single_text_or_polygon_makes_a_page_too_large(place: str, tmp_path: Path) -> None:
+    long = "x" * 4_000_000 if place in ("name", "zone") else "x"
+    corners = [[n % 7, n % 5] for n in range(100_000 if place == "corners" else 4)]
+    agent = {"config": {"zones": [{"name": long, "polygon": corners}]}}
+    choice = Choice(include=("<b>",) * (400_000 if place == "channels" else 1))
+    metadata = Metadata(blueprint={"name": long, "modules": {"agent": agent}}, channels=(choice,))
+    log = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, metadata.encoded()), odometry(0, 0), odometry(1, 1)])
+    assert len(reported(log, max_bytes=LEAST_BYTES)) <= LEAST_BYTES

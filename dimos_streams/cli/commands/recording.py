@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +13,7 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.common.dates import utc_text
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -293,10 +293,9 @@ def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
 
 def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     size = sum(log.size for log in logs)
-    when = datetime.fromtimestamp(summary.first / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
     write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {_scaled(size)}")
     if summary.events:
-        write(f"{summary.span_s:.3f} s from {when.removesuffix('+00:00')} UTC")
+        write(f"{summary.span_s:.3f} s from {utc_text(summary.first)}")
     metadata = summary.metadata
     if metadata is not None:
         name = (metadata.blueprint or {}).get("name", "?")

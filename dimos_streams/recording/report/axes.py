@@ -28,10 +28,14 @@ class Axis:
             yield index * step
 
 
+_LEAST = 1e-300
+"""Steps between smaller numbers could be zero."""
+
+
 def round_step(rough: float) -> float:
     """1, 2 or 5 times a power of ten, not less than ``rough``."""
-    if not rough > 0:
-        return 1.0
+    if not rough > _LEAST:
+        return _LEAST if rough > 0 else 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     return next((step * power for step in (1.0, 2.0, 5.0) if step * power >= rough * (1 - 1e-9)), 10.0 * power)
 

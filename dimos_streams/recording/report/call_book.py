@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import Line, Moment, RecordedCall
-from dimos_streams.recording.report.series import Series
+from dimos_streams.recording.report.series import LARGEST, Series
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_CALLS = 2000
@@ -82,7 +81,7 @@ class CallBook:
         call.arguments = arguments if isinstance(arguments, dict) else {}
         call.resources = tuple(each for each in resources if isinstance(each, str)) if resources else ()
         call.parent = parent if isinstance(parent, str) else ""
-        x, y = (_finite(call.arguments.get(name)) for name in ("x", "y"))
+        x, y = (_drawn(call.arguments.get(name)) for name in ("x", "y"))
         if x is not None and y is not None:
             self.goals.append((call.skill, (x, y)))
 
@@ -91,7 +90,7 @@ class CallBook:
         if event.type not in ("progress", "update") or is_conversation(event):
             return
         for name, value in event.data.items():
-            measured = _finite(value)
+            measured = _drawn(value)
             title = f"{call.skill}: {name}"
             if measured is None or (title not in self.series and len(self.series) >= _MAX_SERIES):
                 continue
@@ -135,9 +134,10 @@ def _asked(call: Mapping[str, Any]) -> tuple[str, str]:
     return f"→ {call.get('skill', '?')}", str(call.get("arguments", ""))
 
 
-def _finite(value: Any) -> float | None:
+def _drawn(value: Any) -> float | None:
+    """A number that has a place on a drawing; None for all else."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and math.isfinite(value) else None
+    return float(value) if is_number and abs(value) <= LARGEST else None
 
 
 def _json(value: Any) -> str:

@@ -18,6 +18,7 @@ from dimos_streams.recording.report.call_book import CallBook
 from dimos_streams.recording.report.frames import Frames, is_picture
 from dimos_streams.recording.report.model import Recorded, Scene, Zone
 from dimos_streams.recording.report.senses import Senses
+from dimos_streams.recording.report.series import LARGEST
 from dimos_streams.recording.summary import summarize
 from dimos_streams.recording.timeline import steady
 from dimos_streams.tool_stream.event import EVENTS
@@ -94,12 +95,14 @@ def _add_to(scene: Scene, module: str, config: Mapping[str, Any]) -> None:
         corners = _points(zone.get("polygon")) if isinstance(zone, dict) else ()
         if len(corners) >= 3:
             scene.zones.append(Zone(namespace_of(module), str(zone.get("name", "")), corners))
-    for number, point in enumerate(_points(config.get("waypoints"))[:_MAX_SCENE], start=1):
+    for number, point in enumerate(_points(config.get("waypoints")), start=1):
         scene.waypoints.append((str(number), point))
 
 
 def _points(value: Any) -> tuple[Point, ...]:
+    """The first ones; none at all if one of them is no place on a drawing."""
     try:
-        return _POLYGONS.validate_python(value)
+        points = _POLYGONS.validate_python(value[:_MAX_SCENE] if isinstance(value, list) else value)
     except ValidationError:
         return ()
+    return points if all(abs(x) <= LARGEST and abs(y) <= LARGEST for x, y in points) else ()

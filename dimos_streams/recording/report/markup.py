@@ -11,6 +11,11 @@ from xml.etree.ElementTree import Element
 from dimos_streams.common.printable import printable_lines
 from dimos_streams.common.text import well_formed
 
+_LONGEST = 4000
+"""Characters of a text, so that no single one makes a page of any size."""
+_DRAWN = frozenset({"d", "points"})
+"""Attributes with what is computed here: numbers, as many as a drawing has."""
+
 Node: TypeAlias = "Element | str | Iterable[Node] | None"
 
 
@@ -19,9 +24,15 @@ def h(tag: str, *children: Node, **attributes: str | float | None) -> Element:
     found = Element(tag)
     for name, value in attributes.items():
         if value is not None:
-            found.set(name.rstrip("_").replace("_", "-"), number(value) if isinstance(value, float) else shown(value))
+            found.set(name.rstrip("_").replace("_", "-"), _attribute(name, value))
     _append(found, children)
     return found
+
+
+def _attribute(name: str, value: str | float) -> str:
+    if isinstance(value, float):
+        return number(value)
+    return value if name in _DRAWN and isinstance(value, str) else shown(value)
 
 
 def with_attributes(element: Element, attributes: dict[str, str]) -> Element:
@@ -42,8 +53,9 @@ def number(value: float) -> str:
 
 
 def shown(value: object) -> str:
-    """Text as it is shown: without secrets, and with controls and marks that reorder text as escapes."""
-    return printable_lines(well_formed(str(value)))
+    """Text as it is shown: without secrets, and with controls and marks that reorder text as escapes.
+    Of what is longer than people read, only the beginning."""
+    return cut(printable_lines(well_formed(str(value))), _LONGEST)
 
 
 def cut(text: str, length: int) -> str:

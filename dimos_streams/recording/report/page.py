@@ -6,10 +6,10 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from datetime import UTC, datetime
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
+from dimos_streams.common.dates import utc_text
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
@@ -66,9 +66,8 @@ def _title(recorded: Recorded) -> str:
 
 
 def _header(recorded: Recorded, title: str) -> Element:
-    began = datetime.fromtimestamp(recorded.first / 1e6, UTC)
     metadata = recorded.metadata
-    parts = [f"{began:%Y-%m-%d %H:%M:%S} UTC"]
+    parts = [utc_text(recorded.first)]
     if metadata is not None:
         name = str((metadata.blueprint or {}).get("name", ""))
         parts += [f"blueprint {name}" if name else "", f"{metadata.mode} run" if metadata.mode else ""]

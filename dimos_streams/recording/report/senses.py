@@ -19,8 +19,9 @@ from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import BatteryState, LaserScan
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import Scene
-from dimos_streams.recording.report.series import Series
+from dimos_streams.recording.report.series import LARGEST, Series
 from dimos_streams.recording.report.way import Stand, Way
 
 CELL_M = 0.1
@@ -28,6 +29,7 @@ CELL_M = 0.1
 _MAX_CELLS = 30_000
 _MAX_PEOPLE = 400
 _MAX_LABELS = 12
+_MAX_NAME = 200
 _MAX_HOLDS = 500
 _MAX_ROBOTS = 100
 _STALE_US = 2_000_000
@@ -88,7 +90,7 @@ class Senses:
         if isinstance(message, Odometry):
             pose = planar_pose(message.pose.pose)
             speed = math.hypot(message.twist.twist.linear.x, message.twist.twist.linear.y)
-            if math.isfinite(speed):
+            if speed <= LARGEST:
                 self._series(robot, "speed, m/s").add(utime, speed)
         elif isinstance(message, PoseStamped):
             pose = planar_pose(message.pose)
@@ -123,7 +125,7 @@ class Senses:
             at = detection.results[0].pose.pose.position
             point = complex(at.x, at.y)
             if point and abs(point) < 100.0:
-                self._see(detection.results[0].hypothesis.class_id, _placed(stand, point))
+                self._see(cut(detection.results[0].hypothesis.class_id, _MAX_NAME), _placed(stand, point))
 
     def _see(self, label: str, at: Point) -> None:
         """Keep where somebody was, once for each step of a few cells."""
@@ -140,7 +142,7 @@ class Senses:
         held = self._holding.get(key)
         if message.hold:
             began = utime if held is None else held[0]
-            reason = message.reason or (held[2].partition(": ")[2] if held else "")
+            reason = cut(message.reason, _MAX_NAME) or (held[2].partition(": ")[2] if held else "")
             text = f"{message.source}: {reason}" if reason else message.source
             if held is not None or len(self._holding) < _MAX_ROBOTS:
                 self._holding[key] = began, utime, text

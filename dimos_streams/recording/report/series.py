@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+LARGEST = 1e15
+"""Nothing is drawn that is larger: what is computed of it would not be finite."""
 _MOST = 4096
 _AT_ONCE = 4
 
