@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
 """Faults whose text names one of our classes, which says nothing to whoever sent the value."""
+_MAX_PATH = 200
+"""Characters; names of fields come from outside, too."""
 _OBJECT = "it must be an object, names with their values"
 _WORDS = (
     (r"Field required|Missing required .*", "it is missing"),
@@ -48,7 +50,7 @@ def what_is_wrong(detail: Mapping[str, Any]) -> str:
 
 def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
     """The path to what one of pydantic's errors is about; ``whole`` if it is about everything."""
-    return ".".join(map(str, detail["loc"])) or whole
+    return _cut(".".join(map(str, detail["loc"])), _MAX_PATH) or whole
 
 
 def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
@@ -83,5 +85,8 @@ def in_a_line(problems: Mapping[str, str]) -> str:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return _cut(repr(value), 80)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

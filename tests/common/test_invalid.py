@@ -98,3 +98,12 @@ def test_nobody_else_takes_them_apart() -> None:
         if '["msg"]' in (text := path.read_text(encoding="utf-8")) or "['msg']" in text
     ]
     assert found == ["common/invalid.py"]
+
+
+def test_a_name_that_came_from_outside_is_said_in_short() -> None:
+    class Names(BaseModel):
+        names: dict[str, int]
+
+    with pytest.raises(ValidationError) as raised:
+        Names.model_validate({"names": {"x" * 100_000: "no number"}})
+    assert len(in_a_line(problems_with_values(raised.value, "it"))) < 400
