@@ -15,7 +15,14 @@ from dimos_streams.bridge.http.problems import ProblemError
 PICTURES = "pictures"
 """The folder for them in a run's directory."""
 _NAME = re.compile(r"\w[\w.-]*\.jpg")
+_MAX_NAME = 255
+"""Bytes."""
 _HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "X-Content-Type-Options": "nosniff"}
+
+
+def _is_name(text: str) -> bool:
+    """Whether a file of the folder can have this name: longer ones the system does not even look for."""
+    return _NAME.fullmatch(text) is not None and len(text.encode()) <= _MAX_NAME
 
 
 def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
@@ -30,6 +37,6 @@ def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
     )
     def picture(name: str) -> Response:
         path = None if run_dir is None else run_dir / PICTURES / name
-        if path is None or not _NAME.fullmatch(name) or not path.is_file():
+        if path is None or not _is_name(name) or not path.is_file():
             raise ProblemError(kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here")
         return FileResponse(path, media_type="image/jpeg", headers=_HEADERS)

@@ -32,7 +32,17 @@ def test_a_picture_of_the_run_is_served_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["other.jpg", "..%2Fjournal.sqlite", "%2e%2e", ".hidden.jpg", "notes.txt", "a%00.jpg"]
+    "name",
+    [
+        "other.jpg",
+        "..%2Fjournal.sqlite",
+        "%2e%2e",
+        ".hidden.jpg",
+        "notes.txt",
+        "a%00.jpg",
+        "a" * 300 + ".jpg",
+        "a" * 5000 + ".jpg",
+    ],
 )
 def test_nothing_else_of_the_run_is(tmp_path: Path, name: str) -> None:
     (tmp_path / "pictures").mkdir()
