@@ -21,6 +21,8 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.loopback import is_loopback
 
 MAX_CONNECTIONS = 32
+MAX_AT_THE_DOOR = 64
+"""Who has not said yet who he is takes no viewer's place; of more the newest are cut off."""
 _MAX_HEAD = 16 * 1024
 _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
@@ -66,7 +68,8 @@ class Rules:
         scheme = origin.partition(":")[0]
         if scheme in _WEB:
             return is_loopback(_name_of(origin))
-        return origin != "null"  # applications on this machine, whose pages come from files
+        # Applications on this machine have pages that come from files; those of a browser's extensions are strangers.
+        return origin != "null" and not scheme.lower().endswith("-extension")
 
 
 class ViewerDoor:
@@ -78,6 +81,7 @@ class ViewerDoor:
         self._target = target
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], None] = {}
+        self._inside = 0
 
     async def open(self, host: str, port: int) -> int:
         """Serve; the port. Raises ``OSError``."""
@@ -98,6 +102,10 @@ class ViewerDoor:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self._connections) - self._inside >= MAX_AT_THE_DOOR:
+            _log.warning("a viewer was cut off: %d others have not said yet what they want", MAX_AT_THE_DOOR)
+            writer.transport.abort()
+            return
         self._connections[task] = None
         try:
             await self._serve(reader, writer)
@@ -109,12 +117,19 @@ class ViewerDoor:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head, refusal = await self._head(reader)
-        if refusal is None and len(self._connections) > MAX_CONNECTIONS:
+        if refusal is None and self._inside >= MAX_CONNECTIONS:
             refusal = 503, f"{MAX_CONNECTIONS} viewers are connected already"
         if refusal is not None:
             _log.warning("a viewer was refused: %s", refusal[1])
             await _answer(writer, *refusal)
             return
+        self._inside += 1
+        try:
+            await self._pass(head, reader, writer)
+        finally:
+            self._inside -= 1
+
+    async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
         try:

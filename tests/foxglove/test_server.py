@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -185,6 +187,7 @@ def test_what_is_damaged_or_unknown_is_not_shown_and_ends_nothing() -> None:
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "https://app.foxglove.dev.evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "chrome-extension://abcdefgh"}, 403),
         ({"Origin": "http://[bad"}, 403),
         ({"Host": "rebound.example"}, 403),
     ],
@@ -382,5 +385,24 @@ def test_a_pose_that_is_no_number_is_shown_as_null() -> None:
             show.publish("/odom", message)
             assert (await viewer.first("/odom/pose"))["pose"]["position"]["x"] is None
             assert (await viewer.first("/odom"))["pose"]["pose"]["position"]["x"] is None
+
+    asyncio.run(scenario())
+
+
+def test_who_says_nothing_at_the_door_takes_no_place_of_viewers_and_is_bounded() -> None:
+    async def scenario() -> None:
+        async with shown() as show:
+            with contextlib.ExitStack() as silent:
+
+                def come(number: int) -> list[socket.socket]:
+                    address = "127.0.0.1", show.port
+                    return [silent.enter_context(socket.create_connection(address)) for _ in range(number)]
+
+                come(door.MAX_CONNECTIONS + 8)
+                async with viewing(show.url) as viewer:
+                    await viewer.until(lambda: "/cmd_vel" in viewer.channels)
+                last = come(door.MAX_AT_THE_DOOR)[-1]
+                last.setblocking(False)
+                assert await asyncio.wait_for(asyncio.get_running_loop().sock_recv(last, 1), 5.0) == b""
 
     asyncio.run(scenario())
