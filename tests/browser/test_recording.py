@@ -46,6 +46,7 @@ def _go_to(page: Page, moment: str) -> None:
 def test_a_recording_is_gone_through(contexts: Contexts, recording: str) -> None:
     page = _opened(contexts, recording)
     bar = page.get_by_role("group", name="Recording")
+    bar.get_by_role("button", name="Pause").click()  # it plays as soon as it is looked at
     expect(page.get_by_role("button", name="Stop every robot")).to_have_count(0)
     expect(page.get_by_role("textbox", name="Say")).to_have_count(0)
     _go_to(page, "0:03.4")

@@ -15,6 +15,7 @@ export class Transport {
   #socket = null;
   #wanted = null;
   #due = 0;
+  #isOpened = true;
   #onChange;
 
   /** @param {() => void} onChange hears of everything but the passing of time */
@@ -65,6 +66,12 @@ export class Transport {
     return this.about?.marks.findLast((mark) => mark.utime <= now) ?? null;
   }
 
+  /** Whoever opens the page sees something happen at once, unless somebody has gone through the recording before. */
+  #beginOnce() {
+    if (this.#isOpened && !this.playing && this.#utime === this.about?.begin) this.toggle();
+    this.#isOpened = false;
+  }
+
   #ask(wish) {
     if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(wish));
   }
@@ -77,6 +84,7 @@ export class Transport {
       this.playing = message.playing;
       this.speed = message.speed;
       if (!this.#due) this.#wanted = null;
+      this.#beginOnce();
     }
     this.#onChange();
   }
