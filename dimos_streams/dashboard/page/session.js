@@ -36,7 +36,7 @@ export class Session {
   run = new Run();
   clock = new RunClock();
   monitor = new Monitor((message) => this.take(message), () => this.changed());
-  live = new Live({ token: () => this.monitor.token, now: () => this.clock.now() });
+  live = new Live({ token: () => this.monitor.token });
   robot = "";
   selected = null;
   everyStep = false;

@@ -8,19 +8,27 @@ export function Picture({ name, label, session }) {
   const [url, show] = useState(null);
   const [why, fail] = useState("");
   useEffect(() => {
+    show(null);
+    fail("");
+    let made = null;
+    let isGone = false;
     const seen = new IntersectionObserver(async (entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       seen.disconnect();
       try {
-        show(URL.createObjectURL(await fetched(name, session)));
+        const picture = await fetched(name, session);
+        if (!isGone) show((made = URL.createObjectURL(picture)));
       } catch (error) {
-        fail(error.message);
+        if (!isGone) fail(error.message);
       }
     });
     seen.observe(frame.current);
-    return () => seen.disconnect();
+    return () => {
+      isGone = true;
+      seen.disconnect();
+      if (made) URL.revokeObjectURL(made);
+    };
   }, [name]);
-  useEffect(() => () => url && URL.revokeObjectURL(url), [url]);
   return html`<div class="picture" ref=${frame}>
     ${url ? html`<img src=${url} alt=${label} />` : html`<p class="quiet">${why ? `The picture can't be shown: ${why}` : "The picture comes …"}</p>`}
   </div>`;
