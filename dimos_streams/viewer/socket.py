@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,10 +12,13 @@ from pydantic_core import to_json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import parse_wish
 
 _SEND_TIMEOUT_S = 20.0
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 async def serve(socket: WebSocket, stage: Stage, about: Mapping[str, Any]) -> None:
@@ -27,8 +31,10 @@ async def serve(socket: WebSocket, stage: Stage, about: Mapping[str, Any]) -> No
             changed = stage.changed
             await _send(socket, transport_of(stage))
             waiting = asyncio.create_task(changed.wait())
-            await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
+            try:
+                await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
     except (WebSocketDisconnect, TimeoutError, RuntimeError):
         pass  # it has left, or reads nothing
     finally:
@@ -48,9 +54,15 @@ def transport_of(stage: Stage) -> dict[str, Any]:
 async def _read(socket: WebSocket, stage: Stage) -> None:
     while (received := await socket.receive())["type"] == "websocket.receive":
         try:
-            stage.wish(parse_wish(received.get("text")))
+            wish = parse_wish(received.get("text"))
         except ValueError as error:
             await _send(socket, {"type": "error", "text": str(error)})
+            continue
+        try:
+            stage.wish(wish)
+        except Exception as error:  # a log that can't be read any more, for instance
+            _log.exception("%s: %s", wish, error)
+            await _send(socket, {"type": "error", "text": f"{wish.command} failed: {error!r}"})
 
 
 async def _send(socket: WebSocket, fields: Mapping[str, Any]) -> None:

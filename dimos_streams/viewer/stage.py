@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
 
 from dimos_streams import clock
@@ -11,6 +12,7 @@ from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.tape import Place
@@ -26,6 +28,8 @@ _NEAR_US = 5_000_000
 """A moment that is not farther ahead is gone to by playing what is between."""
 _PAGE = 256
 _PAGE_BYTES = 256 * 1024
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 class Stage:
@@ -82,17 +86,18 @@ class Stage:
             self._look_soon()
 
     async def run(self) -> None:
-        """Play as long as that is wanted, for ever."""
+        """Play as long as that is wanted, for ever. What can't be shown is in the log, and play stops there."""
         while True:
-            playing = self.transport.playing
-            if playing:
-                self.show(self.transport.at(clock.monotonic()))
-                if not self.transport.playing:
-                    self._tell()  # it has come to its end
-            self._look()
+            try:
+                self._play()
+                self._look()
+            except Exception as error:  # a log that can't be read any more, for instance
+                _log.exception("nothing is played after %d µs: %s", self.world.utime, error)
+                self.transport.pause(clock.monotonic())
+                self._tell()
             self._update.clear()
             try:
-                async with asyncio.timeout(TICK_S if playing else None):
+                async with asyncio.timeout(TICK_S if self.transport.playing else None):
                     await self._update.wait()
             except TimeoutError:
                 continue
@@ -100,6 +105,12 @@ class Stage:
     def close(self) -> None:
         """End all watchers. Twice is fine."""
         self.watchers.close()
+
+    def _play(self) -> None:
+        if self.transport.playing:
+            self.show(self.transport.at(clock.monotonic()))
+            if not self.transport.playing:
+                self._tell()  # it has come to its end
 
     def _tick_us(self) -> int:
         """What may pass between two looks while it plays."""

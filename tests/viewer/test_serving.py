@@ -16,6 +16,7 @@ import pytest
 import requests
 from websockets.asyncio.client import ClientConnection, connect
 
+from dimos_streams import clock
 from dimos_streams.cli.entry import run_command
 from dimos_streams.dashboard.serving import PATHS
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
@@ -149,6 +150,30 @@ def test_the_page_is_the_operators_page_and_knows_that_it_shows_a_recording(miss
             for path in ("/dashboard/transport/transport.js", "/dashboard/styles/transport.css"):
                 assert path in PATHS
                 assert (await asyncio.to_thread(requests.get, url + path, timeout=WITHIN_S)).ok
+
+    asyncio.run(scenario())
+
+
+def test_what_fails_is_told_and_ends_nothing(
+    mission: Mission, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(utime: int) -> None:
+        raise OSError("the disk is gone")
+
+    async def scenario() -> None:
+        async with served(mission.log) as (stage, url), socket(url, "/transport") as transport:
+            seek = json.dumps({"command": "seek", "utime": stage.index.begin + 1_000_000})
+            with monkeypatch.context() as broken:
+                broken.setattr(stage, "show", failing)
+                await transport.send(seek)
+                assert "seek failed" in (await heard(transport, "error"))["text"]
+                stage.transport.play(clock.monotonic())
+                stage.watch().close()  # which has it look
+                assert not (await heard(transport, "transport"))["playing"]
+                assert "nothing is played" in caplog.text
+            await transport.send(seek)
+            while (await heard(transport, "transport"))["utime"] != stage.index.begin + 1_000_000:
+                pass
 
     asyncio.run(scenario())
 
