@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dimos_streams.blueprint.classes import module_class, module_skills
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
 from dimos_streams.bus import Delivery
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
 from dimos_streams.streams import StreamSpec
@@ -106,9 +106,9 @@ def channels_of(blueprint: Blueprint) -> dict[str, str]:
         for name, spec in blueprint.modules.items()
         for channel in output_channels(spec, module_class(spec))
     }
-    namespaces = sorted(set(map(namespace_of, blueprint.modules)) - {""}, key=len, reverse=True)
+    namespaces = set(map(namespace_of, blueprint.modules))
     for channel in external_channels(blueprint) - found.keys():
-        found[channel] = next((each for each in namespaces if channel.startswith(f"/{each}/")), "")
+        found[channel] = namespace_of_topic(channel, namespaces)
     return {channel: found[channel] for channel in sorted(found)}
 
 

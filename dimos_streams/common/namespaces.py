@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def namespace_of(module: str) -> str:
     """The namespace of a module: ``"robots/a"`` of ``"robots/a/follow"``; empty for a module in none."""
@@ -17,3 +19,11 @@ def prefix_of(module: str) -> str:
     """What stands before the names of a module's namespace: ``"robots/a/"``, or nothing."""
     namespace = namespace_of(module)
     return f"{namespace}/" if namespace else ""
+
+
+def namespace_of_topic(topic: str, namespaces: Iterable[str]) -> str:
+    """The longest of some namespaces that a topic or a channel is in: ``"robot1"`` for ``"/robot1/odom"``.
+
+    Empty if it is in none.
+    """
+    return max((name for name in namespaces if name and topic.startswith(f"/{name}/")), key=len, default="")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,11 +42,6 @@ class Form:
     schema: str
     make: Callable[[Any, TopicContext], Value | None]
     """Gives None for a message that has nothing to be shown in this form."""
-
-
-def robot_of_topic(topic: str, namespaces: Iterable[str]) -> str:
-    """The longest of some namespaces that a topic is in, empty if it is in none."""
-    return max((name for name in namespaces if name and topic.startswith(f"/{name}/")), key=len, default="")
 
 
 def stamp_of(header: Header) -> Value:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from dimos_streams.common.namespaces import namespace_of_topic
 from dimos_streams.foxglove.call_table import TracedCalls
-from dimos_streams.foxglove.form import Form, TopicContext, Value, robot_of_topic
+from dimos_streams.foxglove.form import Form, TopicContext, Value
 from dimos_streams.foxglove.views import forms_of_message
 from dimos_streams.messages.base import Message
 
@@ -32,5 +33,5 @@ class MessageViews:
 
     def _context(self, topic: str) -> TopicContext:
         if topic not in self._contexts:
-            self._contexts[topic] = TopicContext(robot_of_topic(topic, self._namespaces), self._calls)
+            self._contexts[topic] = TopicContext(namespace_of_topic(topic, self._namespaces), self._calls)
         return self._contexts[topic]

@@ -6,6 +6,7 @@ import base64
 import math
 
 from dimos_streams.foxglove.form import Form, TopicContext, Value, stamp_of
+from dimos_streams.messages.image import FILES
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
 from dimos_streams.messages.vision_msgs import Detection2DArray
 
@@ -40,7 +41,7 @@ _RAW = (Form("", "foxglove.RawImage", _raw),)
 
 def forms_of_image(image: Image) -> tuple[Form, ...]:
     """How an ``Image`` is shown: its pixels may be compressed, which only it says."""
-    return _COMPRESSED if image.encoding in ("jpeg", "png") else _RAW
+    return _COMPRESSED if image.encoding in FILES else _RAW
 
 
 def calibration(info: CameraInfo, context: TopicContext) -> Value:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 JPEG = "jpeg"
+FILES = frozenset({JPEG, "png"})
+"""Encodings of which the data is a file, as browsers show it."""
 DEPTH = "16UC1"
 DEPTH_IN_METRES = "32FC1"
 

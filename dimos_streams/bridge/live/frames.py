@@ -21,6 +21,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.as_json import to_json_value
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, type_named
+from dimos_streams.messages.image import FILES
 from dimos_streams.messages.nav_msgs import OccupancyGrid
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
@@ -74,7 +75,7 @@ class Fault:
 def is_slow(info: TopicInfo, data: bytes) -> bool:
     """Whether the frame of a message takes so long to make that the loop must not wait for it."""
     if info.type == Image.msg_name:
-        return _image_of(info, data)[0].encoding not in ("jpeg", "png")
+        return _image_of(info, data)[0].encoding not in FILES
     return info.type not in _MAKERS and len(data) > ONE_PIECE
 
 
@@ -112,7 +113,7 @@ def _as_json(info: TopicInfo, data: bytes) -> _Parts:
 def _picture(info: TopicInfo, data: bytes) -> _Parts:
     image, pixels = _image_of(info, data)
     fields = {**_stamped(image.header), "encoding": image.encoding, "width": image.width, "height": image.height}
-    if image.encoding in ("jpeg", "png"):
+    if image.encoding in FILES:
         return fields, pixels
     image.data = pixels
     return fields | {"encoding": "jpeg"}, jpeg_of(image, info.channel)

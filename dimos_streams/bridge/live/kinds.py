@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from dimos_streams.common.namespaces import namespace_of_topic
 from dimos_streams.messages.codec import split_channel
 
 Kind = Literal[
@@ -67,14 +68,13 @@ def topic_infos(channels: Iterable[str], namespaces: Iterable[str]) -> list[Topi
 
     A topic is of the robot whose namespace (``"robot1"``) its name begins with, of several the longest.
     """
-    known = sorted(set(namespaces) - {""}, key=len, reverse=True)
+    known = set(namespaces)
     found: dict[str, TopicInfo] = {}
     for channel in sorted(set(channels), key=_best_first):
         topic, type_name = split_channel(channel)
         if topic and type_name:
-            robot = next((each for each in known if topic.startswith(f"/{each}/")), "")
             name = channel if topic in found else topic
-            found[name] = TopicInfo(name, channel, type_name, kind_of(type_name), robot)
+            found[name] = TopicInfo(name, channel, type_name, kind_of(type_name), namespace_of_topic(topic, known))
     return [found[name] for name in sorted(found)]
 
 
