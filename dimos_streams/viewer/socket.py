@@ -53,6 +53,8 @@ def transport_of(stage: Stage) -> dict[str, Any]:
 
 async def _read(socket: WebSocket, stage: Stage) -> None:
     while (received := await socket.receive())["type"] == "websocket.receive":
+        # Going to a moment takes a while, and what waits already is received at once: others have their turn between.
+        await asyncio.sleep(0)
         try:
             wish = parse_wish(received.get("text"))
         except ValueError as error:
