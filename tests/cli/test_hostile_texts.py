@@ -38,13 +38,15 @@ def test_no_command_passes_on_what_a_terminal_would_obey(machine: Machine, tmp_p
         machine("check", BLUEPRINT),
         machine("stop"),
         machine("recording", "info", str(log)),
-        machine("recording", "view", str(log)),
+        machine("recording", "report", str(log), "-o", str(tmp_path / "report.html")),
         machine("run", BLUEPRINT, "--virtual-time", "--say", "babble", "--duration", "2"),
     ]
     for result in shown:
         check(result)
     reported = "".join(result.out + result.err for result in shown)
     assert reported.count("\\x1b[2J\\x07\\x9b31m\\u202e\\u2028evil") > 8
+    written = (tmp_path / "report.html").read_text()
+    assert {char for char in written if unicodedata.category(char) in ("Cc", "Cf", "Zl", "Zp")} <= {"\n", "\r"}
     logs = [path.read_text() for path in machine.state.glob("runs/*/logs/nasty.log")]
     assert "forged" in "".join(logs)
     for text in logs:

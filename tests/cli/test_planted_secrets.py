@@ -20,6 +20,7 @@ from dimos_streams.testing.model_server import RecordedRequest
 from tests.cli.blueprints import NASTY
 from tests.cli.machine import Machine, read_until
 from tests.cli.test_hostile_texts import BLUEPRINT, check
+from tests.viewer.parts import served_in_a_thread
 
 KEY = "sk-p1anted+key/of"
 TOKEN = "t0ken&0f'the\"bridge"
@@ -103,7 +104,7 @@ def open_to_others(folder: Path) -> list[str]:
 @pytest.mark.timeout(120)
 @pytest.mark.feature("F6")
 def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp_path: Path) -> None:
-    log = tmp_path / "run.lcmlog"
+    log, report = tmp_path / "run.lcmlog", tmp_path / "report.html"
     with ModelServer(answer, checks=False).in_thread() as server:
         url = server.url.replace("://", f"://{USER}:{quote(PASSWORD)}@")
         given = {
@@ -133,7 +134,7 @@ def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp
         assert (refused.code, "--token ends with a line end" in refused.err) == (2, True)
         living = {path: path.read_bytes() for path in machine.state.rglob("*") if path.is_file()}
         assert open_to_others(machine.state) == []
-        shown += [visible, refused, machine("stop"), machine("recording", "view", str(log))]
+        shown += [visible, refused, machine("stop"), machine("recording", "report", str(log), "-o", str(report))]
     assert {request.headers["authorization"][:6] for request in server.requests} == {"Basic "}
     reported = "".join(result.out + result.err for result in said)
     assert reported.count("[redacted]") > 20, reported
@@ -141,9 +142,11 @@ def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp
         assert leaks(result.out + result.err) == [], result
         check(result)
     assert len(events) > 50
+    with served_in_a_thread(log) as url:
+        served += [requests.get(f"{url}/{path}", timeout=20).text for path in ("skills", "calls", "events")]
     for text in (*served, *events, *commands):
         assert leaks(text) == [], text
-    left = {path: path.read_bytes() for path in (*machine.state.rglob("*"), log) if path.is_file()}
+    left = {path: path.read_bytes() for path in (*machine.state.rglob("*"), log, report) if path.is_file()}
     for path, content in itertools.chain(living.items(), left.items()):
         # While it lives, a run's own record has the token for the commands of its user.
         found = leaks(content.decode(errors="replace")) if path.name != "run.json" else []

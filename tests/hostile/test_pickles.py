@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import requests
 from websockets.sync.client import connect
 
 from dimos_streams.blueprint.classes import module_class
@@ -29,6 +30,7 @@ from tests.dimos_skills.stand_in import stand_in
 from tests.dimos_skills.test_dimos_skills import taken_in
 from tests.helpers import until
 from tests.hostile.pickles import Trap
+from tests.viewer.parts import served_in_a_thread
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
@@ -133,6 +135,7 @@ async def test_on_each_channel_of_a_bus_and_in_recordings(
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     for module in _LOGGING:  # what other tests have logged lately must not count
         monkeypatch.setattr(f"{module}._log", LimitedLog(logging.getLogger(module)))
@@ -159,7 +162,10 @@ async def test_on_each_channel_of_a_bus_and_in_recordings(
     caplog.clear()
     with LogReader(log) as reader:
         assert sum(event.data == trap.newest for event in reader.events()) > 10
-    for command in (["info", str(log), "--json"], ["view", str(log)], ["report", str(log)]):
+    with served_in_a_thread(log) as url:
+        assert [call["skill"] for call in requests.get(f"{url}/calls", timeout=20).json()] == []  # of its beginning
+        assert requests.get(f"{url}/events", timeout=20).status_code == 200
+    for command in (["info", str(log), "--json"], ["report", str(log), "-o", str(tmp_path / "report.html")]):
         code = run_command(["recording", *command])
         shown = capsys.readouterr()
         assert (code, "Traceback" in shown.out + shown.err) in ((0, False), (2, False)), shown

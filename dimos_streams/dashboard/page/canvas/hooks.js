@@ -1,6 +1,6 @@
 /** Hooks of panels that draw by themselves. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Surface } from "./surface.js";
 
 /** A value that effects and painters read as it is now. @template T @param {T} value @returns {{current: T}} */
@@ -53,10 +53,10 @@ export function useTopics(live) {
   return topics;
 }
 
-/** Calls `tick` every so many milliseconds, as it is now. */
+/** Calls `tick` every so many milliseconds, as it is now, and not once the panel's elements have gone. */
 export function useTick(milliseconds, tick) {
   const newest = useNewest(tick);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const timer = setInterval(() => newest.current(), milliseconds);
     return () => clearInterval(timer);
   }, [milliseconds]);

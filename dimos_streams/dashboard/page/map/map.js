@@ -66,7 +66,7 @@ export function MapPanel(context) {
     key: onKey,
   }), []);
   useTick(1000, () => {
-    if (document.hidden) return;
+    if (document.hidden || !list.current) return; // references end before effects do
     kept.current.isDue = true;
     surface.current?.request(); // ages grow although nothing comes
     const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
