@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page
 
 _AXE = Path(__file__).with_name("axe") / "axe.min.js"
@@ -22,4 +23,6 @@ def violations(page: Page) -> list[str]:
 
 @cache
 def _axe() -> str:
+    if not _AXE.exists():
+        pytest.skip("axe-core is in the repository only: the source archive is under the package's licences alone")
     return _AXE.read_text(encoding="utf-8")
