@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
 from tests.bridge.serving import Served, served
 from tests.browser.chromium import find_chromium, launched
@@ -18,7 +18,7 @@ from tests.browser.script_modules import ScriptModules
 
 PICTURES = Path(__file__).parents[2] / "build" / "browser"
 """Where pictures of failures are kept."""
-LONGEST_WAIT_MS = 15_000
+LONGEST_WAIT_MS = 30_000
 
 
 class Contexts:
@@ -71,6 +71,7 @@ def browser() -> Iterator[Browser]:
     path = find_chromium()
     if path is None:
         pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
+    expect.set_options(timeout=LONGEST_WAIT_MS)
     with launched(path) as made:
         yield made
 

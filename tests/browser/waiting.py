@@ -10,7 +10,7 @@ from playwright.sync_api import Page
 _PAUSE_MS = 20
 
 
-def until(page: Page, condition: Callable[[], object], timeout_s: float = 15.0) -> None:
+def until(page: Page, condition: Callable[[], object], timeout_s: float = 30.0) -> None:
     """Wait until a condition holds, and let the browser's events come meanwhile. Raises ``TimeoutError``."""
     deadline = time.monotonic() + timeout_s
     while not condition():
