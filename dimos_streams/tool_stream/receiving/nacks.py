@@ -105,9 +105,13 @@ class NackSchedule:
     def _may_come(self, stream: Inflow, now: float) -> bool:
         """Whether there is sense in asking on although so many requests have had no answer.
 
-        What nothing waits behind delays nothing, and may be the call's close: as long as the module names the call,
-        it has the events or says that they are gone.
+        Of a call of which nothing has come there is but a name, which anybody can make up: another one has its place
+        then. What nothing waits behind delays nothing, and may be the call's close: as long as the module names the
+        call, it has the events or says that they are gone.
         """
-        if stream.first_pending() is None and now - stream.named_at < _NAMED_S:
+        waits_behind = stream.first_pending() is not None
+        if not stream.delivered and not waits_behind:
+            return False
+        if not waits_behind and now - stream.named_at < _NAMED_S:
             return True
         return now - self._missed_at() < sum(NACK_DELAYS_S) and stream.attempts < _MAX_DEAF_ATTEMPTS

@@ -131,6 +131,30 @@ async def test_a_calls_end_is_asked_for_as_long_as_its_module_names_it() -> None
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("deaf", [False, True])
+async def test_a_mere_name_keeps_no_place_however_long_a_heartbeat_names_it(
+    monkeypatch: pytest.MonkeyPatch, deaf: bool
+) -> None:
+    monkeypatch.setattr(inflow, "MAX_CLAIMED", 2)
+    async with await bus_and_ends(Faults(), 1) as ends:
+        asked = Asked(ends)
+        flood = asyncio.create_task(flooded(ends, 8 if deaf else 0))
+
+        async def beat(seconds: float, *names: str) -> None:
+            for _ in range(round(seconds / 0.25)):
+                ends.receiver.on_status(ModuleStatus(module="m", call_ids=list(names), last_seqs=[1] * len(names)))
+                await asyncio.sleep(0.25)
+
+        await beat(1.0, "forged1", "forged2")
+        await beat(GIVEN_UP_S, "real", "forged1", "forged2")
+        assert asked.counts["repair", "real"] > 0
+        send(ends, "real", 1)
+        await asyncio.sleep(0.1)
+        assert delivered(ends, "real") == [1]
+        await flood
+
+
+@pytest.mark.virtual_time
 async def test_who_had_no_room_for_all_that_came_does_not_conclude_that_nobody_answers() -> None:
     async with await bus_and_ends(Faults(), 1) as ends:
         send(ends, "call", 1, 3)
