@@ -2,7 +2,7 @@
 
     python -m benchmarks.fleet_robots HUB DIRECTORY --robots N --first M --rate EVENTS_PER_S [--seconds S]
 
-Robot number M is ``rM``; its journal, and its token in ``rM.token``, are in the directory. It may be killed at any
+Robot number M is ``rM``; its journal is in a folder of this name, its token in ``rM.token``. It may be killed at any
 moment and begun again: each robot counts on from its journal. Without ``--seconds`` nothing happens any more at the
 robots when standard input ends, and the process ends when the hub has everything.
 """
@@ -52,7 +52,8 @@ class FleetRobot:
     @classmethod
     def open(cls, name: str, url: str, directory: Path, threads: Executor, age_s: float) -> FleetRobot:
         """Take up the journal where it ends."""
-        journal = Journal(directory / f"{name}.sqlite", JournalLimits(events=10_000_000, bytes=1 << 40))
+        (directory / name).mkdir(exist_ok=True)  # as robots have it: none looks through the files of others
+        journal = Journal(directory / name / "journal.sqlite", JournalLimits(events=10_000_000, bytes=1 << 40))
         journal.open()
         hub, rng = Hub(journal, _RING), random.Random(name)
         settings = HubSettings(url=url, robot=name, token_file=directory / f"{name}.token", age_s=age_s)

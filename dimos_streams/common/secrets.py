@@ -46,7 +46,7 @@ class Redaction:
 
     def __init__(self) -> None:
         self._forms: frozenset[str] = frozenset()
-        self._beginnings: frozenset[str] = frozenset()
+        self._beginnings: set[str] = set()
         self._longest = 0
 
     def add(self, secret: str) -> bool:
@@ -54,9 +54,10 @@ class Redaction:
         if len(secret) < SHORTEST:
             return False
         if secret not in self._forms:
-            self._forms |= {form for form in _forms(secret) if len(form) >= SHORTEST}
-            self._beginnings = frozenset(form[:end] for form in self._forms for end in range(1, len(form)))
-            self._longest = max(map(len, self._forms))
+            new = {form for form in _forms(secret) if len(form) >= SHORTEST}
+            self._beginnings.update(form[:end] for form in new for end in range(1, len(form)))
+            self._longest = max(self._longest, *map(len, new))
+            self._forms |= new
         return True
 
     def spans(self, text: str, also: Iterable[_Span] = ()) -> list[_Span]:

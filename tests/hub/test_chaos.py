@@ -137,7 +137,7 @@ class Fleet:
             assert process.returncode == 0
         counts = {}
         for number in range(1, ROBOTS // _SIDES * _SIDES + 1):
-            with contextlib.closing(sqlite3.connect(self.directory / f"r{number}.sqlite")) as db:
+            with contextlib.closing(sqlite3.connect(self.directory / f"r{number}" / "journal.sqlite")) as db:
                 counts[f"r{number}"] = db.execute("SELECT max(offset) FROM events").fetchone()[0]
         return counts
 
