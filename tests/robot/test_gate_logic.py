@@ -189,6 +189,39 @@ def test_a_scan_of_nothing_near_lets_the_robot_drive(far: float) -> None:
     assert logic.trouble == ""
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "direction", "is_seen"),
+    [
+        (-60, 60, 0, True),
+        (-60, 60, 75, True),
+        (-60, 60, 90, False),
+        (-60, 60, 180, False),
+        (120, 240, 180, True),
+        (120, 240, -170, True),
+        (120, 240, 0, False),
+        (300, 420, 0, True),
+        (60, -60, 0, True),
+        (60, -60, -120, False),
+        (-180, 179, 180, True),
+    ],
+)
+def test_where_no_ray_goes_the_robot_creeps(first: int, last: int, direction: int, is_seen: bool) -> None:
+    logic, step = gate(needs_scan=True), 1 if last > first else -1
+    scan = scan_of([math.inf] * (abs(last - first) + 1), math.radians(step))
+    scan.angle_min = math.radians(first)
+    logic.scan(scan, 0.0)
+    way = math.radians(direction)
+    out = drive(logic, Velocity(0.5 * math.cos(way), 0.5 * math.sin(way)))
+    assert math.hypot(out.vx, out.vy) == pytest.approx(0.5 if is_seen else LIMITS.unseen_speed)
+    assert logic.trouble == ("" if is_seen else "no ray of the scan goes where the robot goes: at most 0.1 m/s")
+
+
+def test_two_rays_that_look_away_from_each_other_see_little() -> None:
+    logic = gate(needs_scan=True)
+    logic.scan(scan_of([5.0, 5.0], math.pi), 0.0)
+    assert drive(logic, Velocity(0.0, 0.5)).vy == pytest.approx(LIMITS.unseen_speed)
+
+
 def test_teleop_outranks_skills_and_holds_them_off() -> None:
     logic = gate()
     logic.decide(0.0)

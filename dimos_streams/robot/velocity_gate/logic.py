@@ -21,7 +21,8 @@ class GateLimits:
     """The limits of what may pass. Metres, seconds, radians.
 
     `stop_distance` is kept free in front of the hull; `braking` is what the base surely manages, and
-    `reaction_s` the age that a scan or a command may have by the time the base obeys.
+    `reaction_s` the age that a scan or a command may have by the time the base obeys. `unseen_speed` is for ways
+    into which no ray of the scan goes, as behind a lidar that looks ahead.
     """
 
     max_speed: float = 1.0
@@ -34,8 +35,13 @@ class GateLimits:
     robot_radius: float = 0.22
     side_margin: float = 0.08
     stop_distance: float = 0.25
+    unseen_speed: float = 0.1
     braking: float = 1.0
     reaction_s: float = 0.2
+
+
+_BESIDE = math.radians(20)
+"""A ray so far beside a direction still looks there: nearer rays would see nothing that is as wide as a chair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,16 @@ class _Scan:
             if low <= distance <= high
         ]
 
+    def looks(self, direction: float) -> bool:
+        """Whether a ray goes into a direction of the base's frame, whatever it has met there."""
+        last = len(self.ranges) - 1
+        for turns in range(-2, 3):
+            bearing = direction + turns * math.tau
+            nearest = max(0, min(last, round((bearing - self.angle_min) / self.increment)))
+            if abs(self.angle_min + nearest * self.increment - bearing) <= _BESIDE:
+                return True
+        return False
+
 
 class GateLogic:
     """Holds the newest command of each source and the newest scan, and says what the base may do now.
@@ -79,7 +95,7 @@ class GateLogic:
         self._blind = ""
         """Why the newest scan says nothing; empty if it does, or none has come."""
         self.trouble = ""
-        """What the last decision lacked, for operators: a scan, where something wants to go anywhere; else empty."""
+        """What the last decision lacked, for operators: a scan of where something wants to go; else empty."""
         self._last = STILL
         self._decided_at: float | None = None
         self._began_at: float | None = None
@@ -165,7 +181,12 @@ class GateLogic:
                 return velocity
             self.trouble = f"{self._without_scan(now)}: the gate only lets the robot turn"
             return _with_speed(velocity, 0.0)
-        free = self.free_distance(math.atan2(velocity.vy, velocity.vx)) - self.limits.stop_distance
+        direction = math.atan2(velocity.vy, velocity.vx)
+        if self.needs_scan and self._scan is not None and not self._scan.looks(direction):
+            slowest = self.limits.unseen_speed
+            self.trouble = f"no ray of the scan goes where the robot goes: at most {slowest:g} m/s"
+            speed = min(speed, slowest)
+        free = self.free_distance(direction) - self.limits.stop_distance
         return _with_speed(velocity, min(speed, self._speed_to_stop_within(free)))
 
     def _without_scan(self, now: float) -> str:

@@ -44,6 +44,9 @@ class VelocityGateConfig(ModuleConfig):
     robot_radius: float = Field(_DEFAULTS.robot_radius, gt=0.0)
     side_margin: float = Field(_DEFAULTS.side_margin, ge=0.0)
     stop_distance: float = Field(_DEFAULTS.stop_distance, ge=0.0, description="kept free before the hull, m")
+    unseen_speed: float = Field(
+        _DEFAULTS.unseen_speed, ge=0.0, description="m/s, where no ray of the scan goes; 0 to go nowhere unseen"
+    )
     braking: float = Field(_DEFAULTS.braking, gt=0.0, description="deceleration that the base surely has, m/s²")
     reaction_s: float = Field(_DEFAULTS.reaction_s, ge=0.0)
 
@@ -56,9 +59,9 @@ class VelocityGate(Module):
     up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run holds on
     as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back. Its
     heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold, why it can't write
-    down who holds, or that it lets the robot only turn, for want of a scan that says something. Publishes at 20 Hz
-    while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing: whoever else drives
-    the base is not braked.
+    down who holds, or that it lets the robot only turn or creep, for want of a scan of where it goes. Publishes at
+    20 Hz while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing: whoever else
+    drives the base is not braked.
     """
 
     config: VelocityGateConfig
