@@ -41,11 +41,11 @@ class _Command:
 
 _COMMANDS = (
     _Command("run", _RUNS, "run", "run"),
-    _Command("status", _RUNS, "runs", "status"),
-    _Command("stop", _RUNS, "runs", "stop"),
+    _Command("status", _RUNS, "status", "status"),
+    _Command("stop", _RUNS, "stop", "stop"),
     _Command("set", _RUNS, "live", "set_settings"),
     _Command("restart", _RUNS, "live", "restart"),
-    _Command("logs", _RUNS, "runs", "logs"),
+    _Command("logs", _RUNS, "logs", "logs"),
     _Command("missions", _RUNS, "missions", "missions"),
     _Command("list", _BLUEPRINTS, "blueprints", "list_blueprints"),
     _Command("new", _BLUEPRINTS, "new"),

@@ -11,7 +11,7 @@ import pytest
 
 from dimos_streams.agent.snapshots import snapshot
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
-from dimos_streams.cli.commands.runs import _said_by
+from dimos_streams.cli.terminal.run_text import said_by
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from tests.agent.policies.parts import Brain, robot_stage
@@ -63,7 +63,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert snapshot(made.agent.core, watched=False).warnings == (text,)
             assert json.loads(made.agent.state_json) == {"warnings": [text]}
             states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
-            assert list(_said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
+            assert list(said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
             for name in list(made.agent.core.offers.offered):
                 made.agent.core.books.enabled.set(name, False)
             await asyncio.sleep(1)

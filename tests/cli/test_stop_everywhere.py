@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.commands import runs
+from dimos_streams.cli.commands import logs, stop
 from dimos_streams.errors import DimosStreamsError, UserError
 
 
@@ -23,9 +23,9 @@ def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPa
         connection = "dimos_streams.cli.bridge_client.connection"
         monkeypatch.setattr(f"{connection}.find_run", lambda *_: run)
         monkeypatch.setattr(f"{connection}.find_bridge_of", lambda *_: BridgeAddress(url, None))
-        monkeypatch.setattr(runs, "_stop_here", lambda run, as_json: ended.append(run))
+        monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: ended.append(run))
         with pytest.raises(DimosStreamsError, match=r"of the other parts, not all have stopped: .*127\.0\.0\.1"):
-            runs.stop(everywhere=True)
+            stop.stop(everywhere=True)
     assert ended == [run]
 
 
@@ -40,4 +40,4 @@ def test_a_process_that_a_part_does_not_have_is_typed_wrong(monkeypatch: pytest.
         "dimos_streams.cli.bridge_client.connection.find_bridge", lambda *_: BridgeAddress("http://x", None)
     )
     with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge\)"):
-        runs.logs(machine="brain-side", process="brigde")
+        logs.logs(machine="brain-side", process="brigde")

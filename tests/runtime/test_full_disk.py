@@ -20,7 +20,7 @@ from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.bridge_client.answers import Module
-from dimos_streams.cli.commands.runs import _process
+from dimos_streams.cli.bridge_client.run_state import process_state
 from dimos_streams.common.disk import trouble_with
 from dimos_streams.common.run_owner import process_start
 from dimos_streams.messages.image import image_from_array
@@ -298,8 +298,8 @@ def test_processes_are_shown_by_what_the_system_knows_of_them() -> None:
 
     started = process_start(pid)
     noted: dict[str, object] = {"label": "a", "modules": ["a"], "pid": pid, "pid_started": started, "state": "ready"}
-    assert _process(noted, {}) == noted
+    assert process_state(noted, {}) == noted
     gone = {**noted, "pid_started": 1}
-    assert _process(gone, {}) == {**noted, "pid": None, "pid_started": None, "state": "dead"}
-    assert _process({**gone, "pid": 1}, {"a": said(alive=True)}) == noted
-    assert _process({**gone, "pid": 1}, {"a": said(alive=False)})["state"] == "dead"
+    assert process_state(gone, {}) == {**noted, "pid": None, "pid_started": None, "state": "dead"}
+    assert process_state({**gone, "pid": 1}, {"a": said(alive=True)}) == noted
+    assert process_state({**gone, "pid": 1}, {"a": said(alive=False)})["state"] == "dead"

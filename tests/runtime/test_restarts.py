@@ -12,7 +12,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.cli.commands.runs import _restarting
+from dimos_streams.cli.terminal.run_text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
@@ -375,10 +375,10 @@ async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch
         assert (view.restarts, view.why) == (restarts, "process 'talker' ended with exit code 1; again in 0.2 s")
         await asyncio.sleep(0.25)
         Process.made[-1].exit(1)
-    (line,) = _restarting(map(asdict, run.supervisor.processes()))
+    (line,) = restarting(map(asdict, run.supervisor.processes()))
     assert line == "RESTART talker: process 'talker' ended with exit code 1; again in 0.2 s", "`status` says it"
     await until(lambda: run.states()[0] == "ready")
-    assert list(_restarting(map(asdict, run.supervisor.processes()))) == []
+    assert list(restarting(map(asdict, run.supervisor.processes()))) == []
     await run.supervisor.stop()
 
 

@@ -73,3 +73,10 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
         except BridgeUnreachableError:  # it was in that part
             return
     raise DimosStreamsError(f"the part on {machine!r} did not end within {_ENDS_WITHIN_S:g} s; stop it there")
+
+
+def own_machines() -> list[str]:
+    """Whose parts run on this machine."""
+    from dimos_streams.runtime.registry import runs
+
+    return [run.machine for run in runs() if run.machine]

@@ -84,6 +84,15 @@ Run = Annotated[
         metavar="[RUN]", help="A run's id, blueprint or process id. Without it: the newest.", show_default=False
     ),
 ]
+Machine = Annotated[
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME",
+        help="The part of a run on another machine, reached through the bridge.",
+        show_default=False,
+    ),
+]
 Agent = Annotated[
     str | None,
     typer.Option(

@@ -11,7 +11,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from dimos_streams.bridge.http.request_order import RequestOrder
-from dimos_streams.cli.commands.runs import _warnings
+from dimos_streams.cli.terminal.run_text import warnings
 from tests.bridge.calls.test_robot_stops import Stubborn
 from tests.bridge.serving import Served, served
 
@@ -58,7 +58,7 @@ def test_a_call_that_does_not_end_is_shown(bridge: Served) -> None:
 
     late = shown()["not_ending"]
     assert [(call["call_id"], call["skill"]) for call in late] == [(call_id, "wave")]
-    (line,) = _warnings({"not_ending": late})
+    (line,) = warnings({"not_ending": late})
     assert line.startswith(f"NOT ending wave [{call_id}] of arm, asked to for ")
     bridge._loop.call_soon_threadsafe(arm.enough.set)
     assert bridge.run(bridge.broker.wait(call_id, "close", 10.0))

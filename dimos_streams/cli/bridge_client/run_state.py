@@ -1,0 +1,114 @@
+"""A run as it stands, from what it has written down, the system, and its bridge; for JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.answers import Module
+    from dimos_streams.runtime.registry import RunRecord
+
+
+async def states_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
+    """Each run as it stands."""
+    return list(await asyncio.gather(*(_state(record) for record in records)))
+
+
+async def _state(record: RunRecord) -> dict[str, Any]:
+    """A run as it stands."""
+    from dimos_streams import clock
+    from dimos_streams.common.disk import trouble_with
+
+    bridge, modules = await _bridge(record)
+    known = {module.name: module for module in modules}
+    return {
+        "run_id": record.run_id,
+        "blueprint": record.blueprint,
+        "pid": record.pid,
+        "up_s": round((clock.utime() - record.started_utime) / 1e6, 1),
+        "bus": record.bus_url,
+        "machine": record.machine or None,
+        "machines": [
+            {
+                "name": name,
+                "problem": problem,
+                "clock": record.clocks[name].model_dump() if name in record.clocks else None,
+                "modules": [_module(each, known.get(each)) for each in _modules_on(name, known)],
+            }
+            for name, problem in record.others.items()
+        ],
+        "run_dir": str(record.run_dir),
+        "disk": trouble_with(record.run_dir) or "ok",
+        "bridge": bridge,
+        "processes": [process_state(process, known) for process in record.processes],
+        "modules": [_module(name, known.get(name)) for name in _modules_of(record)],
+    }
+
+
+async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
+    """A run's bridge as it stands, and the modules that it knows of."""
+    if record.bridge_url is None:
+        return {"url": None, "status": "none"}, []
+    address = BridgeAddress(record.bridge_url, record.token)
+    try:
+        health, modules = await asyncio.gather(address.get("/healthz", HEALTH), address.get("/modules", MODULES))
+    except BridgeUnreachableError as error:
+        return {"url": address.url, "status": "unreachable", "problem": str(error)}, []
+    bridge = {
+        "url": address.url,
+        "status": health.status,
+        "open_calls": health.counts.open_calls,
+        "lost": list(health.lost),
+        "stopped": health.stopped.model_dump(mode="json"),
+        "not_ending": [call.model_dump(mode="json") for call in health.not_ending],
+        "hub": None if health.hub is None else {**health.hub.model_dump(mode="json"), "text": str(health.hub)},
+        "counts": {
+            "offset": health.offset,
+            **health.counts.model_dump(include={"receiver", "hub", "leases"}),
+        },
+    }
+    return bridge, modules
+
+
+def process_state(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
+    """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
+    from dimos_streams.common.run_owner import process_start
+    from dimos_streams.runtime.registry import lives
+
+    if process["pid"] is None or lives(process["pid"], process.get("pid_started")):
+        return process
+    listed = process["modules"]
+    assert isinstance(listed, list | tuple)
+    pids = {modules[name].pid for name in listed if name in modules and modules[name].alive} - {process["pid"]}
+    if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
+        return {**process, "pid": pid, "pid_started": started, "state": "ready"}  # its modules speak from another one
+    return {**process, "pid": None, "pid_started": None, "state": "dead"}
+
+
+def _modules_on(machine: str, known: dict[str, Module]) -> list[str]:
+    """The modules of another machine's part, as far as the bridge has heard of them."""
+    from dimos_streams.tool_stream.liveness.part_state import PART
+
+    part = known.get(f"{machine}/{PART}")
+    listed = part.state.get(PART, {}).get("modules", ()) if part is not None else ()
+    return [str(name) for name in listed]
+
+
+def _modules_of(record: RunRecord) -> list[str]:
+    names: list[str] = []
+    for process in record.processes:
+        listed = process["modules"]
+        assert isinstance(listed, list | tuple)
+        names += map(str, listed)
+    return names
+
+
+def _module(name: str, view: Module | None) -> dict[str, Any]:
+    if view is None:
+        return {"name": name, "health": "unknown", "alive": None, "state": {}}
+    return {"name": name, "health": view.health, "alive": view.alive, "state": view.state}

@@ -1,0 +1,58 @@
+"""The command that shows what the processes of a run have logged."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import note, write, write_json
+
+
+def logs(
+    selector: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run's id or blueprint, also of one that has ended. Without it: the newest.",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the run ends.")] = False,
+    process: Annotated[
+        str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
+    ] = None,
+    machine: options.Machine = None,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Show what the processes of a run have logged; of the part on another machine its newest lines."""
+    from dimos_streams.cli.bridge_client.machine_parts import own_machines
+    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
+
+    if machine is not None and machine not in own_machines():
+        run_async(_write_logs_of(machine, process, follow=follow, as_json=as_json))
+        return
+    selector = machine or selector
+    run_dir = find_run_dir(selector)
+    run_logs = RunLogs(run_dir, process, as_json=as_json)
+    if run_logs.empty:
+        note(f"there are no logs in {run_dir / 'logs'}")
+    run_logs.write_new()
+    if follow:
+        run_async(run_logs.follow())
+
+
+async def _write_logs_of(machine: str, process: str | None, *, follow: bool, as_json: bool) -> None:
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.machine_logs import MachineLogs
+
+    logs = MachineLogs(find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN")), machine, process)
+    async for lines in logs.lines(follow=follow):
+        for line in lines:
+            if as_json:
+                write_json(line.to_dict())
+            else:
+                write(line.raw if process is not None else f"{line.process}  {line.raw}")

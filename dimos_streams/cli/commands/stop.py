@@ -1,0 +1,127 @@
+"""The command that stops a run, and waits until all its processes have gone."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.errors import DimosStreamsError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
+
+_STOP_BOUND_S = 15.0
+
+
+def stop(
+    selector: options.Run = None,
+    machine: options.Machine = None,
+    everywhere: Annotated[
+        bool,
+        typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run
+    from dimos_streams.cli.bridge_client.machine_parts import own_machines, stop_part
+    from dimos_streams.cli.system.async_runner import run_async
+
+    if machine is not None and everywhere:
+        raise UserError("--machine names one part and --everywhere means all; give one of them")
+    if machine is not None and machine not in own_machines():
+        address = find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        run_async(stop_part(address, machine))
+        _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
+        return
+    run = find_run(machine or selector)
+    problems = _stop_others(run, as_json=as_json) if everywhere else []
+    _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
+    if problems:
+        raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(problems)}")
+
+
+def _stop_others(run: RunRecord, *, as_json: bool) -> list[str]:
+    """End the parts of a run on other machines; which could not be, and why."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
+    from dimos_streams.cli.system.async_runner import run_async
+
+    problems: list[str] = []
+    try:
+        address = find_bridge_of(run.run_id, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
+    except DimosStreamsError as error:
+        return [str(error)]
+    for name in sorted(others, key=lambda name: name == run.bridge_on):
+        try:
+            run_async(stop_part(address, name))
+        except DimosStreamsError as error:
+            problems.append(str(error))
+        else:
+            _say_stopped({"machine": name}, f"the part on {name} has stopped", as_json=as_json)
+    return problems
+
+
+def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
+    if as_json:
+        write_json({**what, "stopped": True}, indent=2)
+    else:
+        write(text)
+
+
+def _stop_here(run: RunRecord, *, as_json: bool) -> None:
+    from dimos_streams.runtime.registry import lives
+
+    known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
+    pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
+    watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
+    try:
+        _signal(run)
+        left = _wait_for_end(watched)
+    finally:
+        for fd in watched.values():
+            os.close(fd)
+    if left:
+        numbers = " ".join(map(str, left))
+        raise DimosStreamsError(f"{run.run_id} did not end within {_STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
+    _say_stopped({"run_id": run.run_id, "blueprint": run.blueprint}, f"{run.run_id} has stopped", as_json=as_json)
+
+
+def _pidfd(pid: int) -> int | None:
+    """Something that can be waited for; None if the process has gone."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def _signal(run: RunRecord) -> None:
+    from dimos_streams.common.run_owner import process_start
+
+    if process_start(run.pid) != run.pid_started:  # it ended since we looked, and its number may be another's
+        return
+    try:
+        os.kill(run.pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError as error:
+        raise UserError(f"run {run.run_id} (pid {run.pid}) belongs to somebody else") from error
+
+
+def _wait_for_end(watched: dict[int, int]) -> list[int]:
+    """Wait until the processes have ended, within a bound; those that have not."""
+    from dimos_streams import clock
+
+    left = dict(watched)
+    deadline = clock.monotonic() + _STOP_BOUND_S
+    while left and (remaining := deadline - clock.monotonic()) > 0:
+        ended, _, _ = select.select(left.values(), (), (), remaining)
+        left = {pid: fd for pid, fd in left.items() if fd not in ended}
+    return list(left)

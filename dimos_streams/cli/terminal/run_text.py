@@ -1,0 +1,118 @@
+"""A run as `status` shows it in a terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dimos_streams.cli.system.clock_text import clock_text
+from dimos_streams.cli.terminal.output import plural, write, write_table
+
+
+def write_run(state: dict[str, Any]) -> None:
+    bridge = state["bridge"]
+    calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
+    write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
+    write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
+    if problem := bridge.get("problem"):
+        write(f"          {problem}")
+    if "counts" in bridge:
+        write(f"  events  {_counts(bridge['counts'])}")
+    if hub := bridge.get("hub"):
+        write(f"  hub     {hub['text']}")
+    write(f"  bus     {state['bus']}")
+    if state["machine"]:
+        write(f"  machine {state['machine']}")
+    for machine in state["machines"]:
+        write(f"  beside  {machine['name']} ({machine['problem'] or 'ready'}){_clock(machine['clock'])}")
+        if machine["modules"]:
+            write(f"          {', '.join(map(_health, machine['modules']))}")
+    full = "" if state["disk"] == "ok" else f"  ({state['disk']}: logs, mission records and pictures are lost)"
+    write(f"  files   {state['run_dir']}{full}")
+    if lost := bridge.get("lost"):
+        write(f"  lost    {', '.join(lost)}")
+    for line in (*warnings(bridge), *said_by(state["modules"])):
+        write(f"  {line}")
+    health = {module["name"]: module for module in state["modules"]}
+    rows = [
+        (f"  {process['label']}", str(process["pid"] or "-"), process["state"], str(process["restarts"]), text)
+        for process in state["processes"]
+        for text in [", ".join(_health(health[name]) for name in process["modules"])]
+    ]
+    write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
+    for line in (*restarting(state["processes"]), *_changed_settings(state["modules"])):
+        write(f"  {line}")
+
+
+def _clock(offset: dict[str, int] | None) -> str:
+    return f"; its clock is {clock_text(offset['ahead_us'], offset['within_us'])}" if offset else ""
+
+
+def _counts(counts: dict[str, Any]) -> str:
+    """The counts of events: on the way in, and on the way to the readers."""
+    receiver, hub = counts["receiver"], counts["hub"]
+    arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
+    readers = plural(hub["readers"], "reader")
+    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['coalesced']} coalesced, {hub['cut']} cut off"
+
+
+def _health(module: dict[str, Any]) -> str:
+    if module["alive"] is None:
+        return str(module["name"])
+    from dimos_streams.operator.holding import gate_state
+
+    gate = gate_state(module["state"])
+    said = f"; {gate}" if gate is not None and module["alive"] else ""
+    return f"{module['name']} ({module['health']}{said})"
+
+
+def warnings(bridge: dict[str, Any]) -> Iterator[str]:
+    """Robots that an operator has stopped, and calls that were asked to end and go on."""
+    stopped = bridge.get("stopped", {})
+    for stop in stopped.get("stops", ()):
+        why = f" ({stop['reason']})" if stop["reason"] else ""
+        yield f"STOPPED {stop['robot'] or 'every robot'}{why}, for {_age(stop['utime'])}, until `release-robot`"
+    for gate in stopped.get("not_held", ()):
+        yield f"NOT held {gate['gate']}: {gate['text']}"
+    for call in bridge.get("not_ending", ()):
+        asked = f"asked to for {_age(call['since_utime'])}"
+        yield f"NOT ending {call['skill']} [{call['call_id']}] of {call['module']}, {asked}: {call['text']}"
+
+
+def restarting(processes: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The processes that are restarted at the moment, with why and when."""
+    for process in processes:
+        if why := process.get("why"):
+            yield f"RESTART {process['label']}: {why}"
+
+
+def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The settings that an operator has changed since the start."""
+    from dimos_streams.live_settings import STATE
+
+    for module in modules:
+        for path, value in module["state"].get(STATE, {}).items():
+            yield f"SET {module['name']}.{path}={json.dumps(value, ensure_ascii=False)}"
+
+
+def said_by(modules: list[dict[str, Any]]) -> Iterator[str]:
+    """What modules say may be wrong with them."""
+    from dimos_streams.module import WARNINGS
+
+    for module in modules:
+        told = module["state"].get(WARNINGS)
+        for text in told if module["alive"] and isinstance(told, list) else ():
+            yield f"WARNING {module['name']}: {text}"
+
+
+def _age(utime: int) -> str:
+    from dimos_streams import clock
+
+    return _duration(max(0.0, (clock.utime() - utime) / 1e6))
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
