@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Response, WebSocket
@@ -16,6 +17,7 @@ from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.http.seats import Seats
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
@@ -25,10 +27,12 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.operator.schema import schema
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.socket import serve as serve_transport
 from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
+"""At a time, of its state; so many may set its clock."""
 SEND_TIMEOUT_S = 20.0
 _READING = ("GET", "HEAD")
 REFUSAL = "a recording takes no orders: what is shown has happened"
@@ -55,16 +59,19 @@ class ReadOnly:
             await self._app(scope, receive, send)
 
 
-def create_app(stage: Stage, hub: Hub, live: LiveTopics, about: dict[str, Any]) -> FastAPI:
-    """The app, unguarded. ``about`` is what pages are told of the recording."""
+def create_app(
+    stage: Stage, hub: Hub, live: LiveTopics, about: dict[str, Any], abort: Callable[[object], None]
+) -> FastAPI:
+    """The app, unguarded. ``about`` is what pages are told of the recording; ``abort`` ends the connection of a
+    client's address at once."""
     app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
     app.router.route_class = BridgeRoute
     problems.install(app)
     describe(app)
     _mount_views(app, stage)
     _mount_calls(app, stage, hub)
-    _mount_sockets(app, stage, about)
-    mount_live(app, live, send_timeout_s=SEND_TIMEOUT_S)
+    _mount_sockets(app, stage, about, abort)
+    mount_live(app, live, send_timeout_s=SEND_TIMEOUT_S, abort=abort)
     mount_dashboard(app, "recording")
     answer_head(app)
     return app
@@ -125,15 +132,18 @@ def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
         return await event_pages.page_back(hub, query, limit)
 
 
-def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any]) -> None:
+def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Callable[[object], None]) -> None:
+    watchers, clients = Seats(MAX_WATCHERS), Seats(MAX_WATCHERS)
+    desk = Desk(stage)
+
     @app.websocket("/monitor")
     async def monitor(socket: WebSocket) -> None:
-        if len(stage.watchers) >= MAX_WATCHERS:
-            await socket.accept()
-            await socket.close(1013, f"{MAX_WATCHERS} watch already")
-            return
-        await serve_monitor(socket, stage, NoOrders(), send_timeout_s=SEND_TIMEOUT_S, abort=lambda client: None)
+        async with watchers.accepted(socket) as has_seat:
+            if has_seat:
+                await serve_monitor(socket, stage, NoOrders(), send_timeout_s=SEND_TIMEOUT_S, abort=abort)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
-        await serve_transport(socket, stage, about)
+        async with clients.accepted(socket) as has_seat:
+            if has_seat:
+                await serve_transport(socket, desk, about, send_timeout_s=SEND_TIMEOUT_S, abort=abort)

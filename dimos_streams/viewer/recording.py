@@ -64,7 +64,7 @@ async def viewed(
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
         hub = Hub(index.journal)
         stack.push_async_callback(server.stop)
-        await server.serve(guarded(create_app(stage, hub, live, about), HOST))
+        await server.serve(guarded(create_app(stage, hub, live, about, server.abort), HOST))
         stack.callback(hub.close)
         stack.callback(live.stop)
         stack.callback(stage.close)  # whoever waits for something new would hold the server up

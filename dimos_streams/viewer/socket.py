@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic_core import to_json
@@ -13,35 +12,39 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import parse_wish
-
-_SEND_TIMEOUT_S = 20.0
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(socket: WebSocket, stage: Stage, about: Mapping[str, Any]) -> None:
-    """Serve a client until either side ends the connection. ``about`` is what it is told of the recording."""
-    await socket.accept()
-    reading = asyncio.create_task(_read(socket, stage), name="transport client")
+async def serve(
+    socket: WebSocket,
+    desk: Desk,
+    about: Mapping[str, Any],
+    *,
+    send_timeout_s: float,
+    abort: Callable[[object], None],
+) -> None:
+    """Serve a client, which is accepted, until either side ends the connection. ``about`` is what it is told of the
+    recording.
+
+    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
+    """
+    client = _Client(socket, send_timeout_s)
+    reading = asyncio.create_task(_read(client, desk), name="transport client")
     try:
-        await _send(socket, {"type": "recording", **about})
-        while not reading.done():
-            changed = stage.changed
-            await _send(socket, transport_of(stage))
-            waiting = asyncio.create_task(changed.wait())
-            try:
-                await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-    except (WebSocketDisconnect, TimeoutError, RuntimeError):
-        pass  # it has left, or reads nothing
+        await client.send({"type": "recording", **about})
+        await _tell(client, desk.stage, reading)
+    except TimeoutError:
+        _log.warning("client %s of the recording's clock reads nothing; it was cut off", socket.client)
+        abort(socket.scope.get("client"))
+    except (WebSocketDisconnect, RuntimeError):
+        pass  # it has left
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-        with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-            await socket.close(1001)
 
 
 def transport_of(stage: Stage) -> dict[str, Any]:
@@ -51,22 +54,49 @@ def transport_of(stage: Stage) -> dict[str, Any]:
     return {"type": "transport", "utime": utime, "playing": transport.playing, "speed": transport.speed}
 
 
-async def _read(socket: WebSocket, stage: Stage) -> None:
-    while (received := await socket.receive())["type"] == "websocket.receive":
-        # Going to a moment takes a while, and what waits already is received at once: others have their turn between.
-        await asyncio.sleep(0)
-        try:
-            wish = parse_wish(received.get("text"))
-        except ValueError as error:
-            await _send(socket, {"type": "error", "text": str(error)})
-            continue
-        try:
-            stage.wish(wish)
-        except Exception as error:  # a log that can't be read any more, for instance
-            _log.exception("%s: %s", wish, error)
-            await _send(socket, {"type": "error", "text": f"{wish.command} failed: {error!r}"})
+class _Client:
+    """The two ends of one connection."""
+
+    def __init__(self, socket: WebSocket, send_timeout_s: float) -> None:
+        self.socket = socket
+        self._send_timeout_s = send_timeout_s
+
+    async def send(self, fields: Mapping[str, Any]) -> None:
+        """Raises ``TimeoutError`` where it takes nothing."""
+        async with asyncio.timeout(self._send_timeout_s):
+            await self.socket.send_text(to_json(fields).decode())
 
 
-async def _send(socket: WebSocket, fields: Mapping[str, Any]) -> None:
-    async with asyncio.timeout(_SEND_TIMEOUT_S):
-        await socket.send_text(to_json(fields).decode())
+async def _tell(client: _Client, stage: Stage, reading: asyncio.Task[None]) -> None:
+    """Send the transport whenever it is another one, as long as the client is read."""
+    while not reading.done():
+        changed = stage.changed
+        await client.send(transport_of(stage))
+        waiting = asyncio.create_task(changed.wait())
+        try:
+            await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+    reading.result()
+
+
+async def _read(client: _Client, desk: Desk) -> None:
+    while (received := await client.socket.receive())["type"] == "websocket.receive":
+        async with desk.turn() as stage:
+            problem = _problem_with(received.get("text"), stage)
+        if problem:
+            await client.send({"type": "error", "text": problem})
+
+
+def _problem_with(text: str | None, stage: Stage) -> str:
+    """Do what a message asks for; empty if that is done."""
+    try:
+        wish = parse_wish(text)
+    except ValueError as error:
+        return str(error)
+    try:
+        stage.wish(wish)
+    except Exception as error:  # a log that can't be read any more, for instance
+        _log.exception("%s: %s", wish, error)
+        return f"{wish.command} failed: {error!r}"
+    return ""

@@ -3,37 +3,77 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+import json
+import time
 
-from starlette.websockets import WebSocket
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
 
-from dimos_streams.viewer import socket as served
+from dimos_streams.viewer.app import MAX_WATCHERS
 from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.wishes import Pause, Wish
+from tests.helpers import until
+from tests.viewer.mission import Mission
+from tests.viewer.test_serving import heard, served, socket
+
+_SLOW_S = 0.02
+_WISHES = 200
 
 
-class _Talkative:
-    """A client whose hundred wishes have all come already, and a stage that counts them."""
+def test_others_have_turns_between_the_wishes_of_one_client(
+    mission: Mission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out: list[str] = []
+    busy_s = 0.0
 
-    def __init__(self) -> None:
-        self.wishes = 0
-        self._waiting = 100
+    def slowly(stage: Stage, wish: Wish) -> None:
+        nonlocal busy_s
+        began = time.monotonic()
+        time.sleep(_SLOW_S)  # as long as it takes to go far
+        carried_out.append(wish.command)
+        busy_s += time.monotonic() - began
 
-    async def receive(self) -> dict[str, Any]:
-        self._waiting -= 1
-        return {"type": "websocket.receive" if self._waiting >= 0 else "gone", "text": '{"command": "step"}'}
+    monkeypatch.setattr(Stage, "wish", slowly)
 
-    def wish(self, wish: object) -> None:
-        self.wishes += 1
-
-
-def test_others_have_turns_between_wishes() -> None:
     async def scenario() -> None:
-        client = _Talkative()
-        reading = asyncio.create_task(served._read(cast(WebSocket, client), cast(Stage, client)))
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert 0 < client.wishes <= 3
-        await reading
-        assert client.wishes == 100
+        async with (
+            served(mission.log) as (_, url),
+            socket(url, "/transport") as talkative,
+            socket(url, "/transport") as modest,
+        ):
+            await asyncio.gather(heard(talkative, "transport"), heard(modest, "transport"))
+            began = time.monotonic()
+            for _ in range(_WISHES):
+                await talkative.send(json.dumps({"command": "step"}))
+            await until(lambda: len(carried_out) >= 3)
+            before = len(carried_out)
+            await modest.send(json.dumps(Pause(command="pause").model_dump()))
+            await until(lambda: "pause" in carried_out)
+            assert carried_out.index("pause") - before <= 3, "it waits for no more than is under way"
+            await until(lambda: len(carried_out) >= 20)
+            assert busy_s <= 0.6 * (time.monotonic() - began), "and everybody else has as much time as the clients"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("path", ["/transport", "/monitor", "/live"])
+def test_however_many_come_at_once_so_many_get_in(mission: Mission, path: str) -> None:
+    more = 16
+
+    async def scenario() -> None:
+        async with served(mission.log) as (_, url):
+            address = url.replace("http", "ws") + path
+            clients = await asyncio.gather(*(connect(address, open_timeout=None) for _ in range(MAX_WATCHERS + more)))
+            refused = []
+            for client in clients:
+                try:
+                    assert await client.recv()
+                except ConnectionClosed:
+                    refused.append(client.close_code)
+            assert refused == [1013] * more
+            await asyncio.gather(*(client.close() for client in clients))
+            async with socket(url, path) as another:
+                assert await another.recv()
 
     asyncio.run(scenario())

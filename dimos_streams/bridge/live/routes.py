@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.http.described import refusals
+from dimos_streams.bridge.http.seats import Seats
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
 
@@ -16,10 +17,9 @@ MAX_VIEWERS = 64
 """At a time."""
 
 
-def mount_live(
-    app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None] = lambda client: None
-) -> None:
+def mount_live(app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]) -> None:
     """Add the routes to an app."""
+    seats = Seats(MAX_VIEWERS)
 
     @app.get(PATH, responses=refusals())
     async def topics() -> dict[str, Any]:
@@ -27,8 +27,6 @@ def mount_live(
 
     @app.websocket(PATH)
     async def watch(socket: WebSocket) -> None:
-        if live.viewers >= MAX_VIEWERS:
-            await socket.accept()
-            await socket.close(1013, f"{MAX_VIEWERS} watch already")
-            return
-        await serve(socket, live, send_timeout_s=send_timeout_s, abort=abort)
+        async with seats.accepted(socket) as has_seat:
+            if has_seat:
+                await serve(socket, live, send_timeout_s=send_timeout_s, abort=abort)

@@ -26,11 +26,10 @@ _log = LimitedLog(logging.getLogger(__name__))
 async def serve(
     socket: WebSocket, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]
 ) -> None:
-    """Send a client what it watches until either side ends the connection.
+    """Send a client, which is accepted, what it watches until either side ends the connection.
 
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
     """
-    await socket.accept()
     client = socket.scope.get("client")
     with live.view(lambda: abort(client)) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")

@@ -9,6 +9,7 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.described import refusals
+from dimos_streams.bridge.http.seats import Seats
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import serve
@@ -22,7 +23,7 @@ def mount_monitor(
     app: FastAPI, monitor: Monitor, broker: Broker, *, send_timeout_s: float, abort: Callable[[object], None]
 ) -> None:
     """Add the routes to an app."""
-    commands = Commands(broker)
+    commands, seats = Commands(broker), Seats(MAX_WATCHERS)
 
     @app.get("/monitor/schema", responses=refusals())
     async def monitor_schema() -> dict[str, Any]:
@@ -30,8 +31,6 @@ def mount_monitor(
 
     @app.websocket("/monitor")
     async def watch(socket: WebSocket) -> None:
-        if monitor.statistics().watchers >= MAX_WATCHERS:
-            await socket.accept()
-            await socket.close(1013, f"{MAX_WATCHERS} watch already")
-            return
-        await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)
+        async with seats.accepted(socket) as has_seat:
+            if has_seat:
+                await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)

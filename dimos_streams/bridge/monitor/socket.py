@@ -42,12 +42,11 @@ async def serve(
     send_timeout_s: float,
     abort: Callable[[object], None],
 ) -> None:
-    """Send a client what happens and take its commands until either side ends the connection.
+    """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
     Commands that have come are carried out, also if the client leaves meanwhile.
     """
-    await socket.accept()
     running: dict[asyncio.Task[None], None] = {}
     try:
         await _converse(socket, monitor, commands, running, send_timeout_s=send_timeout_s, abort=abort)

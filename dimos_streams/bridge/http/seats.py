@@ -1,0 +1,37 @@
+"""So many clients of a WebSocket at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.websockets import WebSocket
+
+TRY_AGAIN_LATER = 1013
+
+
+class Seats:
+    """Who takes one has it before it is accepted, which takes a while: however many come at once, no more get in.
+
+    Use from one loop only.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
+
+    @asynccontextmanager
+    async def accepted(self, socket: WebSocket) -> AsyncIterator[bool]:
+        """Accept a client for the time of the block. False for one more than there are seats for: it was told so, as
+        pages can't read why a connection was refused, and let go."""
+        if self._taken >= self._most:
+            await socket.accept()
+            await socket.close(TRY_AGAIN_LATER, f"{self._most} watch already")
+            yield False
+            return
+        self._taken += 1
+        try:
+            await socket.accept()
+            yield True
+        finally:
+            self._taken -= 1
