@@ -6,103 +6,120 @@ as a bridge would; then a ``gap`` stands for it.
 
 from __future__ import annotations
 
+import heapq
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from dimos_streams.tool_stream.event import ToolEvent
 
 PATIENCE_US = 5_000_000
 """The time by which an event may be later than its successor; of a bridge's patience, all of it."""
 _MAX_WAITING = 10_000
+_MAX_OPEN = 100_000
 _MAX_ENDED = 100_000
 
 
 @dataclass(slots=True)
 class _Stream:
-    """One call's events so far."""
+    """The events of one call, of which some wait for an earlier one."""
 
-    next_seq: int = 1
-    waiting: dict[int, ToolEvent] = field(default_factory=dict)
-    since: int = 0
+    next_seq: int
+    since: int
     """When the oldest of those that wait came, µs by the log."""
+    waiting: dict[int, ToolEvent] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+    """A heap of theirs, and of some that wait no more."""
+
+    def add(self, event: ToolEvent) -> None:
+        """Have an event wait."""
+        self.waiting[event.seq] = event
+        heapq.heappush(self.numbers, event.seq)
+
+    def first(self) -> ToolEvent:
+        """The first one that waits."""
+        while self.numbers[0] not in self.waiting:
+            heapq.heappop(self.numbers)
+        return self.waiting[self.numbers[0]]
 
 
 class InOrder:
-    """Takes events as they stand in a log. Bounded: where too many wait, none is waited for any longer."""
+    """Takes events as they stand in a log. Bounded: where too many wait, none is waited for any longer, and of too
+    many open calls the one that has said nothing for longest is forgotten. If it goes on, that is behind a gap."""
 
     def __init__(self) -> None:
         self.gaps = 0
         """Events that are not in the log."""
         self.repeated = 0
         """Events that came again."""
-        self._streams: dict[str, _Stream] = {}
-        self._behind: dict[str, None] = {}
-        """The calls of which events wait."""
+        self._whole: OrderedDict[str, int] = OrderedDict()
+        """The number of the next event of open calls of which none waits; who has spoken last stands last."""
+        self._behind: dict[str, _Stream] = {}
+        """The calls of which events wait, in the order in which that began."""
         self._waiting = 0
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def take(self, utime: int, event: ToolEvent) -> list[ToolEvent]:
         """The events that are due now, at a time of the log."""
         found = self.due(utime)
-        if event.call_id in self._ended:
+        call = event.call_id
+        if call in self._ended:
             self.repeated += 1
             return found
-        stream = self._streams.setdefault(event.call_id, _Stream())
+        stream = self._behind.get(call) or _Stream(self._whole.pop(call, 1), utime)
         if event.seq < stream.next_seq or event.seq in stream.waiting:
             self.repeated += 1
         else:
-            self._keep(stream, event, utime)
-            found += self._ready(event.call_id, stream)
-            if self._waiting > _MAX_WAITING:
-                found += self.rest()
+            stream.add(event)
+            self._waiting += 1
+        found += self._ready(call, stream)
+        if self._waiting > _MAX_WAITING:
+            found += self.rest()
         return found
 
     def due(self, utime: int) -> list[ToolEvent]:
         """Those that nothing is waited for any more at a time of the log, behind their gaps."""
-        late = [call for call in self._behind if utime - self._streams[call].since > PATIENCE_US]
-        return [event for call in late for event in self._over_the_gap(call)]
+        if not self._behind:
+            return []
+        late = list(takewhile(lambda each: utime - each[1].since > PATIENCE_US, self._behind.items()))
+        return [event for call, stream in late for event in self._over_the_gap(call, stream)]
 
     def rest(self) -> list[ToolEvent]:
         """All that still wait, at the end of the log."""
         found = []
         while self._behind:
-            found += self._over_the_gap(next(iter(self._behind)))
+            found += self._over_the_gap(*next(iter(self._behind.items())))
         return found
 
-    def _keep(self, stream: _Stream, event: ToolEvent, utime: int) -> None:
-        if not stream.waiting:
-            stream.since = utime
-        stream.waiting[event.seq] = event
-        self._waiting += 1
-
-    def _ready(self, call_id: str, stream: _Stream) -> list[ToolEvent]:
+    def _ready(self, call: str, stream: _Stream) -> list[ToolEvent]:
         """The events without a hole before them."""
         found = []
         while (event := stream.waiting.pop(stream.next_seq, None)) is not None:
             found.append(event)
             stream.next_seq += 1
         self._waiting -= len(found)
-        if stream.waiting:
-            self._behind[call_id] = None
-        else:
-            self._behind.pop(call_id, None)
         if found and found[-1].type == "close":
-            self._end(call_id)
+            self._end(call, stream)
+        elif stream.waiting:
+            self._behind[call] = stream
+        else:
+            self._behind.pop(call, None)
+            self._whole[call] = stream.next_seq
+            if len(self._whole) > _MAX_OPEN:
+                self._whole.popitem(last=False)
         return found
 
-    def _over_the_gap(self, call_id: str) -> list[ToolEvent]:
-        stream = self._streams[call_id]
-        first = stream.waiting[min(stream.waiting)]
+    def _over_the_gap(self, call: str, stream: _Stream) -> list[ToolEvent]:
+        first = stream.first()
         self.gaps += first.seq - stream.next_seq
         gap = _gap(first, stream.next_seq)
         stream.next_seq = first.seq
-        return [gap, *self._ready(call_id, stream)]
+        return [gap, *self._ready(call, stream)]
 
-    def _end(self, call_id: str) -> None:
-        stream = self._streams.pop(call_id)
+    def _end(self, call: str, stream: _Stream) -> None:
         self._waiting -= len(stream.waiting)
-        self._behind.pop(call_id, None)
-        self._ended[call_id] = None
+        self._behind.pop(call, None)
+        self._ended[call] = None
         if len(self._ended) > _MAX_ENDED:
             self._ended.popitem(last=False)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import bisect
+import logging
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.operator.reporting import MONITOR
@@ -27,7 +29,7 @@ KEY_BYTES = 4_000_000
 """Of the log, after which another one is kept: it is what is read again at most."""
 MAX_KEYS = 600
 _BATCH = 256
-_MAX_CHANNELS = 10_000
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,6 @@ class Index:
             self._keep_key(world, event, place)
             newest = event
             self.end = max(self.end, event.utime)
-            if len(self.channels) < _MAX_CHANNELS:
-                self.channels[event.channel] = None
             self._take(world, event)
             if number % 4096 == 0:
                 on_progress(event.offset)
@@ -87,7 +87,7 @@ class Index:
             self._hear(world, self.end, told)
         self._flush()
         self.damages = self.tape.damages()
-        self.unreadable |= world.unreadable
+        self.channels = dict.fromkeys(world.newest)
         self.namespaces = {namespace_of(module.name) for module in world.modules()}
 
     def key_before(self, utime: int) -> Key:
@@ -100,24 +100,25 @@ class Index:
         return bisect.bisect_right(self._heard, utime)
 
     def _take(self, world: World, event: LogEvent) -> None:
-        world.take(event)
         told = self.order.due(event.utime)
-        if event.channel == EVENTS:
-            unpacked = self.event_in(event)
-            if unpacked is not None and unpacked.caller == MONITOR:
-                world.report(unpacked)
-            elif unpacked is not None:
-                told += self.order.take(event.utime, unpacked)
+        try:
+            world.take(event)
+            if event.channel == EVENTS:
+                told += self._ordered(world, event)
+        except MessageError as error:
+            # Counted here alone: who goes back and forth reads the same ones again and again.
+            self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
+            _log.warning("skipped: %s", error)
         for each in told:
             self._hear(world, event.utime, each)
 
-    def event_in(self, event: LogEvent) -> ToolEvent | None:
-        """The event of a call that a message is; None for one that can't be read."""
-        try:
-            return unpack_event(event.data)
-        except MessageError:
-            self.unreadable[EVENTS] = self.unreadable.get(EVENTS, 0) + 1
-            return None
+    def _ordered(self, world: World, event: LogEvent) -> list[ToolEvent]:
+        """The events of calls that are due with the one in a message. Raises ``MessageError`` where there is none."""
+        unpacked = unpack_event(event.data)
+        if unpacked.caller != MONITOR:
+            return self.order.take(event.utime, unpacked)
+        world.report(unpacked)
+        return []
 
     def _hear(self, world: World, utime: int, event: ToolEvent) -> None:
         self._heard.append(utime if not self._heard else max(utime, self._heard[-1]))

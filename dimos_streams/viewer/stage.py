@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator
 
@@ -13,10 +14,12 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import MessageError
 from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.tape import Place
 from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.wire import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
 from dimos_streams.viewer.transport import Transport
@@ -156,17 +159,18 @@ class Stage:
         """Take what was recorded up to a moment, and show it if that is wanted."""
         while self._next is not None and self._next.utime <= utime:
             event, self._next = self._next, next(self._events, None)
-            self.world.take(event)
-            if event.channel == EVENTS:
-                self._report(event, shows=shows)
+            with contextlib.suppress(MessageError):  # the index has counted it
+                self.world.take(event)
+                if event.channel == EVENTS:
+                    self._report(event, shows=shows)
             if shows:
                 self._bus.replay(event)
         self._hear(self.index.heard_until(utime), shows=shows)
         self.world.utime = max(self.world.utime, utime)
 
     def _report(self, event: LogEvent, *, shows: bool) -> None:
-        told = self.index.event_in(event)
-        if told is not None and told.caller == MONITOR:
+        told = unpack_event(event.data)
+        if told.caller == MONITOR:
             reported = self.world.report(told)
             if reported is not None and shows:
                 self.watchers.offer(reported.agent, message("event", event=reported))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
 from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
@@ -33,7 +31,8 @@ M = TypeVar("M", bound=Message)
 MAX_CLOSED = 100
 """Calls that have ended are remembered at each moment that is kept; the journal has the events of all."""
 MAX_OPEN = 1000
-_log = LimitedLog(logging.getLogger(__name__))
+MAX_CHANNELS = 1000
+"""What is behind these in the log is not shown."""
 
 
 class World:
@@ -50,14 +49,14 @@ class World:
         """Of the newest event that was taken, in the journal."""
         self.newest: dict[str, int] = {}
         """Where the newest message of each channel begins on the tape."""
-        self.unreadable: dict[str, int] = {}
-        """Messages that are none, by channel."""
         self._modules = Modules()
         self._agents = Agents(models)
         self._holds = Holds()
         self._poses = Poses()
         self._open: dict[str, CallState] = {}
         self._closed: OrderedDict[str, CallState] = OrderedDict()
+        self._own: set[str] = set()
+        """Open calls that no copy shares: only these may be changed."""
         self._cancelled: dict[str, int] = {}
         """When open calls were asked to end first, µs."""
 
@@ -65,31 +64,36 @@ class World:
         """The same at this moment; what one of both takes then is not known to the other."""
         found = World()
         found.utime, found.offset = self.utime, self.offset
-        found.newest, found.unreadable = dict(self.newest), self.unreadable
+        found.newest = dict(self.newest)
         found._modules, found._agents = self._modules.copy(), self._agents.copy()
         found._holds, found._poses = self._holds.copy(), self._poses.copy()
-        found._open = {call_id: call.model_copy() for call_id, call in self._open.items()}
-        found._closed, found._cancelled = self._closed.copy(), dict(self._cancelled)
+        found._open, found._closed, found._cancelled = dict(self._open), self._closed.copy(), dict(self._cancelled)
+        self._own.clear()
         return found
 
     def take(self, event: LogEvent) -> None:
-        """Take the next message of the log. What can't be read is counted."""
+        """Take the next message of the log. Raises ``MessageError`` for one that can't be read; others may follow."""
         self.utime = max(self.utime, event.utime)
-        self.newest[event.channel] = event.offset
-        try:
-            self._take(event)
-        except MessageError as error:
-            self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
-            _log.warning("skipped: %s", error)
+        if event.channel in self.newest or len(self.newest) < MAX_CHANNELS:
+            self.newest[event.channel] = event.offset
+        channel = event.channel
+        if channel == STATUS:
+            self._modules.take(event.utime, _read(ModuleStatus, event))
+        elif channel == CALLS:
+            self._request(_read(SkillCall, event))
+        elif channel == CANCELS:
+            self._cancel(event.utime, _read(SkillCancel, event))
+        elif split_channel(channel)[1] == Hold.msg_name:
+            self._holds.take(event.utime, channel, _read(Hold, event))
+        else:
+            self._poses.take(event)
 
     def hear(self, offset: int, event: ToolEvent) -> None:
         """Take the next event of the calls, the one at this offset."""
         self.offset = offset
-        call = self._open.get(event.call_id)
-        if call is None:
-            if event.call_id in self._closed or len(self._open) >= MAX_OPEN:
-                return
-            call = self._open[event.call_id] = CallState.from_event(event)
+        if event.call_id in self._closed or (event.call_id not in self._open and len(self._open) >= MAX_OPEN):
+            return
+        call = self._to_change(event)
         if event.type == "open":
             call.resources = CallState.from_event(event).resources or call.resources
         call.apply(event)
@@ -152,18 +156,15 @@ class World:
             if self.utime - since > ENDS_WITHIN_S * 1e6 and (call := self._open.get(call_id)) is not None
         ]
 
-    def _take(self, event: LogEvent) -> None:
-        channel = event.channel
-        if channel == STATUS:
-            self._modules.take(event.utime, _read(ModuleStatus, event))
-        elif channel == CALLS:
-            self._request(_read(SkillCall, event))
-        elif channel == CANCELS:
-            self._cancel(event.utime, _read(SkillCancel, event))
-        elif split_channel(channel)[1] == Hold.msg_name:
-            self._holds.take(event.utime, channel, _read(Hold, event))
-        else:
-            self._poses.take(event)
+    def _to_change(self, event: ToolEvent) -> CallState:
+        """The call that an event is of."""
+        known = self._open.get(event.call_id)
+        if known is not None and event.call_id in self._own:
+            return known
+        call = CallState.from_event(event) if known is None else known.model_copy()
+        self._open[event.call_id] = call
+        self._own.add(event.call_id)
+        return call
 
     def _request(self, message: SkillCall) -> None:
         known = message.call_id in self._open or message.call_id in self._closed
@@ -192,6 +193,7 @@ class World:
 
     def _close(self, call: CallState) -> None:
         del self._open[call.call_id]
+        self._own.discard(call.call_id)
         self._cancelled.pop(call.call_id, None)
         call.last, call.progress = None, {}
         self._closed[call.call_id] = call
