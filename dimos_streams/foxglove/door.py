@@ -99,20 +99,24 @@ class ViewerDoor:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # In a task of ours: one of asyncio's own would complain when it is cancelled (Python 3.11).
         if len(self._connections) - self._inside >= MAX_AT_THE_DOOR:
             _log.warning("a viewer was cut off: %d others have not said yet what they want", MAX_AT_THE_DOOR)
             writer.transport.abort()
             return
+        task = asyncio.get_running_loop().create_task(self._connected(reader, writer), name="viewer")
         self._connections[task] = None
+        task.add_done_callback(self._connections.pop)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
         except (OSError, TimeoutError) as error:
             logging.getLogger(__name__).debug("a viewer's connection ended: %s", error)
+        except Exception as error:
+            _log.exception("a viewer was let go: %s", error)
         finally:
-            self._connections.pop(task, None)
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

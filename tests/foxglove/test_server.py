@@ -406,3 +406,19 @@ def test_who_says_nothing_at_the_door_takes_no_place_of_viewers_and_is_bounded()
                 assert await asyncio.wait_for(asyncio.get_running_loop().sock_recv(last, 1), 5.0) == b""
 
     asyncio.run(scenario())
+
+
+def test_closing_ends_those_who_wait_at_the_door_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with shown() as show:
+            waiting = [await asyncio.open_connection("127.0.0.1", show.port) for _ in range(3)]
+            (half,) = [writer for _, writer in waiting[:1]]
+            half.write(b"GET / HTTP/1.1\r\n")
+            await until(lambda: sum(task.get_name() == "viewer" for task in asyncio.all_tasks()) == 3)
+        for reader, writer in waiting:
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+
+    asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
