@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from fastapi import FastAPI, Response
 from starlette.responses import FileResponse
 
 from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.described import Described, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 
 PICTURES = "pictures"
 """The folder for them in a run's directory."""
-_NAME = re.compile(r"\w[\w.-]*\.jpg")
+_TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
 _MAX_NAME = 255
 """Bytes."""
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_ANSWERS: Described = {200: {"description": "The picture.", "content": dict.fromkeys(_TYPES.values(), _FILE)}}
 _HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "X-Content-Type-Options": "nosniff"}
 
 
-def _is_name(text: str) -> bool:
-    """Whether a file of the folder can have this name: longer ones the system does not even look for."""
-    return _NAME.fullmatch(text) is not None and len(text.encode()) <= _MAX_NAME
+def _found(folder: Path, name: str) -> Path | None:
+    """The picture of that name in a folder; None for one that leads elsewhere, whatever is there."""
+    # Longer names the system does not even look for.
+    if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name.encode()) > _MAX_NAME:
+        return None
+    path = folder / name
+    return path if path.suffix.lower() in _TYPES and path.is_file() and not path.is_symlink() else None
 
 
 def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
@@ -32,11 +37,10 @@ def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
         "/pictures/{name}",
         response_class=Response,
         response_model=None,
-        responses=answers(200, "The picture.", {"type": "string", "format": "binary"}, media_type="image/jpeg")
-        | refusals(kinds.NOT_FOUND),
+        responses=_ANSWERS | refusals(kinds.NOT_FOUND),
     )
     def picture(name: str) -> Response:
-        path = None if run_dir is None else run_dir / PICTURES / name
-        if path is None or not _is_name(name) or not path.is_file():
+        path = None if run_dir is None else _found(run_dir / PICTURES, name)
+        if path is None:
             raise ProblemError(kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here")
-        return FileResponse(path, media_type="image/jpeg", headers=_HEADERS)
+        return FileResponse(path, media_type=_TYPES[path.suffix.lower()], headers=_HEADERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -32,10 +33,44 @@ def test_a_picture_of_the_run_is_served_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "media_type"),
+    [
+        ("robot1~observe:2-12.jpg", "image/jpeg"),
+        ("two words (2).JPEG", "image/jpeg"),
+        ("Küche.png", "image/png"),
+    ],
+)
+def test_whatever_a_picture_is_called_it_is_served(tmp_path: Path, name: str, media_type: str) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / name).write_bytes(b"a picture")
+    answer = client(tmp_path).get(f"/pictures/{quote(name, safe='')}")
+    assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, b"a picture", media_type)
+
+
+def test_a_link_to_another_file_is_no_picture(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "run.json").write_bytes(b"secret")
+    (tmp_path / "pictures" / "a.jpg").symlink_to(tmp_path / "run.json")
+    (tmp_path / "pictures" / "b.jpg").mkdir()
+    (tmp_path / "pictures" / "c.jpg").symlink_to(tmp_path / "nowhere")
+    for name in ("a.jpg", "b.jpg", "c.jpg"):
+        assert client(tmp_path).get(f"/pictures/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "other.jpg",
         "..%2Fjournal.sqlite",
+        "..%2Fjournal.jpg",
+        "%2Fetc%2Fhostname.jpg",
+        "sub%2Fa.jpg",
+        "..%5Ca.jpg",
+        "a%0A.jpg",
+        "a%E2%80%AE.jpg",
+        "%2E.jpg",
+        "picture.svg",
+        "picture.jpg.html",
         "%2e%2e",
         ".hidden.jpg",
         "notes.txt",
@@ -46,7 +81,18 @@ def test_a_picture_of_the_run_is_served_by_its_name(tmp_path: Path) -> None:
 )
 def test_nothing_else_of_the_run_is(tmp_path: Path, name: str) -> None:
     (tmp_path / "pictures").mkdir()
-    for other in ("journal.sqlite", "pictures/.hidden.jpg", "pictures/notes.txt"):
+    (tmp_path / "pictures" / "sub").mkdir()
+    names = (
+        ".hidden.jpg",
+        "notes.txt",
+        "sub/a.jpg",
+        "a\n.jpg",
+        "a\u202e.jpg",
+        "..jpg",
+        "picture.svg",
+        "picture.jpg.html",
+    )
+    for other in ("journal.sqlite", "journal.jpg", *(f"pictures/{each}" for each in names)):
         (tmp_path / other).write_bytes(b"secret")
     answer = client(tmp_path).get(f"/pictures/{name}")
     assert answer.status_code == 404
