@@ -16,12 +16,16 @@ class Allowance:
 
     def take(self, amount: float = 1.0) -> bool:
         """Use some of it; False, and nothing is used, if there is not enough left. At most ``limit`` can be asked."""
+        if not self.has(amount):
+            return False
+        self._left -= min(amount, self._limit)
+        return True
+
+    def has(self, amount: float = 1.0) -> bool:
+        """Whether so much could be used now."""
         now = clock.monotonic()
         if not self._at <= now:  # at the first time, or under another loop's clock
             self._left, self._at = self._limit, now
         self._left = min(self._limit, self._left + (now - self._at) * self._rate)
         self._at = now
-        if self._left < min(amount, self._limit):
-            return False
-        self._left -= min(amount, self._limit)
-        return True
+        return self._left >= min(amount, self._limit)

@@ -12,7 +12,7 @@ from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, Outcome, ToolEvent
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire import call_id_of, unpack_event
 
 PENDING = "pending"
 """The kind of a ``ToolStreamRequest`` by which the bridge says that a call waits for what it needs to begin."""
@@ -70,11 +70,13 @@ class RepeatedRequest:
 
     def _on_event(self, channel: str, data: bytes) -> None:
         """Decide by the first events of the call: it runs, or it was rejected."""
+        if call_id_of(data) != self._message.call_id:
+            return
         try:
             event = unpack_event(data, channel)
         except MessageError:  # the receiver of the bridge counts and reports it
             return
-        if event.call_id != self._message.call_id or self._decided.done() or not self._believes(event):
+        if self._decided.done() or not self._believes(event):
             return
         if event.outcome is Outcome.REJECTED:
             self._decided.set_exception(CallRejectedError(event.text))

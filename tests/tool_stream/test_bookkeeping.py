@@ -336,7 +336,7 @@ def test_a_directory_knows_how_much_its_modules_have_said(
                 table.entries[name] = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
             entry = table.entries[name]
             if entry.instances.heard(ModuleStatus(module=name, instance=instance), clock.monotonic()):
-                entry.heard = clock.monotonic()
+                table.heard(name, entry)
                 table.turn_to_bound(entry)
             report = entry.current
             version, text = f"v{number // 2}", "x" * size

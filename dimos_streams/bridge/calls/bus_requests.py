@@ -20,6 +20,7 @@ from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageEr
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.event import (
     CALLS,
@@ -97,6 +98,9 @@ class SkillRequests:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _on_call(self, channel: str, data: bytes) -> None:
+        first = first_texts(SkillCall, data, 5)
+        if first is not None and not self._may_be_meant(*first):
+            return
         try:
             call = _read_call(channel, data)
         except MessageError as error:
@@ -122,6 +126,12 @@ class SkillRequests:
         pending = self._pending[call.call_id] = _Pending(call)
         pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
         pending.task.add_done_callback(lambda task: self._on_done(pending, task))
+
+    def _may_be_meant(self, call_id: str, module: str, skill: str, caller: str, parent: str) -> bool:
+        """Whether a call is for the broker, not given by it to a host, and there is more to do than to ignore it."""
+        calls = self._ledger.calls
+        known = call_id in self._pending or calls.get(call_id) is not None or calls.get(parent) is not None
+        return not module and (known or self._has_room(parent))
 
     def _has_room(self, parent: str) -> bool:
         """Whether another request may wait. Those that no open call makes are few, and end within a moment."""
@@ -173,6 +183,9 @@ class SkillRequests:
         close_for_module(self._bus, self._ledger, call, Outcome.REJECTED, str(error)[:_MAX_TEXT], holder=holder)
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
+        first = first_texts(SkillCancel, data, 1)
+        if first is not None and first[0] not in self._pending and self._ledger.calls.get(first[0]) is None:
+            return
         try:
             message = decode(SkillCancel, data, channel=channel)
         except MessageError as error:

@@ -19,6 +19,7 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import OnLoss, SkillSpec
+from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
@@ -134,6 +135,9 @@ class SkillHost:
         del self._modules[name]
 
     def _on_call(self, channel: str, data: bytes) -> None:
+        first = first_texts(SkillCall, data, 3)
+        if first is not None and not self._may_be_meant(*first):
+            return
         try:
             if len(data) > _MAX_MESSAGE:
                 raise MessageError(
@@ -154,6 +158,19 @@ class SkillHost:
             return
         self._remember(message.call_id)
         self._begin(hosted, message)
+
+    def _may_be_meant(self, call_id: str, module: str, skill: str) -> bool:
+        """Whether a call is for a module of this process, and there is more to do than to ignore it."""
+        hosted = self._modules.get(module)
+        if hosted is None:
+            return False
+        if skill in hosted.skills or call_id in self._seen or self._rejections.has():
+            return True
+        self._ignore(call_id, skill)
+        return False
+
+    def _ignore(self, call_id: str, skill: str) -> None:
+        _log.warning("more calls than can be rejected; call %r of %r ignored", call_id, skill)
 
     def _remember(self, call_id: str) -> None:
         self._seen[call_id] = None
@@ -203,7 +220,7 @@ class SkillHost:
             self._seen[message.call_id] = Outcome.REJECTED
         else:
             del self._seen[message.call_id]
-            _log.warning("more calls than can be rejected; call %r of %r ignored", message.call_id, message.skill)
+            self._ignore(message.call_id, message.skill)
 
     def _open(
         self,
@@ -226,6 +243,9 @@ class SkillHost:
         )
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
+        first = first_texts(SkillCancel, data, 1)
+        if first is not None and not self._knows(*first):
+            return
         try:
             message = decode(SkillCancel, data, channel=channel)
             if message.outcome and message.outcome not in OUTCOMES:
@@ -245,6 +265,9 @@ class SkillHost:
             return
         if outcome is not None:
             self._learn(message.call_id, outcome)
+
+    def _knows(self, call_id: str) -> bool:
+        return call_id in self._seen or any(call_id in hosted.calls for hosted in self._modules.values())
 
     def _learn(self, call_id: str, outcome: Outcome) -> None:
         """The bridge's word on how a call ended is the last one."""

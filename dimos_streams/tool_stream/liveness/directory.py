@@ -266,9 +266,10 @@ class ModuleDirectory:
                 entry.instances.bound,
                 other,
             )
+        self._table.heard(status.module, entry)
         self._table.turn_to_bound(entry)
         report = entry.current
-        entry.heard, report.health = now, at_most(status.health, MAX_HEALTH)
+        report.health = at_most(status.health, MAX_HEALTH)
         if status.health == ENDED:
             entry.instances.left(status.instance)
         if part is not None:

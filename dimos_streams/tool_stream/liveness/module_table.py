@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
@@ -28,7 +29,8 @@ class ModuleTable:
     """The modules by name. Where there is no room, those that are gone are forgotten, the longest silent first."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, ModuleEntry] = {}
+        self.entries: OrderedDict[str, ModuleEntry] = OrderedDict()
+        """Who was silent for longest comes first."""
         self.malformed = 0
         """States that are none."""
         self.ignored = 0
@@ -36,16 +38,24 @@ class ModuleTable:
         self._bytes = 0
         """The size of all entries together."""
 
+    def heard(self, name: str, entry: ModuleEntry) -> None:
+        """Take note that a module was heard now."""
+        entry.heard = clock.monotonic()
+        self.entries.move_to_end(name)
+
     def make_room(self) -> bool:
         """Forget the module that has been silent for longest, if there are too many and it is gone."""
-        if len(self.entries) < MAX_MODULES:
-            return True
-        return self._forget_if_gone(min(self.entries, key=self._worth))
+        return len(self.entries) < MAX_MODULES or self._forget_one()
 
-    def _worth(self, name: str) -> tuple[bool, float]:
-        """Who is forgotten first: names that nobody has spoken for long, then whoever was not heard for longest."""
-        entry = self.entries[name]
-        return entry.instances.settled is not None, entry.heard
+    def _forget_one(self) -> bool:
+        """Forget a module that is gone, if there is one: a name that nobody has spoken for long before any other, and
+        of these whoever was not heard for longest."""
+        for settled in (False, True):
+            of_kind = (name for name, each in self.entries.items() if (each.instances.settled is not None) is settled)
+            name = next(of_kind, None)
+            if name is not None and self._forget_if_gone(name):
+                return True
+        return False
 
     def _forget_if_gone(self, name: str) -> bool:
         entry = self.entries[name]
@@ -95,14 +105,11 @@ class ModuleTable:
 
     def _has_room(self, more: int) -> bool:
         """Whether a module may say so much more. If need be, those that are gone are forgotten."""
-        excess = self._bytes + more - MAX_BYTES
-        if excess > 0:
-            for name in sorted(self.entries, key=self._worth):
-                bytes = self.entries[name].bytes
-                if excess > 0 and self._forget_if_gone(name):
-                    excess -= bytes
-        self.ignored += excess > 0
-        return excess <= 0
+        while self._bytes + more > MAX_BYTES:
+            if not self._forget_one():
+                self.ignored += 1
+                return False
+        return True
 
     def take_state(self, report: InstanceReport, status: ModuleStatus) -> None:
         """Take an instance's state. What can't be read says nothing; the rest of a heartbeat counts all the same."""

@@ -17,6 +17,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
+from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, Receivers
@@ -24,6 +25,7 @@ from dimos_streams.tool_stream.signature import parse_signature
 
 _log = LimitedLog(logging.getLogger(__name__))
 
+_DESCRIBE = "describe"
 _NACK_RATE = 32 * 1024 * 1024
 """Bytes a second that are sent again."""
 
@@ -121,12 +123,15 @@ class ToolStreamPublisher:
             self._ended.popitem(last=False)
 
     def _on_request(self, channel: str, data: bytes) -> None:
+        first = first_texts(ToolStreamRequest, data, 3)
+        if first is not None and first[1] != _DESCRIBE and not self.knows(first[2]):
+            return
         try:
             request = decode(ToolStreamRequest, data, channel=channel)
         except MessageError as error:
             _log.warning("skipped: %s", error)
             return
-        if request.kind == "describe":
+        if request.kind == _DESCRIBE:
             self._on_describe()
             return
         writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
