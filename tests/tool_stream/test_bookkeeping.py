@@ -170,6 +170,57 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
     assert (len(calls), calls.get("f")) == (2, None)
 
 
+def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflows, "MAX_STRANGERS_OPEN", 2)
+    monkeypatch.setattr(inflows, "MAX_STRANGERS_CLOSED", 1)
+    calls = Inflows()
+    for name, is_closed in (("open", False), ("closed", True)):
+        calls.heard(name, Inflow(1, closed=is_closed))
+    for number in range(5):
+        stranger = Inflow(0, closed=False, stranger=True)
+        calls.heard(f"forged{number}", stranger)
+        calls.keep(stranger, event(3), 10)
+    assert (len(calls), calls.bytes) == (4, 20), "what is forgotten keeps no bytes"
+    for number in (3, 4):
+        stranger = calls.get(f"forged{number}") or stranger
+        stranger.closed = True
+        calls.heard(f"forged{number}", stranger)
+    assert [name for name in ("open", "closed", "forged3", "forged4") if calls.get(name)] == [
+        "open",
+        "closed",
+        "forged4",
+    ]
+
+
+@pytest.mark.virtual_time
+async def test_names_that_nobody_has_spoken_for_long_push_out_none_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module_table, "MAX_NEW", 2)
+    table = module_table.ModuleTable()
+
+    def beat(name: str) -> bool:
+        if name not in table.entries:
+            if not table.make_room():
+                return False
+            table.entries[name] = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
+        entry = table.entries[name]
+        assert entry.instances.heard(ModuleStatus(module=name, instance="1"), clock.monotonic())
+        table.heard(name, entry)
+        return True
+
+    for _ in range(10):
+        assert all(map(beat, ("a", "b")))
+        await asyncio.sleep(0.25)
+    assert all(map(beat, ("c", "d"))), "those of before have spoken for long by now"
+    assert not beat("e")
+    await asyncio.sleep(1.0)
+    assert beat("d")
+    await asyncio.sleep(1.0)
+    assert beat("e")
+    assert list(table.entries) == ["a", "b", "d", "e"], "the one that was silent for longest has gone"
+
+
 def status(instance: str, started: int = 1, **more: object) -> ModuleStatus:
     return ModuleStatus(module="m", instance=instance, started_utime=started, pid=7, host="h", **more)  # type: ignore[arg-type]
 

@@ -180,34 +180,49 @@ class CallState(CallView):
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024
 """The size of the texts, arguments and results of closed calls; those that are forgotten are in the journal."""
+_FOREIGN_SHARE = 4
+"""Of both bounds a fourth is for calls that were begun without the broker: who makes up such pushes out no other."""
+
+
+class ClosedCalls:
+    """The newest closed calls, within a number and a size."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self.calls: OrderedDict[str, CallState] = OrderedDict()
+        self._most, self._most_bytes = most, most_bytes
+        self._bytes = 0
+
+    def add(self, call: CallState) -> None:
+        """Remember a call, and forget the oldest ones that there is no room for."""
+        self.calls[call.call_id] = call
+        self._bytes += call.size
+        while len(self.calls) > self._most or self._bytes > self._most_bytes:
+            self._bytes -= self.calls.popitem(last=False)[1].size
 
 
 class Calls:
     """The calls that the broker remembers: all open ones and the newest closed ones."""
 
     def __init__(self, keep_closed: int = 1000) -> None:
-        self._keep_closed = keep_closed
-        self._closed_bytes = 0
         self._open: dict[str, CallState] = {}
-        self._closed: OrderedDict[str, CallState] = OrderedDict()
+        self._closed = ClosedCalls(keep_closed, KEEP_CLOSED_BYTES)
+        self._foreign = ClosedCalls(keep_closed // _FOREIGN_SHARE, KEEP_CLOSED_BYTES // _FOREIGN_SHARE)
 
     def __iter__(self) -> Iterator[CallState]:
         """Oldest first."""
-        known = [*self._closed.values(), *self._open.values()]
+        known = [*self._closed.calls.values(), *self._foreign.calls.values(), *self._open.values()]
         return iter(sorted(known, key=lambda call: call.requested_utime))
 
     def get(self, call_id: str) -> CallState | None:
         """One call, None if it is not remembered."""
-        return self._open.get(call_id) or self._closed.get(call_id)
+        return self._open.get(call_id) or self._closed.calls.get(call_id) or self._foreign.calls.get(call_id)
 
     def add(self, call: CallState) -> None:
         """Remember a call."""
-        if call.state == CLOSED:
-            self._closed[call.call_id] = call
-            self._closed_bytes += call.size
-            self._forget()
-        else:
+        if call.state != CLOSED:
             self._open[call.call_id] = call
+        else:
+            (self._foreign if call.foreign else self._closed).add(call)
 
     def close(self, call: CallState) -> None:
         """Put a call that has closed among the closed ones."""
@@ -218,10 +233,6 @@ class Calls:
     def open(self) -> list[CallState]:
         """All that are not closed, oldest first."""
         return list(self._open.values())
-
-    def _forget(self) -> None:
-        while len(self._closed) > self._keep_closed or self._closed_bytes > KEEP_CLOSED_BYTES:
-            self._closed_bytes -= self._closed.popitem(last=False)[1].size
 
 
 def chain(calls: Calls, call: CallState) -> str:

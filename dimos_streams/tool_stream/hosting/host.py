@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +42,8 @@ from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 _REMEMBERED_CALLS = 4096
+_REMEMBERED_REJECTED = 512
+"""Of these, calls that could not begin: nobody needs skills or rights to make such."""
 _MAX_TEXT = 4000
 _CANCEL_BOUND_S = 2.0
 _DRAIN_BOUND_S = 0.3
@@ -69,6 +71,7 @@ class SkillHost:
         self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
         """Calls by id, with how they ended, None before."""
         self._subscriptions: list[Subscription] = []
+        self._rejected: deque[str] = deque()
         self._rejections = Allowance(*_REJECTIONS)
 
     def start(self) -> None:
@@ -218,6 +221,9 @@ class SkillHost:
             writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
             writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], {})
             self._seen[message.call_id] = Outcome.REJECTED
+            self._rejected.append(message.call_id)
+            if len(self._rejected) > _REMEMBERED_REJECTED:
+                self._seen.pop(self._rejected.popleft(), None)
         else:
             del self._seen[message.call_id]
             self._ignore(message.call_id, message.skill)

@@ -19,6 +19,8 @@ from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart
 
 MAX_MODULES = 1000
+MAX_NEW = 256
+"""Of these, names that nobody has spoken for long (``instances.SETTLED_S``): anybody can make them up."""
 MAX_BYTES = 1024 * 1024
 """The size of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
 
@@ -31,6 +33,8 @@ class ModuleTable:
     def __init__(self) -> None:
         self.entries: OrderedDict[str, ModuleEntry] = OrderedDict()
         """Who was silent for longest comes first."""
+        self._new: OrderedDict[str, None] = OrderedDict()
+        """Names that nobody has spoken for long, in the same order."""
         self.malformed = 0
         """States that are none."""
         self.ignored = 0
@@ -42,20 +46,22 @@ class ModuleTable:
         """Take note that a module was heard now."""
         entry.heard = clock.monotonic()
         self.entries.move_to_end(name)
+        self._new.pop(name, None)
+        if entry.instances.settled is None:
+            self._new[name] = None
 
     def make_room(self) -> bool:
         """Forget the module that has been silent for longest, if there are too many and it is gone."""
+        if len(self._new) >= MAX_NEW:
+            return self._forget_if_gone(next(iter(self._new)))
         return len(self.entries) < MAX_MODULES or self._forget_one()
 
     def _forget_one(self) -> bool:
         """Forget a module that is gone, if there is one: a name that nobody has spoken for long before any other, and
         of these whoever was not heard for longest."""
-        for settled in (False, True):
-            of_kind = (name for name, each in self.entries.items() if (each.instances.settled is not None) is settled)
-            name = next(of_kind, None)
-            if name is not None and self._forget_if_gone(name):
-                return True
-        return False
+        others = (name for name in self.entries if name not in self._new)
+        worst = (next(iter(self._new), None), next(others, None))
+        return any(name is not None and self._forget_if_gone(name) for name in worst)
 
     def _forget_if_gone(self, name: str) -> bool:
         entry = self.entries[name]
@@ -64,6 +70,7 @@ class ModuleTable:
         if clock.monotonic() - entry.heard <= gone_s:
             return False
         self._bytes -= self.entries.pop(name).bytes
+        self._new.pop(name, None)
         return True
 
     def turn_to_bound(self, entry: ModuleEntry) -> None:

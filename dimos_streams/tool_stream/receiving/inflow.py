@@ -20,6 +20,8 @@ DEPUTY = "\0deputy"
 """The instance of what was said in the stead of a call's module; on the bus no instance can be called so."""
 MAX_OPEN = 2048
 MAX_CLOSED = 1024
+MAX_STRANGERS_OPEN, MAX_STRANGERS_CLOSED = 1024, 256
+"""As many besides of calls that nobody here has begun: those that somebody makes up push out none of the others."""
 MAX_CLAIMED = 512
 """Calls that heartbeats name and nothing else has been heard of."""
 
@@ -154,16 +156,21 @@ class Inflows:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Inflow] = OrderedDict()
         self._closed: OrderedDict[str, Inflow] = OrderedDict()
+        self._strangers_open: OrderedDict[str, Inflow] = OrderedDict()
+        self._strangers_closed: OrderedDict[str, Inflow] = OrderedDict()
         self._claimed: OrderedDict[str, Inflow] = OrderedDict()
         self.bytes = 0
         """The size of the events that came too early."""
 
     def __len__(self) -> int:
-        return len(self._open) + len(self._closed) + len(self._claimed)
+        return sum(map(len, self._tables()))
 
     def get(self, call_id: str) -> Inflow | None:
         """One call, None if it is not known."""
-        return self._open.get(call_id) or self._closed.get(call_id) or self._claimed.get(call_id)
+        return next((table[call_id] for table in self._tables() if call_id in table), None)
+
+    def _tables(self) -> tuple[OrderedDict[str, Inflow], ...]:
+        return self._open, self._closed, self._strangers_open, self._strangers_closed, self._claimed
 
     def claim(self, call_id: str, inflow: Inflow) -> None:
         """Take in a call that a heartbeat names; there must be ``room_for_claims``."""
@@ -181,11 +188,15 @@ class Inflows:
     def heard(self, call_id: str, inflow: Inflow) -> None:
         """An event of a call has come: it belongs to those that are alive, or closed."""
         self._claimed.pop(call_id, None)
-        if inflow.closed:
-            self._open.pop(call_id, None)
-            self._put(self._closed, MAX_CLOSED, call_id, inflow)
+        opened = self._strangers_open if inflow.stranger else self._open
+        if not inflow.closed:
+            self._put(opened, MAX_STRANGERS_OPEN if inflow.stranger else MAX_OPEN, call_id, inflow)
+            return
+        opened.pop(call_id, None)
+        if inflow.stranger:
+            self._put(self._strangers_closed, MAX_STRANGERS_CLOSED, call_id, inflow)
         else:
-            self._put(self._open, MAX_OPEN, call_id, inflow)
+            self._put(self._closed, MAX_CLOSED, call_id, inflow)
 
     def keep(self, inflow: Inflow, event: ToolEvent, size: int) -> None:
         """Keep an event that came too early, if there is room."""

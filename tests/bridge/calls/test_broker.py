@@ -136,6 +136,21 @@ async def test_closed_calls_with_large_results_are_remembered_by_the_journal_alo
 
 
 @pytest.mark.virtual_time
+async def test_closed_calls_that_somebody_else_began_push_out_none_of_the_others() -> None:
+    async with scene() as world:
+        ledger, large = world.broker.ledger, {"outcome": "completed", "result": "x" * 40_000}
+        own = await world.broker.call("at_once", {"value": 1}, caller="test")
+        await closed(world.broker, own)
+        for number in range(100):
+            call_id = f"forged{number}"
+            ledger.enter([event(1, "open", call_id=call_id), event(2, "close", call_id=call_id, data=large)])
+        remembered = {call.call_id for call in ledger.calls}
+        assert own in remembered
+        assert "forged99" in remembered
+        assert 5 < len(remembered) < 15, "1 MB of calls that have two results each"
+
+
+@pytest.mark.virtual_time
 async def test_a_skill_that_asks_again_is_answered_again_and_begins_nothing_twice() -> None:
     async with scene() as world:
         parent = await world.broker.call("follow", {"description": "ann"}, caller="you")

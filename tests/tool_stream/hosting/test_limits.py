@@ -68,6 +68,23 @@ async def test_a_result_and_its_text_fit_together_or_are_refused(length: int, fi
 
 
 @pytest.mark.virtual_time
+async def test_calls_that_could_not_begin_push_no_other_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "_REMEMBERED_REJECTED", 3)
+    monkeypatch.setattr(host, "_REMEMBERED_CALLS", 5)
+    async with ModuleHarness(Scribe, name="scribe") as harness:
+        ask(harness, "real", "{}")
+        await ended(harness, "real")
+        for number in range(20):
+            ask(harness, f"forged{number}", '{"nonsense": 1}')
+            assert (await ended(harness, f"forged{number}"))[-1].outcome is Outcome.REJECTED
+        began = len(harness.events())
+        ask(harness, "real", "{}")
+        await asyncio.sleep(0.5)
+        assert all(event.call_id == "real" for event in harness.events()[began:]), "it is known, and begins nothing"
+        assert [event.seq for event in harness.events() if event.call_id == "real"] == [1, 2]
+
+
+@pytest.mark.virtual_time
 async def test_all_calls_of_a_module_are_in_heartbeats_of_one_datagram_each() -> None:
     heard, sizes = list[ModuleStatus](), list[int]()
 
