@@ -68,6 +68,11 @@ class Lines:
     def json(self) -> list[dict[str, Any]]:
         return [json.loads(line) for _, line in list(self.lines) if line.startswith("{")]
 
+    def begins(self) -> None:
+        """Wait until this part of a run has met the other."""
+        wait_for(lambda: "is there" in self.text() or self.process.poll() is not None, 240.0, self.text)
+        assert self.process.poll() is None, self.text()
+
     def text(self) -> str:
         return "".join(line for _, line in list(self.lines))
 
@@ -100,7 +105,6 @@ class Split:
     link: Link
     robot: Lines
     brain: Lines
-    watched: Lines
     state: Path
 
     def call(self, skill: str, wait: str | None = None, **arguments: Any) -> dict[str, Any]:
@@ -135,7 +139,7 @@ class Split:
         return all(module["alive"] for module in self.get("/modules"))
 
     def moves(self) -> bool:
-        seen = self.watched.json()
+        seen = self._seen()
         return bool(seen) and not _is_still(seen[-1])
 
     def moved_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
@@ -144,7 +148,11 @@ class Split:
 
     def seen_between(self, begin: float, end: float) -> list[Mapping[str, Any]]:
         """What was seen of the robot between two times of ``time.monotonic``, moving or not."""
-        return [each for each in self.watched.json() if begin <= each["at"] <= end]
+        return [each for each in self._seen() if begin <= each["at"] <= end]
+
+    def _seen(self) -> list[dict[str, Any]]:
+        lines = (self.state / SEEN).read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def outcomes_there(self) -> dict[str, str]:
         """How calls ended by the last word of the robot's machine: what it said, or has learnt since."""
@@ -174,37 +182,45 @@ def _is_still(seen: Mapping[str, Any]) -> bool:
 
 SPLIT = """
 name: split
-include: [follow-person]
+include:
+  - blueprint: follow-person
+    processes: {robot: seen}
+modules:
+  watcher:
+    type: tests.machines.watcher:Watcher
+    process: seen
+    config: {file: FILE}
 machines:
-  robot-side: [robot, gate, drive]
+  robot-side: [robot, watcher, gate, drive]
   brain-side: [detector, follow, lookout, observe, bridge, agent]
 """
-"""As the stock blueprint, but that calls are run on both machines."""
+"""As the stock blueprint, but that calls are run on both machines, and that the robot is watched from within."""
+SEEN = "seen.jsonl"
+"""What was seen of it."""
 
 
 @contextmanager
 def split_run(link: Link, buses: tuple[str, str], state: Path) -> Iterator[Split]:
     """Both parts, ready, with the brain's bus and the robot's."""
     split_blueprint = state / "split.yaml"
-    split_blueprint.write_text(SPLIT)
+    split_blueprint.write_text(SPLIT.replace("FILE", str(state / SEEN)))
+    (state / SEEN).touch()
     brain, robot = (
         ["dimos-streams", "run", str(split_blueprint), "--machine", name, "--bus", bus, "--json"]
         for name, bus in zip(("brain-side", "robot-side"), buses, strict=True)
     )
     with ExitStack() as stack:
-        watcher = [sys.executable, "-m", "tests.machines.watcher", buses[1]]
         lines = [
             stack.enter_context(started(machine, command, state / name))
             for machine, command, name in (
                 (link.there, robot, "robot"),
                 (link.here, brain, "brain"),
-                (link.there, watcher, "watcher"),
             )
         ]
-        split = Split(link, lines[0], lines[1], lines[2], state)
-        wait_for(lambda: "is there" in split.robot.text(), 240.0, split.robot.text)
-        wait_for(lambda: "is there" in split.brain.text(), 240.0, split.brain.text)
-        wait_for(lambda: bool(split.watched.json()), 120.0, split.watched.text)
+        split = Split(link, lines[0], lines[1], state)
+        split.robot.begins()
+        split.brain.begins()
+        wait_for(lambda: (state / SEEN).read_text(), 120.0, split.robot.text)
         yield split
 
 
