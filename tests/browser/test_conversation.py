@@ -82,16 +82,27 @@ def test_what_was_written_for_the_model_is_taken_apart_for_people(
     assert report == {"text": text, "state": state, "data": data}
 
 
-def test_figures_have_units_and_as_many_decimals_as_make_sense(script_modules: ScriptModules) -> None:
+def test_numbers_have_units_and_as_many_decimals_as_make_sense(script_modules: ScriptModules) -> None:
     given = [["distance_m", 1.834], ["bearing_deg", -3.2], ["bearing_deg", -0.2], ["laps", 3], ["speed", 0.4]]
-    texts = script_modules("format.js", "(format, all) => all.map((each) => format.figureText(...each))", given)
-    assert [(each["label"], each["text"] + each["unit"]) for each in texts] == [
-        ("Distance", "1.83 m"),
-        ("Bearing", "−3°"),  # noqa: RUF001 - a minus, as it is shown
-        ("Bearing", "0°"),
-        ("Laps", "3"),
-        ("Speed", "0.40"),
+    given += [["followed_s", 12.34], ["turn_rad_s", 0.5], ["volts", 11.25], ["battery_percent", 49.6]]
+    read = """(format, all) => all.map(([name, value]) => {
+        const measure = format.measureOf(name);
+        return [measure.title, format.valueText(value, measure)];
+    })"""
+    assert script_modules("format.js", read, given) == [
+        ["distance", "1.83 m"],
+        ["bearing", "−3°"],  # noqa: RUF001 - a minus, as it is shown
+        ["bearing", "0°"],
+        ["laps", "3"],
+        ["speed", "0.40 m/s"],
+        ["followed", "12.3 s"],
+        ["turn", "0.50 rad/s"],
+        ["volts", "11.3"],
+        ["battery", "50 %"],
     ]
+    arguments = {"description": "ann", "distance_m": 1.5, "angle_deg": 22.5, "reason": "", "now": True, "of": None}
+    said = script_modules("format.js", "(format, values) => format.givenText(values)", arguments)
+    assert said == "ann · distance 1.5 m · angle 22.5° · now true"
 
 
 _HOURS = """(store, count) => {

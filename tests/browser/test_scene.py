@@ -282,14 +282,18 @@ def test_the_newest_calls_numbers_are_plotted_first(script_modules: ScriptModule
         "plots/series.js",
         """(series, state) => {
             const topics = [{ topic: "/r/scan", kind: "scan" }, { topic: "/r/hold", kind: "other" }];
-            const numbers = new Map([["speed r", 0.4]]);
+            const speed = (value) => ({ kind: "odometry", robot: "r", value });
+            const numbers = new Map([["/r/odom", speed(0.4)]]);
             const rates = { "/r/scan": 10, "/r/hold": 1, "/q/scan": 9 };
             const known = series.valuesNow(state, rates, numbers, "r", topics).map(({ series }) => series);
+            const two = new Map([...numbers, ["/r/wheels", speed(0.5)], ["/r/load", { ...speed(7), kind: "number" }]]);
+            const ofTwo = series.valuesNow({}, {}, two, "r", []);
             const charts = (some) => series.chartsOf(known, series.defaults(some)).map((chart) =>
                 chart.map(({ label }) => label));
             return {
                 all: known.map(({ label, unit }) => `${label} ${unit}`.trim()),
                 charts: charts(known), idle: charts(known.filter(({ utime }) => utime === 0)),
+                two: ofTwo.map(({ series, value }) => [series.label, series.name, value]),
             };
         }""",
         state,
@@ -304,6 +308,11 @@ def test_the_newest_calls_numbers_are_plotted_first(script_modules: ScriptModule
         "/r/hold Hz",
     ]
     assert chosen["charts"] == [["follow_person distance"], ["follow_person speed", "r speed"], ["r battery"]]
+    assert chosen["two"] == [
+        ["/r/odom speed", "speed /r/odom", 0.4],
+        ["/r/wheels speed", "speed /r/wheels", 0.5],
+        ["/r/load", "number /r/load", 7],
+    ], "two odometries of a robot are two lines"
     assert chosen["idle"] == [["r battery"], ["r speed"], ["/r/scan"]]
 
 

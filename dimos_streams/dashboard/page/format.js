@@ -55,16 +55,47 @@ export function titled(name) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** Endings of names, with their units and how many decimals make sense. */
+/** Endings of names: the unit, and how many decimals make sense; null where that depends on the value. Longer ones first. */
 const UNITS = [
-  [/_m_s$|_mps$/, " m/s", 2], [/_deg_s$/, "°/s", 0], [/_rad_s$/, " rad/s", 2], [/_deg$/, "°", 0], [/_rad$/, " rad", 2], [/_ms$/, " ms", 0],
-  [/_m$/, " m", 2], [/_s$/, " s", 0], [/_hz$/, " Hz", 1], [/_v$/, " V", 1],
+  ["m_s", "m/s", 2], ["mps", "m/s", 2], ["deg_s", "°/s", 0], ["rad_s", "rad/s", 2], ["radps", "rad/s", 2], ["percent", "%", 0], ["pct", "%", 0],
+  ["deg", "°", 0], ["rad", "rad", 2], ["ms", "ms", 0], ["m", "m", 2], ["s", "s", null], ["hz", "Hz", 1], ["kg", "kg", 2], ["v", "V", 1], ["a", "A", 1], ["c", "°C", 1],
 ];
-const FRACTIONS = new Set(["speed", "confidence"]);
+const NAMED = { speed: ["m/s", 2], velocity: ["m/s", 2], confidence: ["", 2] };
 
-/** A figure with its name's unit: `distance_m`, 1.834 → Distance, 1.83, m. */
-export function figureText(name, value) {
-  const [ending, unit, decimals] = UNITS.find(([ending]) => ending.test(name)) ?? [/$/, "", 2];
-  const text = Number.isInteger(value) && !unit && !FRACTIONS.has(name) ? String(value) : value.toFixed(decimals).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
-  return { label: titled(name.replace(ending, "")), text, unit };
+/**
+ * What a number means, by its name: `distance_m` is a distance in m.
+ * @typedef {{title: string, unit: string, decimals: number|null}} Measure
+ * @param {string} name @returns {Measure}
+ */
+export function measureOf(name) {
+  const found = UNITS.find(([ending]) => name.endsWith(`_${ending}`));
+  const [unit, decimals] = found?.slice(1) ?? NAMED[name] ?? ["", null];
+  return { title: (found ? name.slice(0, -found[0].length - 1) : name).replaceAll("_", " "), unit, decimals };
+}
+
+/** `1.83`, `−3`. @param {number} value @param {Measure} measure */
+export function numberText(value, { decimals }) {
+  const size = Math.abs(value);
+  const usual = Number.isInteger(value) || size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  return value.toFixed(decimals ?? usual).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
+}
+
+/** What stands between a number and its unit, and the unit. @param {Measure} measure */
+export function unitText({ unit }) {
+  return unit && !/^°(\/|$)/.test(unit) ? ` ${unit}` : unit;
+}
+
+/** `1.83 m`, `−3°`. @param {number|null} value @param {Measure} measure */
+export function valueText(value, measure) {
+  return value === null ? "–" : numberText(value, measure) + unitText(measure);
+}
+
+/** Arguments as people say them: `person in red · distance 1.5 m`. What was not given is left out. */
+export function givenText(values = {}) {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== "");
+  return given.map(([name, value]) => {
+    const measure = measureOf(name);
+    if (typeof value === "string") return value;
+    return typeof value === "number" ? `${measure.title} ${value}${unitText(measure)}` : `${measure.title} ${JSON.stringify(value)}`;
+  }).join(" · ");
 }

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
-import { figureText, spanText, titled } from "../format.js";
+import { givenText, measureOf, numberText, spanText, titled, unitText } from "../format.js";
 import { Ago, Badge, memo, useSecond } from "../parts.js";
 
 const MAX_FIGURES = 4;
@@ -37,11 +37,6 @@ function stateText(name) {
   return name.replace("_", " ");
 }
 
-/** The values of arguments that say most: texts bare, the rest by name. */
-function givenText(values) {
-  return Object.entries(values ?? {}).map(([name, value]) => (typeof value === "string" ? value : `${name} ${JSON.stringify(value)}`)).join(" · ");
-}
-
 /** How long it runs, or ran. */
 function Span({ known, now }) {
   const text = useSecond(() => spanText(((known.closed ?? now()) - known.utime) / 1e6));
@@ -51,8 +46,8 @@ function Span({ known, now }) {
 function Figures({ progress }) {
   const figures = Object.entries(progress ?? {}).filter(([, value]) => typeof value === "number").slice(0, MAX_FIGURES);
   return html`<dl class="figures">${figures.map(([name, value]) => {
-    const { label, text, unit } = figureText(name, value);
-    return html`<div key=${name}><dt>${label}</dt><dd>${text}${unit && html`<small>${unit}</small>`}</dd></div>`;
+    const measure = measureOf(name);
+    return html`<div key=${name}><dt>${titled(measure.title)}</dt><dd>${numberText(value, measure)}${measure.unit && html`<small>${unitText(measure)}</small>`}</dd></div>`;
   })}</dl>`;
 }
 

@@ -4,13 +4,14 @@ import uPlot from "uplot";
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "htm/preact";
 import { write } from "../canvas/hooks.js";
-import { clockText } from "../format.js";
+import { clockText, valueText } from "../format.js";
 import { colour, onTheme } from "../theme.js";
-import { valueText } from "./series.js";
 
 const COLOURS = 6;
 const FONT = "11px system-ui, sans-serif";
 const SYNC = "plots";
+/** Half of a time's words, which may stand under the right end. */
+const HALF_TIME_PX = 28;
 
 /** @param {{series: import("./series.js").Series[], samples: import("./samples.js").Samples, seconds: number,
  *   ticker: {add: (tick: () => void) => void, delete: (tick: () => void) => void}}} given */
@@ -29,7 +30,7 @@ export function Chart({ series, samples, seconds, ticker }) {
       const end = data[0].at(-1) ?? Date.now() / 1000;
       plot.setData(data, false);
       plot.setScale("x", { min: end - span.current, max: end });
-      for (const [index, { name, unit }] of series.entries()) write(said.children[index]?.lastElementChild, valueText(samples.newest(name), unit));
+      for (const [index, each] of series.entries()) write(said.children[index]?.lastElementChild, valueText(samples.newest(each.name), each));
     };
     const make = () => {
       plot?.destroy();
@@ -60,21 +61,20 @@ export function Chart({ series, samples, seconds, ticker }) {
 }
 
 function optionsOf(series) {
-  const [{ unit }] = series;
   const line = { stroke: colour("plot-grid"), width: 1 };
   const axis = { stroke: colour("quiet"), grid: line, ticks: { show: false }, font: FONT };
   return {
     cursor: { sync: { key: SYNC }, drag: { setScale: false }, y: false, points: { size: 7 } },
     legend: { show: false },
-    padding: [6, 22, 0, 0],
+    padding: [6, HALF_TIME_PX, 0, 0],
     scales: { x: { time: true, auto: false }, y: { range: rangeOf } },
     axes: [
       { ...axis, size: 22, space: 80, values: (_, times) => times.map((time) => clockText(new Date(time * 1000))) },
       { ...axis, size: 46, space: 26 },
     ],
-    series: [{}, ...series.map(({ label }, index) => ({
-      label, stroke: colour(`plot-${index % COLOURS}`), width: 2, points: { show: false }, spanGaps: false,
-      value: (_, value) => valueText(value, unit),
+    series: [{}, ...series.map((each, index) => ({
+      label: each.label, stroke: colour(`plot-${index % COLOURS}`), width: 2, points: { show: false }, spanGaps: false,
+      value: (_, value) => valueText(value, each),
     }))],
   };
 }

@@ -3,10 +3,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useNewest, useTick, useTopics, useVisible } from "../canvas/hooks.js";
+import { valueText } from "../format.js";
 import { Empty, Panel } from "../parts.js";
 import { Chart } from "./chart.js";
 import { Samples } from "./samples.js";
-import { chartsOf, defaults, valuesNow, valueText } from "./series.js";
+import { chartsOf, defaults, valuesNow } from "./series.js";
 
 const TICK_MS = 250;
 const LONGEST_S = 600;
@@ -31,13 +32,13 @@ export function PlotsPanel(context) {
 
   useEffect(() => {
     if (!isVisible) return undefined;
-    const ends = topics.map(({ topic }) => live.watch(topic, (header) => numbers.set(...numberIn(header)), { maxHz: NUMBERS_HZ }));
+    const ends = topics.map(({ topic }) => live.watch(topic, (header) => numbers.set(topic, numberIn(header)), { maxHz: NUMBERS_HZ }));
     return () => ends.forEach((end) => end());
   }, [live, topics.map(({ topic }) => topic).join(" "), isVisible]);
   useTick(TICK_MS, () => {
     const { state, live: { rates, topics: listed }, robot: whose, now } = newest.current;
     const time = now();
-    const fresh = new Map([...numbers].filter(([, { utime }]) => time - utime < STALE_US).map(([topic, { value }]) => [topic, value]));
+    const fresh = new Map([...numbers].filter(([, { utime }]) => time - utime < STALE_US));
     const values = valuesNow(state, rates, fresh, whose, listed);
     samples.add(time / 1e6, values.map(({ series, value }) => [series.name, value]));
     for (const { series } of values) known.set(series.name, series);
@@ -63,11 +64,10 @@ export function PlotsPanel(context) {
   <//>`;
 }
 
-
-function numberIn({ kind, topic, robot, message, utime }) {
-  if (kind === "number") return [topic, { value: Number(message.data), utime }];
+function numberIn({ kind, robot, message, utime }) {
+  if (kind === "number") return { kind, robot, utime, value: Number(message.data) };
   const { x, y } = message.twist?.twist.linear ?? {};
-  return [`speed ${robot}`, { value: Math.hypot(x, y), utime }];
+  return { kind, robot, utime, value: Math.hypot(x, y) };
 }
 
 /** Who draws at each tick. */
@@ -93,6 +93,6 @@ function Picker({ series, shown, isAutomatic, toggle, automatic }) {
 function ValuesInWords({ series, samples }) {
   const [, again] = useState(0);
   useTick(1000, () => document.hidden || again((count) => count + 1));
-  return html`<table class="hidden"><caption>Newest values</caption><tbody>${series.map(({ name, label, unit }) => html`
-    <tr key=${name}><th scope="row">${label}</th><td>${valueText(samples.newest(name), unit)}</td></tr>`)}</tbody></table>`;
+  return html`<table class="hidden"><caption>Newest values</caption><tbody>${series.map((each) => html`
+    <tr key=${each.name}><th scope="row">${each.label}</th><td>${valueText(samples.newest(each.name), each)}</td></tr>`)}</tbody></table>`;
 }

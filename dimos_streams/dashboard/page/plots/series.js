@@ -1,17 +1,20 @@
 /** What can be plotted: values of open calls, of robots and of topics. Free of the DOM. */
 
+import { measureOf } from "../format.js";
+
 const MAX_CHARTS = 3;
 const RATES_OF = "Rates of topics";
 const MAX_LINES = 6;
 /** Kinds of topics whose rates are shown unless somebody chooses: what robots see and where they are. */
 const SENSED = new Set(["picture", "detections", "scan", "odometry"]);
-const UNITS = { m: "m", deg: "°", s: "s", hz: "Hz", mps: "m/s", radps: "rad/s", percent: "%", pct: "%", kg: "kg", v: "V", a: "A", c: "°C" };
-const NAMED = { speed: "m/s", velocity: "m/s", battery: "%" };
+const SPEED = measureOf("speed");
+const BATTERY = { title: "battery", unit: "%", decimals: 0 };
+const RATE = { title: "rates of topics", unit: "Hz", decimals: 1 };
 
 /**
  * Something that changes over time. `group` is what it belongs to, `chart` those that share an axis.
- * @typedef {{name: string, label: string, group: string, chart: string, title: string, unit: string, utime: number,
- *   isShown: boolean}} Series
+ * @typedef {{name: string, label: string, group: string, chart: string, title: string, unit: string,
+ *   decimals: number|null, utime: number, isShown: boolean}} Series
  * `utime` is when the call was asked for that it is of, else 0; `isShown` whether it is shown unless somebody chooses.
  */
 
@@ -19,7 +22,8 @@ const NAMED = { speed: "m/s", velocity: "m/s", battery: "%" };
  * The values now.
  * @param {object|null} state the monitor's snapshot
  * @param {Record<string, number>} rates of topics, Hz
- * @param {Map<string, number>} numbers by topic: speeds of robots by their odometry's, and numbers that are sent as such
+ * @param {Map<string, {kind: string, robot: string, value: number}>} numbers by topic: speeds of robots as their odometry
+ *   has them, and numbers that are sent as such
  * @param {string} robot a namespace, empty for all
  * @param {{topic: string, kind: string}[]} topics
  * @returns {{series: Series, value: number}[]}
@@ -34,9 +38,14 @@ export function valuesNow(state, rates, numbers, robot, topics) {
     }
   }
   for (const [name, { battery }] of Object.entries(state?.robots ?? {})) {
-    if ((robot === "" || name === robot) && battery !== null) add(ofRobot(name, "battery", "%"), battery * 100);
+    if ((robot === "" || name === robot) && battery !== null) add(ofRobot(name, name, BATTERY), battery * 100);
   }
-  for (const [topic, value] of numbers) add(topic.startsWith("speed ") ? ofRobot(topic.slice(6), "speed", "m/s") : ofNumber(topic), value);
+  const odometries = [...numbers].filter(([, { kind }]) => kind === "odometry");
+  for (const [topic, { value, robot: whose }] of odometries) {
+    const isAlone = odometries.every(([other, each]) => other === topic || each.robot !== whose);
+    add(ofRobot(topic, isAlone ? whose : topic, SPEED), value);
+  }
+  for (const [topic, { kind, value }] of numbers) if (kind === "number") add(ofNumber(topic), value);
   const kinds = new Map(topics.map(({ topic, kind }) => [topic, kind]));
   for (const [topic, hz] of Object.entries(rates ?? {})) {
     if (robot === "" || topic.startsWith(`/${robot}/`)) add(ofRate(topic, SENSED.has(kinds.get(topic))), hz);
@@ -49,28 +58,27 @@ function isOf(module, robot) {
 }
 
 function ofCall({ call_id: id, skill, requested_utime: utime }, field) {
-  const { title, unit } = titleOf(field);
-  return { name: `call ${id} ${field}`, label: `${skill} ${title}`, group: skill, chart: `${title} ${unit}`, title, unit, utime, isShown: true };
+  const measure = measureOf(field);
+  return { name: `call ${id} ${field}`, label: `${skill} ${measure.title}`, group: skill, ...onAxis(measure), utime, isShown: true };
 }
 
-function ofRobot(name, title, unit) {
-  return { name: `${title} ${name}`, label: name ? `${name} ${title}` : title, group: "Robots", chart: `${title} ${unit}`, title, unit, utime: 0, isShown: true };
+/** @param {string} source what it is measured by @param {string} whose for people, empty where there is nobody else */
+function ofRobot(source, whose, measure) {
+  const label = whose ? `${whose} ${measure.title}` : measure.title;
+  return { name: `${measure.title} ${source}`, label, group: "Robots", ...onAxis(measure), utime: 0, isShown: true };
 }
 
 function ofNumber(topic) {
-  return { name: `number ${topic}`, label: topic, group: "Numbers", chart: topic, title: topic, unit: "", utime: 0, isShown: true };
+  return { name: `number ${topic}`, label: topic, group: "Numbers", ...onAxis({ ...measureOf(topic), title: topic }), utime: 0, isShown: true };
 }
 
 function ofRate(topic, isShown) {
-  return { name: `rate ${topic}`, label: topic, group: RATES_OF, chart: "rates Hz", title: "rates of topics", unit: "Hz", utime: 0, isShown };
+  return { name: `rate ${topic}`, label: topic, group: RATES_OF, ...onAxis(RATE), utime: 0, isShown };
 }
 
-/** `distance_m` → distance in m. */
-export function titleOf(field) {
-  const at = field.lastIndexOf("_");
-  const unit = at > 0 && UNITS[field.slice(at + 1)];
-  const title = (unit ? field.slice(0, at) : field).replaceAll("_", " ");
-  return { title, unit: unit || NAMED[field] || "" };
+/** Those that measure the same share an axis. */
+function onAxis(measure) {
+  return { ...measure, chart: `${measure.title} ${measure.unit}` };
 }
 
 /**
@@ -97,11 +105,4 @@ export function chartsOf(known, chosen) {
     charts.get(series.chart).push(series);
   }
   return [...charts.values()];
-}
-
-/** A value as it is read. */
-export function valueText(value, unit) {
-  if (value === null) return "–";
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return `${value.toFixed(digits)}${unit ? ` ${unit}` : ""}`;
 }
