@@ -2,7 +2,8 @@
 
     python -m tests.browser.moments build/moments [lost paused …]
 
-Each is a real run, to which happens what its name says: nothing of it is made up.
+Each is a real run, to which happens what its name says: nothing of it is made up. Each moment is seen light, dark
+and narrow, and on a wide screen.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +29,14 @@ from tests.cli.machine import Machine, read_until
 
 _BOUND_S = 180.0
 _SETTLES_MS = 1500
+_LOOKS: tuple[tuple[str, Any, Any], ...] = (
+    ("", {"width": 1280, "height": 800}, "light"),
+    ("-dark", {"width": 1280, "height": 800}, "dark"),
+    ("-wide", {"width": 1920, "height": 1080}, "light"),
+    ("-narrow", {"width": 390, "height": 3600}, "dark"),
+)
+"""Names of looks, sizes of the window, colours. The narrow one is as high as the page: what is out of sight is not drawn."""
+_LOOK_SETTLES_MS = 400
 
 
 @dataclass(frozen=True)
@@ -49,13 +59,21 @@ class Watched:
         """The process of a module."""
         return next(int(each["pid"]) for each in self.get("/modules") if each["name"] == module)
 
-    def kill_for(self, module: str, seconds: float) -> None:
+    @contextlib.contextmanager
+    def killed(self, module: str) -> Iterator[None]:
         """Kill a module's process, and each that is started in its place."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            with contextlib.suppress(requests.RequestException, ProcessLookupError, StopIteration):
-                os.kill(self.process(module), signal.SIGKILL)
-            self.page.wait_for_timeout(50)
+        ended = threading.Event()
+
+        def kill() -> None:
+            while not ended.wait(0.05):
+                with contextlib.suppress(requests.RequestException, ProcessLookupError, StopIteration):
+                    os.kill(self.process(module), signal.SIGKILL)
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        yield
+        ended.set()
+        killing.join()
 
     def says(self, pattern: str) -> None:
         """Wait until something of the page reads like this."""
@@ -91,7 +109,12 @@ class Watched:
 
     def picture(self, name: str, settles_ms: int = _SETTLES_MS) -> None:
         self.page.wait_for_timeout(settles_ms)
-        self.page.screenshot(path=self.to / f"{name}.png")
+        for look, size, colours in _LOOKS:
+            self.page.set_viewport_size(size)
+            self.page.emulate_media(color_scheme=colours)
+            self.page.wait_for_timeout(_LOOK_SETTLES_MS)
+            self.page.screenshot(path=self.to / f"{name}{look}.png")
+        self.page.set_viewport_size(_LOOKS[0][1])
         print(name, flush=True)  # noqa: T201 - it is a script
 
 
@@ -105,7 +128,7 @@ def watched(browser: Browser, to: Path, blueprint: str, *settings: str) -> Itera
             began = read_until(process, "http://")
             address = re.search(r"http://127\.0\.0\.1:\d+", began)
             assert address, began
-            page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+            page = browser.new_context(viewport=_LOOKS[0][1]).new_page()
             page.goto(address[0])
             run = Watched(address[0], page, to)
             run.until(lambda: any(skill["name"].endswith("say") for skill in run.get("/skills")))
@@ -139,8 +162,9 @@ def following(browser: Browser, to: Path) -> None:
         run.picture("6-detector-dead", 4000)
         os.kill(run.process("detector"), signal.SIGCONT)
         run.until(lambda: run.said("follow_person", "^following"))
-        run.kill_for("bridge", 4.0)
-        run.picture("5-bridge-gone", 100)
+        with run.killed("bridge"):
+            run.page.get_by_text("Connection lost").wait_for()
+            run.picture("5-bridge-gone")
         run.until(lambda: run.get("/healthz"))
         run.picture("5b-bridge-back", 4000)
 
