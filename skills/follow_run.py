@@ -151,9 +151,9 @@ class Following:
 
     async def _decide(self, now: float) -> Command:
         if self._watch.blind_s(now) > self._config.frozen_after_s:
-            return await self._wait_for_camera(now)
+            return await self._wait_for_detections(now)
         if self._frozen:
-            await self._greet_camera(now)
+            await self._greet_detections(now)
         if self._watch.sighting is None:
             return self._search_first(now)
         if self._watch.unseen_s(now) > self._config.lost_after_s:
@@ -161,23 +161,23 @@ class Following:
         await self._greet_person(now)
         return self._follow(now)
 
-    async def _wait_for_camera(self, now: float) -> Command:
-        """Blind: stand, say so, and end if it lasts."""
+    async def _wait_for_detections(self, now: float) -> Command:
+        """Blind, whether by the camera or by the detector: stand, say so, and end if it lasts."""
         blind_s, found = self._watch.blind_s(now), self._found_at is not None
         if blind_s > (self._config.give_up_after_s if found else self._config.first_look_s):
-            raise SkillError(self._ending(f"the camera has shown nothing new for {blind_s:.0f} s"))
+            raise SkillError(self._ending(f"there were no new detections for {blind_s:.0f} s"))
         if found and not self._frozen:
             self._module.cmd_vel.publish(STOP)
-            await self._update(f"The camera has shown nothing new for {blind_s:.1f} s: standing still", "frozen")
+            await self._update(f"No new detections for {blind_s:.1f} s: standing still", "frozen")
         self._frozen = True
         return STILL
 
-    async def _greet_camera(self, now: float) -> None:
+    async def _greet_detections(self, now: float) -> None:
         self._frozen = False
         if self._lost_at is None:
             self._watch.grant_time(now)
         if self._found_at is not None:
-            await self._update("The camera works again", "unfrozen")
+            await self._update("There are new detections again", "unfrozen")
 
     def _search_first(self, now: float) -> Command:
         """Nobody has matched yet: look ahead, then turn around once."""
@@ -257,7 +257,7 @@ class Following:
             return
         self._progress_at = now + PROGRESS_S
         if self._frozen:
-            text = "waiting for the camera"
+            text = "waiting for new detections"
         elif not self._in_sight():
             text = f"looking for {self._description}"
         else:

@@ -141,7 +141,7 @@ class LookOut(Module):
             async for frame in frames:
                 if frame is None:
                     if not frozen:
-                        await call.update("The camera shows nothing new. Still looking out", event="frozen")
+                        await call.update("There are no new detections. Still looking out", event="frozen")
                     frozen, streaks = True, {}
                     continue
                 frozen = False

@@ -267,6 +267,6 @@ class _Lookout:
             return
         self._blind = blind
         if blind:
-            await self._call.update("The camera shows nothing new. Going on with the round", event="frozen")
+            await self._call.update("There are no new detections. Going on with the round", event="frozen")
         else:
-            await self._call.update("The camera works again", event="unfrozen")
+            await self._call.update("There are new detections again", event="unfrozen")

@@ -221,12 +221,12 @@ async def test_a_frozen_camera_stops_the_robot(frozen: Literal["repeating", "sil
         await asyncio.sleep(1.0)
         assert harness.sent("cmd_vel")[-1].linear.x > 0.5
         camera.state = frozen
-        assert "nothing new for 1.0 s: standing still" in await updated(call, "frozen")
+        assert "No new detections for 1.0 s: standing still" in await updated(call, "frozen")
         frozen_at = len(harness.sent("cmd_vel"))
         await asyncio.sleep(1.0)
         assert set(map(repr, harness.sent("cmd_vel")[frozen_at:])) == {repr(STOP)}
         camera.state = "live"
-        assert await updated(call, "unfrozen") == "The camera works again"
+        assert await updated(call, "unfrozen") == "There are new detections again"
         await asyncio.sleep(1.0)
         assert harness.sent("cmd_vel")[-1].linear.x > 0.5
         reported = [event.data["event"] for event in call.events if event.type == "update"]
@@ -234,7 +234,7 @@ async def test_a_frozen_camera_stops_the_robot(frozen: Literal["repeating", "sil
         camera.state = frozen
         closed = await call.closed()
         assert closed.outcome is Outcome.FAILED
-        assert "the camera has shown nothing new for 5 s" in closed.text
+        assert "there were no new detections for 5 s" in closed.text
         assert harness.sent("cmd_vel")[-1] == STOP
 
 
@@ -242,7 +242,7 @@ async def test_a_frozen_camera_stops_the_robot(frozen: Literal["repeating", "sil
 async def test_without_any_frame_it_says_so() -> None:
     async with ModuleHarness(FollowPerson) as harness:
         call = await harness.call("follow_person", description="person in red")
-        with pytest.raises(SkillError, match="the camera has shown nothing new for 3 s"):
+        with pytest.raises(SkillError, match="there were no new detections for 3 s"):
             await call.answer()
 
 

@@ -130,9 +130,7 @@ async def test_one_frame_is_not_enough_however_often_it_comes() -> None:
             camera.state = "repeating"
             await asyncio.sleep(8.0)
         assert (await call.result())["matched"] is False
-        reported = [
-            text for text in call.texts("update") if text == "The camera shows nothing new. Still looking out"
-        ]
+        reported = [text for text in call.texts("update") if text == "There are no new detections. Still looking out"]
         assert len(reported) == 2, "once each time"
 
 
