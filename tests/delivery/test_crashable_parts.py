@@ -131,6 +131,6 @@ async def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(t
         world.bridge.crash()
         path.write_bytes(b"no journal" * 1000)
         await world.bridge.start()
-        with pytest.raises(CallRejectedError, match=f"needs 'base', which call '{driving}' holds"):
+        with pytest.raises(CallRejectedError, match=f"needs 'base', which .*call '{driving}'"):
             await world.drive()
         assert [body.call_id for body in world.bodies] == [driving]

@@ -110,8 +110,10 @@ class Contention:
 
     def _busy(self, call: CallState, resource: str, holder: str) -> str:
         held_by = self._ledger.calls.get(holder)
-        who = f" ({held_by.skill!r} for {held_by.caller!r}: {held_by.text})" if held_by else ""
-        return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds{who}"
+        if held_by is None:
+            return f"{call.skill!r} needs {resource!r}, which call {holder!r} holds"
+        what = f"{held_by.skill!r} holds for {held_by.caller!r} ({held_by.text or 'not begun yet'})"
+        return f"{call.skill!r} needs {resource!r}, which {what}: call {holder!r}"
 
 
 def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:

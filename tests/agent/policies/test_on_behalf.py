@@ -102,7 +102,7 @@ async def test_a_motion_that_was_permitted_and_can_not_begin_uses_nothing_up() -
         holder = await w.call("take", seconds=3)
         await w.looking("take")
         said = await w.say()
-        assert f"which call '{holder}' holds" in (await w.lookout_closed("round")).text
+        assert f": call '{holder}'" in (await w.lookout_closed("round")).text
         await w.closed(said)
         assert w.robot.log_ == ["walk 1"]
 

@@ -108,7 +108,7 @@ async def test_a_skill_begins_another_one() -> None:
 
         busy = await broker.call("follow", {"description": "ann"}, caller="agent")
         for then, arguments, why in (
-            ("at_once", {"value": 1}, f"which call '{busy}' holds"),
+            ("at_once", {"value": 1}, f": call '{busy}'"),
             ("at_onec", {"value": 1}, "did you mean 'at_once'"),
             ("at_once", {}, "value: is missing"),
         ):

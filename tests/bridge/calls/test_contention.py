@@ -45,7 +45,7 @@ async def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> Non
         broker = world.broker
         first = await broker.call("follow", {"description": "ann"}, caller="agent")
         await answered(broker, first)
-        with pytest.raises(CallRejectedError, match=r"needs 'base', which call .* holds \('follow' for") as busy:
+        with pytest.raises(CallRejectedError, match=r"needs 'base', which 'follow' holds for 'agent' \(") as busy:
             await broker.call("at_once", {"value": 1}, caller="other")
         assert busy.value.holder == first
 
