@@ -45,7 +45,7 @@ class ApprovalGate:
         if action == "deny":
             why = rule.reason if rule is not None else ""
             return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {why}".strip())
-        reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} is declared so"
+        reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} asks before each call"
         if request.parent:
             reason = f"{reason}; call {request.parent} goes on with it"
         decision = await self._book.ask(

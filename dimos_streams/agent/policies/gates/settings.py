@@ -48,8 +48,8 @@ class ApprovalRule(_Settings):
     """Shown to the operator who is asked, or to the model that is denied."""
 
     def __str__(self) -> str:
-        patterns = "".join(f", {name}: {pattern}" for name, pattern in self.arguments.items())
-        return f"rule {{skill: {self.skill}{patterns}}}"
+        patterns = ", ".join(f"{name} {pattern}" for name, pattern in self.arguments.items())
+        return f"a rule is about calls of {self.skill}{f' with {patterns}' if patterns else ''}"
 
 
 class ApprovalSettings(_Settings):
