@@ -39,6 +39,7 @@ from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.resumption.unfinished import spent_of
+from dimos_streams.agent.retry_watch import RetryWatch
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
@@ -123,6 +124,7 @@ class AgentCore:
         )
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
+        self.retry_watch = RetryWatch()
         self.models = ModelFactory(
             config,
             self.events.emit,
@@ -250,6 +252,7 @@ class AgentCore:
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
         self.books.rejections.apply(event)
+        self.retry_watch.apply(event)
         if not of_sub_agent(event):
             self.books.plans.apply(event)
         if event.kind == EventKind.USAGE:

@@ -23,6 +23,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         hold=core.robot_hold.shown,
         waiting_calls=core.control.waiting[:_CALLS],
         model=core.model_name,
+        retry=core.retry_watch.retry,
         usage=core.spent,
         queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),
         iteration=loop.iteration,

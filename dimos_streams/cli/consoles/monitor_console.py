@@ -86,6 +86,8 @@ def _agent(view: Mapping[str, Any]) -> str:
     mode = "" if view["mode"] == "running" else f", {view['mode']}"
     if view.get("hold") is not None:
         mode = f"{mode}, {HoldView.model_validate(view['hold'])}"
+    if view.get("retry") is not None:
+        mode = f"{mode}, its model fails: attempt {view['retry']['attempt']} of {view['retry']['attempts']}"
     missions, calls = plural(len(view["missions"]), "mission"), plural(len(view["calls"]), "call")
     return f"{view['state']}{mode} ({missions}, {calls}, {view['model']})"
 

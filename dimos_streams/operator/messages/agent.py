@@ -124,6 +124,19 @@ class WaitingCall(MonitorMessage):
     """So much of the arguments' JSON is not in this view, because it is long."""
 
 
+class RetryView(MonitorMessage):
+    """An attempt to ask the model that failed, while there is another one to come."""
+
+    error: str
+    """Shortened."""
+    attempt: int
+    """The one that failed, from 1."""
+    attempts: int
+    """So many there are at most."""
+    again_utime: int
+    """When the next one begins, µs since the Unix epoch."""
+
+
 class AgentSnapshot(MonitorMessage):
     """All that an operator needs to know about an agent, at one moment."""
 
@@ -140,6 +153,8 @@ class AgentSnapshot(MonitorMessage):
     waiting_calls: tuple[WaitingCall, ...] = ()
     """In step mode, those that wait for the operator, oldest first."""
     model: str
+    retry: RetryView | None = None
+    """While the model fails; None as soon as it answers, or is not asked any more."""
     usage: Usage = Usage()
     queue: QueueView
     iteration: int = 0

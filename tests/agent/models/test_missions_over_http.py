@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.agent.snapshots import snapshot
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.loop.rig import FakeBridge
 from tests.agent.models.test_damaged_calls import calls_on
@@ -187,6 +189,26 @@ def test_one_mission_survives_all_that_servers_do() -> None:
             failures = ["HTTP 429", *["HTTP 500"] * 3, "sent what is not JSON"]
             assert all(words in retry["error"] for words, retry in zip(failures, retries, strict=True)), retries
             assert retries[0]["delay_s"] == 0.4
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("D7")
+def test_while_a_model_fails_operators_see_why_and_when_it_is_asked_again() -> None:
+    async def main() -> None:
+        async with served(Reply.error(429, retry_after=0.4), Reply.say("Here I am.")) as (_, s):
+            core = s.agent.core
+            said = await s.say("hello")
+            failed = asyncio.Event()
+            core.events.listen(lambda event: failed.set() if event.kind == "retry" else None)
+            await asyncio.wait_for(failed.wait(), 5)
+            retry = snapshot(core, watched=True).retry
+            assert retry is not None
+            assert "HTTP 429" in retry.error
+            assert retry.attempt == 1
+            assert 0.2e6 < retry.again_utime - clock.utime() <= 0.4e6
+            assert (await said.result())["text"] == "Here I am."
+            assert snapshot(core, watched=True).retry is None
 
     asyncio.run(main())
 

@@ -1,0 +1,29 @@
+"""Whether an agent's model fails at the moment, as the agent's events tell."""
+
+from __future__ import annotations
+
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.operator.messages.agent import AgentEvent, RetryView
+
+_ENDS = frozenset({EventKind.CONTENT, EventKind.CALL_START, EventKind.ANSWER, EventKind.ERROR, EventKind.STOP})
+_MAX_ERROR = 1000
+
+
+class RetryWatch:
+    """Takes each event once, in order."""
+
+    def __init__(self) -> None:
+        self.retry: RetryView | None = None
+        """The newest attempt that failed; None once the model answers, or is not asked any more."""
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take an event."""
+        if event.kind == EventKind.RETRY:
+            self.retry = RetryView(
+                error=event.data["error"][:_MAX_ERROR],
+                attempt=event.data["attempt"],
+                attempts=event.data["attempts"],
+                again_utime=event.utime + round(event.data["delay_s"] * 1e6),
+            )
+        elif event.kind in _ENDS:
+            self.retry = None
