@@ -35,7 +35,7 @@ _LOOKS: tuple[tuple[str, Any, Any], ...] = (
     ("-wide", {"width": 1920, "height": 1080}, "light"),
     ("-narrow", {"width": 390, "height": 3600}, "dark"),
 )
-"""Names of looks, sizes of the window, colours. The narrow one is as high as the page: what is out of sight is not drawn."""
+"""Names, sizes of the window, colours. The narrow one is as high as the page: what is out of sight is not drawn."""
 _LOOK_SETTLES_MS = 400
 
 
@@ -165,7 +165,7 @@ def following(browser: Browser, to: Path) -> None:
         with run.killed("bridge"):
             run.page.get_by_text("Connection lost").wait_for()
             run.picture("5-bridge-gone")
-        run.until(lambda: run.get("/healthz"))
+        run.page.get_by_text("Live", exact=True).wait_for()
         run.picture("5b-bridge-back", 4000)
 
 

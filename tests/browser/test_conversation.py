@@ -43,6 +43,8 @@ def test_a_call_is_one_card_and_later_news_of_it_stand_where_they_were_heard(scr
     ]
     expected = [("operator", "follow ann"), ("call", "follow_person"), ("assistant", "I follow her.")]
     assert items(script_modules, *told) == [*expected, ("update", "follow_person")]
+    echoed = items(script_modules, *told[:2], entry(4, "assistant", "follow_person: Following ann"))
+    assert echoed == expected[:2], "an agent that only repeats what it was told"
     first = items(script_modules, *told[:1], calls=[known("c", 2_000_000)])
     assert first == expected[:2], "before anything is said of it, where it began"
     assert items(script_modules, calls=[known("x", 1, caller="me"), known("x~1", 1, parent="x")]) == []
@@ -55,6 +57,8 @@ def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_module
         ("note", "note 7"),
         ("note", "it broke"),
     ]
+    waits = entry(1, "note", "Waits for an operator's decision: go_to()\n`dimos-streams approve a-1`, or `reject`")
+    assert items(script_modules, waits) == [("note", "Waits for an operator's decision: go_to()")]
     approval = {"id": "a", "created_utime": 1_000_000}
     assert items(script_modules, notes[0], approvals=[approval]) == [("approval", "a")]
 
@@ -103,6 +107,34 @@ def test_numbers_have_units_and_as_many_decimals_as_make_sense(script_modules: S
     arguments = {"description": "ann", "distance_m": 1.5, "angle_deg": 22.5, "reason": "", "now": True, "of": None}
     said = script_modules("format.js", "(format, values) => format.givenText(values)", arguments)
     assert said == "ann · distance 1.5 m · angle 22.5° · now true"
+
+
+_DOING = """(doing, agents) => agents.map((given) => {
+    const agent = { agent: "r/agent", state: "idle", mode: "running", calls: [], approvals: [], waiting_calls: [],
+        retry: null, ...given };
+    const lines = [{ call_id: "c", skill: "r_turn", text: "10 deg to turn" }];
+    return [doing.badgesOf(agent, 5e6).map(({ text }) => text).join(", "), doing.detailOf(agent, lines)];
+})"""
+
+
+@pytest.mark.feature("I1")
+def test_a_badge_says_what_an_agent_waits_for_before_what_it_does(script_modules: ScriptModules) -> None:
+    asks = {"state": "executing", "approvals": [{"skill": "r_go_to"}]}
+    failed = {"error": "HTTP 500", "attempt": 1, "attempts": 5, "again_utime": 12e6}
+    retry = {"state": "streaming", "retry": failed}
+    cases: list[tuple[dict[str, Any], str, str]] = [
+        ({}, "idle", ""),
+        ({"state": "streaming"}, "thinks", ""),
+        ({"calls": ["c"]}, "acts", "Turn: 10 deg to turn"),
+        ({"calls": ["c"], "mode": "paused"}, "paused", "Turn: 10 deg to turn"),
+        (asks, "waits for approval", "Go to begins when you approve it, below."),
+        ({**asks, "mode": "paused"}, "waits for approval, paused", "Go to begins when you approve it, below."),
+        (retry, "model fails, asked again in 7 s", "HTTP 500"),
+        ({**retry, "retry": {**failed, "again_utime": 4e6}}, "model fails, is asked again", "HTTP 500"),
+        ({"mode": "stepping", "waiting_calls": [{}]}, "waits for your step, step by step", ""),
+    ]
+    said = script_modules("conversation/doing.js", _DOING, [given for given, _, _ in cases])
+    assert said == [[badge, detail] for _, badge, detail in cases]
 
 
 _HOURS = """(store, count) => {

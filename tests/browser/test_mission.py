@@ -80,7 +80,7 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
 
     page.locator("body").press("Space")
-    expect(page.locator(".held")).to_have_text("held by gate")
+    expect(page.locator(".held")).to_have_text("the robot stands, held by gate")
     until(page, lambda: run.robot.stands)
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".held")).to_be_hidden()
@@ -152,6 +152,6 @@ def test_a_slow_tab_delays_no_other(run: LiveRun, contexts: Contexts) -> None:
 
     until(quick, go_on)
     quick.get_by_role("button", name="Pause", exact=True).click()
-    expect(quick.locator(".held")).to_have_text("held by gate")
-    expect(slow.locator(".held")).to_have_text("held by gate")
+    expect(quick.locator(".held")).to_have_text("the robot stands, held by gate")
+    expect(slow.locator(".held")).to_have_text("the robot stands, held by gate")
     quick.get_by_role("button", name="Resume").click()

@@ -97,8 +97,8 @@ def _topics(**kinds: str) -> list[dict[str, Any]]:
     return [{"topic": f"/{name}", "kind": kind, "robot": "", "type": "", "hz": None} for name, kind in kinds.items()]
 
 
-def _mounted(modules: ScriptModules, path: str, panel: str, topics: list[dict[str, Any]]) -> None:
-    given = {"panel": panel, "width": 400, "height": 341, "topics": topics, "state": _state()}
+def _mounted(modules: ScriptModules, path: str, panel: str, topics: list[dict[str, Any]], **state: Any) -> None:
+    given = {"panel": panel, "width": 400, "height": 341, "topics": topics, "state": _state(**state)}
     modules(path, _MOUNT, given)
 
 
@@ -149,16 +149,21 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
         "map/map.js",
         "MapPanel",
         _topics(odom="odometry", scan="scan", detections="detections", tf="frames", ground_truth="frames"),
+        robots={},
     )
     page = script_modules.page
     page.evaluate(
         """async (message) => {
             const pose = { position: { x: 0, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } };
             const odometry = { header: { frame_id: "odom" }, child_frame_id: "base_link", pose: { pose } };
+            const look = () => [Boolean(document.querySelector(".nothing").textContent === ""),
+                document.querySelector(".nothing").textContent === "No robot has said yet where it is."];
+            window.seen = [look()];
             const angles = { angle_min: 0, angle_increment: Math.PI / 90 };
             const scan = { ...angles, range_min: 0.1, range_max: 10, frame_id: "base_link" };
             for (let i = 0; i < 12; i += 1) {
                 await scene.send({ topic: "/odom", kind: "odometry", message: odometry });
+                if (i === 0) window.seen.push(look());  // in the frame in which the robot is drawn
                 await scene.send({ topic: "/scan", kind: "scan", ...scan }, new Float32Array(180).fill(3).buffer);
             }
             await scene.send({ topic: "/detections", kind: "detections", message });
@@ -166,6 +171,7 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
         _DETECTIONS,
     )
     assert page.evaluate("scene.watched()") == ["/odom", "/scan", "/detections", "/tf"], "not what is true"
+    assert page.evaluate("window.seen") == [[False, True], [True, False]], "words and robot are never seen together"
     page.get_by_role("listitem").filter(has_text="person in red, who is followed, is at x 2.0 m, y 0.0 m.").wait_for(
         state="attached"
     )
@@ -211,3 +217,84 @@ def test_the_newest_calls_numbers_are_drawn(script_modules: ScriptModules) -> No
     page.get_by_text("Series: 4 chosen").wait_for()
     page.locator("figcaption").filter(has_text="rates of topics").wait_for()
     page.evaluate("clearInterval(window.ticking)")
+
+
+_HEADER = """async (module, { robots }) => {
+    const { h, render } = await import("preact");
+    const place = document.createElement("main");
+    document.body.append(place);
+    window.ordered = [];
+    const order = async (path, body) => window.ordered.push([path, body.robot]);
+    const batteries = robots.map((name) => [name, { battery: null }]);
+    const state = { robots: Object.fromEntries(batteries), agents: {}, skills: [], modules: [], watchers: 1 };
+    state.stopped = { stops: [], held: [], not_held: [] };
+    const choose = (robot) => (window.chosen = robot);
+    const session = { monitor: { status: "live" }, order, robot: "", choose, shows: () => true };
+    render(h(module.Header, { session, state, order, now: () => 0, readOnly: false }), place);
+}"""
+
+
+def test_one_of_several_robots_is_stopped_alone(script_modules: ScriptModules) -> None:
+    script_modules("header.js", _HEADER, {"robots": ["robot1", "robot2"]})
+    page = script_modules.page
+    page.get_by_role("button", name="Stop robot2").click()
+    page.get_by_role("button", name="Stop every robot").click()
+    page.get_by_role("button", name="robot1", exact=True).click()
+    assert page.evaluate("window.ordered") == [["robots/stop", "robot2"], ["robots/stop", ""]]
+    assert page.evaluate("window.chosen") == "robot1"
+
+
+_CONVERSATION = """async (module, { snapshots, talks }) => {
+    const { h, render } = await import("preact");
+    const place = document.createElement("main");
+    document.body.append(place);
+    const state = { agents: snapshots, calls: [], skills: [] };
+    const [calls, drafts, now] = [new Map(), new Map(), () => 9e6];
+    const run = { state, talks: new Map(Object.entries(talks)), calls, drafts, callsChanged: 0 };
+    const agents = Object.entries(snapshots).map(([name, agent]) => ({ name, agent }));
+    const session = { agents: () => agents, now };
+    const ask = async () => ({});
+    const given = { state, run, session, connected: true, readOnly: false, ask, now, selected: null };
+    render(h(module.ConversationPanel, given), place);
+}"""
+
+
+def test_who_talks_to_one_agent_sees_what_the_other_says_and_is_there_with_one_click(
+    script_modules: ScriptModules,
+) -> None:
+    idle: dict[str, Any] = {
+        "state": "idle",
+        "mode": "running",
+        "hold": None,
+        "retry": None,
+        "plan": None,
+        "iteration": 0,
+    }
+    idle |= {name: [] for name in ("approvals", "waiting_calls", "missions", "calls", "warnings", "conversation")}
+    usage = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
+    idle |= {"usage": usage, "queue": {"waiting": 0}, "model": "offline", "on_console_loss": "continue"}
+    said = {"number": 1, "utime": 4_000_000, "skill": "", "call_id": "", "is_error": False, "missions": []}
+    names = ("robot1/agent", "robot2/agent")
+    talks = {name: [{**said, "role": "assistant", "text": f"This is {name}."}] for name in names}
+    snapshots = {name: {**idle, "agent": name} for name in names}
+    asks = [
+        {
+            "id": "a",
+            "skill": "robot2_turn",
+            "module": "robot2/drive",
+            "arguments": {},
+            "reason": "",
+            "hidden_characters": 0,
+        }
+    ]
+    snapshots[names[1]]["approvals"] = [{**asks[0], "created_utime": 4_000_000, "expires_utime": None}]
+    given = {"snapshots": snapshots, "talks": talks}
+    script_modules("conversation/conversation.js", _CONVERSATION, given)
+    page = script_modules.page
+    other = page.get_by_role("button", name="robot2/agent")
+    assert "waits for approval" in other.inner_text()
+    assert "This is robot2/agent." in other.inner_text()
+    assert page.get_by_role("form", name="Approval of").count() == 0
+    other.click()
+    page.get_by_role("form", name="Approval of robot2_turn").wait_for()
+    page.get_by_text("Turn begins when you approve it, below.").wait_for()

@@ -162,6 +162,30 @@ def test_who_gets_another_track_is_the_same_person(script_modules: ScriptModules
     assert (begun["people"], begun["trail"]) == ([], 1), "a robot that is elsewhere at once has begun anew"
 
 
+_PEOPLE = """async (people, { url, frames, now }) => {
+    const { Floor } = await import(`${url}dashboard/map/floor.js`);
+    const floor = new Floor();
+    for (const frame of frames) floor.take(frame, null);
+    const followed = { one: new Set(["7"]), two: new Set() };
+    const robots = [...floor.robots.values()].map((robot) => ({ robot, followed: followed[robot.name] }));
+    return people.peopleOn(robots, now).map(({ person, robot, isFollowed }) => [robot, person.label, isFollowed]);
+}"""
+
+
+def test_whom_two_robots_see_is_drawn_once(script_modules: ScriptModules) -> None:
+    red, green = "person in red", "person in green"
+    frames = [
+        *(_odometry(name, 0.0, 1_000_000) for name in ("one", "two")),
+        *(_frames(name, x) for name, x in (("one", 0.0), ("two", 4.0))),
+        _detections("one", 1_000_000, ("7", red, 2.0, 0.0)),
+        # Two metres ahead of one is two metres behind the other.
+        _detections("two", 1_100_000, ("1", red, -2.2, 0.0), ("2", green, -2.0, 0.0), ("3", red, 3.0, 0.0)),
+    ]
+    given = {"url": script_modules.page.url, "frames": frames, "now": 1_200_000}
+    drawn = script_modules("map/people.js", _PEOPLE, given)
+    assert drawn == [["one", red, True], ["two", green, False], ["two", red, False]], "who is far away is another one"
+
+
 def test_boxes_are_where_they_were_when_the_picture_was_taken(script_modules: ScriptModules) -> None:
     at = """(boxes, { frames, stamps }) => {
         const made = new boxes.Sightings();
@@ -286,7 +310,8 @@ def test_the_newest_calls_numbers_are_plotted_first(script_modules: ScriptModule
             const numbers = new Map([["/r/odom", speed(0.4)]]);
             const rates = { "/r/scan": 10, "/r/hold": 1, "/q/scan": 9 };
             const known = series.valuesNow(state, rates, numbers, "r", topics).map(({ series }) => series);
-            const two = new Map([...numbers, ["/r/wheels", speed(0.5)], ["/r/load", { ...speed(7), kind: "number" }]]);
+            const others = { "/r/wheels": speed(0.5), "/r/load": { ...speed(7), kind: "number" } };
+            const two = new Map([...numbers, ...Object.entries(others)]);
             const ofTwo = series.valuesNow({}, {}, two, "r", []);
             const charts = (some) => series.chartsOf(known, series.defaults(some)).map((chart) =>
                 chart.map(({ label }) => label));

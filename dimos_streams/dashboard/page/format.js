@@ -49,6 +49,12 @@ export function agoText(seconds) {
   return `${Math.round(seconds / 86400)} d ago`;
 }
 
+/** The name of a skill without its robot's: `robot1_turn` → `turn`. @param {string} namespace */
+export function bareSkill(skill, namespace) {
+  const before = `${namespace.replaceAll("/", "_")}_`;
+  return namespace && skill.startsWith(before) ? skill.slice(before.length) : skill;
+}
+
 /** `follow_person` → `Follow person`. */
 export function titled(name) {
   const words = name.replaceAll("_", " ").trim();

@@ -49,33 +49,48 @@ function statusText({ monitor, transport }) {
   const texts = {
     connecting: "Connecting …",
     live: transport ? `Recording${transport.about ? ` ${transport.about.name}` : ""}` : "Live",
-    lost: `Connection lost, since ${clockText(monitor.since)}. Trying again …`,
+    lost: `Connection lost: this is how it was at ${clockText(monitor.since)}. Trying again …`,
     refused: `The bridge refuses: ${monitor.refusal}`,
     token: "A token is needed",
   };
   return texts[monitor.status];
 }
 
-/** It waits for nothing, not even for the connection or for an earlier press. */
-function Stop({ order }) {
+/** An order to stop a robot, or every one. It waits for nothing, not even for the connection or for an earlier press.
+ * @returns {[boolean, () => Promise<void>]} whether one is under way, and how to give one */
+function useStop(order, robot) {
   const [underWay, count] = useState(0);
   const stop = async () => {
     count((before) => before + 1);
-    await order("robots/stop", { robot: "", reason: "on the operator's page" });
+    await order("robots/stop", { robot, reason: "on the operator's page" });
     count((before) => before - 1);
   };
-  return html`<button type="button" class="stop" aria-label="Stop every robot" aria-busy=${String(underWay > 0)} onClick=${stop}>
-    <${Icon} name="stop" />${underWay > 0 ? "Stopping …" : html`<span>Stop<span class="wide"> every robot</span></span>`}</button>`;
+  return [underWay > 0, stop];
+}
+
+function Stop({ order }) {
+  const [isUnderWay, stop] = useStop(order, "");
+  return html`<button type="button" class="stop" aria-label="Stop every robot" aria-busy=${String(isUnderWay)} onClick=${stop}>
+    <${Icon} name="stop" />${isUnderWay ? "Stopping …" : html`<span>Stop<span class="wide"> every robot</span></span>`}</button>`;
+}
+
+/** Stops one of several robots; the others go on. */
+function StopOne({ robot, order }) {
+  const [isUnderWay, stop] = useStop(order, robot);
+  return html`<button type="button" class="stop-one" aria-label=${`Stop ${robot}`} title=${`Stop ${robot} only`} aria-busy=${String(isUnderWay)}
+    onClick=${stop}><${Icon} name="stop" /></button>`;
 }
 
 /** Which robot is shown, where there are several. */
 function Robots({ session, state }) {
   if (!state) return null;
+  const canStop = session.monitor.status !== "token" && !session.readOnly;
   const spaces = new Set([...agentsOf(state).map(({ name }) => namespaceOf(name)), ...Object.keys(state.robots)]);
   spaces.delete("");
   if (spaces.size < 2) return null;
-  return html`<nav aria-label="Robots">${["", ...[...spaces].sort()].map((name) => html`<button key=${name} type="button"
-    aria-pressed=${String(name === session.robot)} onClick=${() => session.choose(name)}>${name || "All"}</button>`)}</nav>`;
+  return html`<nav aria-label="Robots">${["", ...[...spaces].sort()].map((name) => html`<span key=${name} class="one"><button type="button"
+    aria-pressed=${String(name === session.robot)} onClick=${() => session.choose(name)}>${name || "All"}</button>${name
+    && canStop && html`<${StopOne} robot=${name} order=${session.order} />`}</span>`)}</nav>`;
 }
 
 function Batteries({ robots, robot: chosen }) {

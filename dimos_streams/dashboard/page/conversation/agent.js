@@ -1,36 +1,34 @@
 /** One agent: what it does now, and what for. */
 
 import { html } from "htm/preact";
-import { Ago, Badge } from "../parts.js";
+import { Ago, Badge, useSecond } from "../parts.js";
+import { badgesOf, detailOf } from "./doing.js";
 
-const STATES = {
-  idle: "idle", streaming: "thinks", executing: "acts", settling: "ends calls", undoing: "takes back", closed: "closed",
-};
-
-/** What an agent is doing, in two lines that are always there. */
+/** What an agent is doing, in three lines that are always there. */
 export function AgentState({ agent, ...context }) {
-  const mode = agent.mode === "running" ? "" : agent.mode;
+  const detail = detailOf(agent, context.state.calls);
   return html`<div class="agent-state">
     <div class="now">
-      <span class="states"><${Badge} kind=${agent.state}>${stateText(agent)}<//>${mode && html`<${Badge} kind=${mode}>${mode}<//>`}</span>
+      <${Badges} agent=${agent} now=${context.now} />
       ${agent.hold && html`<${Hold} hold=${agent.hold} />`}
     </div>
+    <p class="detail" title=${detail}>${detail}</p>
     <${Missions} agent=${agent} ...${context} />
     ${agent.warnings.map((text) => html`<p key=${text} class="warning" role="status">${text}</p>`)}
   </div>`;
 }
 
-/** The loop's state, in words for people: an agent whose calls go on is not idle. */
-function stateText(agent) {
-  if (agent.state === "idle" && agent.calls.length > 0) return "watches";
-  return STATES[agent.state] ?? agent.state;
+/** What it does or waits for. @param {{agent: object, now: () => number}} given */
+export function Badges({ agent, now }) {
+  useSecond(() => badgesOf(agent, now()).map(({ text }) => text).join()); // it counts down
+  return html`<span class="states">${badgesOf(agent, now()).map(({ kind, text }, place) => html`<${Badge} key=${place} kind=${kind}>${text}<//>`)}</span>`;
 }
 
 /** Only the velocity gates know whether the robot is kept still. */
 function Hold({ hold }) {
   const held = hold.held.length > 0 && hold.not_held.length === 0;
   const missing = hold.not_held.map((gate) => `${gate.gate}: ${gate.text}`).join("; ");
-  const text = held ? `held by ${hold.held.join(", ")}`
+  const text = held ? `the robot stands, held by ${hold.held.join(", ")}`
     : `NOT held: ${missing || "no velocity gate was heard, nothing confirms that a robot stands"}`;
   return html`<p class=${`held ${held ? "good-text" : "bad"}`} role=${held ? "status" : "alert"}>${text}</p>`;
 }

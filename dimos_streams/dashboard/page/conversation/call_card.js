@@ -4,12 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
-import { givenText, measureOf, numberText, spanText, titled, unitText } from "../format.js";
+import { bareSkill, givenText, measureOf, namespaceOf, numberText, spanText, titled, unitText } from "../format.js";
 import { Ago, Badge, memo, useSecond } from "../parts.js";
 
 const MAX_FIGURES = 4;
 
-export const CallCard = memo(({ item, known, report, bad, isSelected, connected, readOnly, session }) => {
+export const CallCard = memo(({ item, agent, known, report, bad, isSelected, connected, readOnly, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
   const text = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
@@ -18,7 +18,7 @@ export const CallCard = memo(({ item, known, report, bad, isSelected, connected,
     <div class="card-head">
       <span class="dot" aria-hidden="true"></span>
       <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(item.text)}</button>
+        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(bareSkill(item.text, namespaceOf(agent)))}</button>
       <${Badge} kind=${state}>${stateText(state)}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
       ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}

@@ -2,13 +2,14 @@
 
 import { useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { AgentState } from "./agent.js";
+import { AgentState, Badges } from "./agent.js";
 import { Controls } from "./controls.js";
+import { newestWords } from "./doing.js";
 import { Facts } from "./facts.js";
 import { Log } from "./log.js";
 import { Plan } from "./plan.js";
 import { Say } from "./say.js";
-import { Badge, Empty, Panel } from "../parts.js";
+import { Ago, Empty, Panel } from "../parts.js";
 
 /** @param {import("../session.js").Context} context */
 export function ConversationPanel(context) {
@@ -17,15 +18,19 @@ export function ConversationPanel(context) {
   const shown = agents.find(({ name }) => name === chosen) ?? agents[0];
   const tools = shown?.agent && !context.readOnly && html`<${Controls} ...${shown} ...${context} />`;
   return html`<${Panel} title="Conversation" area="conversation" tools=${tools}>
-    ${agents.length > 1 && html`<${Agents} agents=${agents} shown=${shown.name} choose=${choose} />`}
+    ${agents.length > 1 && html`<${Agents} agents=${agents} shown=${shown.name} choose=${choose} ...${context} />`}
     ${shown ? html`<${Agent} key=${shown.name} ...${shown} ...${context} />` : html`<${Empty}>This run has no agent: nobody is there to talk to.<//>`}
   <//>`;
 }
 
-function Agents({ agents, shown, choose }) {
-  return html`<div class="agents" role="group" aria-label="Agents">${agents.map(({ name, agent }) => html`<button
-    key=${name} type="button" aria-pressed=${String(name === shown)} onClick=${() => choose(name)}>${name}
-    ${agent?.approvals.length > 0 && html`<${Badge} kind="paused">asks<//>`}</button>`)}</div>`;
+/** A line for each: whoever talks to one sees what the others do and say. */
+function Agents({ agents, shown, choose, run, now }) {
+  return html`<div class="agents" role="group" aria-label="Agents">${agents.map(({ name, agent }) => {
+    const newest = newestWords(run.talks.get(name) ?? []);
+    return html`<button key=${name} type="button" aria-pressed=${String(name === shown)} onClick=${() => choose(name)}>
+      <b>${name}</b>${agent && html`<${Badges} agent=${agent} now=${now} />`}
+      <span class="words">${newest?.text}</span>${newest?.utime > 0 && html`<${Ago} utime=${newest.utime} now=${now} />`}</button>`;
+  })}</div>`;
 }
 
 function Agent({ name, agent, ...context }) {

@@ -4,6 +4,8 @@ import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
+/** What to type in a terminal helps nobody who has buttons. */
+const COMMANDS = /\n`dimos-streams .*$/;
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
@@ -42,7 +44,7 @@ class Making {
     if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
     else if (entry.call_id) this.#report(entry);
     else if (entry.skill) this.items.push({ key, utime, kind: "refusal", text: entry.skill, report: reportOf(text), bad: entry.is_error });
-    else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: reportOf(text).text, bad: role === "error" });
+    else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: reportOf(text).text.replace(COMMANDS, ""), bad: role === "error" });
   }
 
   /** A call that no entry is about yet. */
@@ -78,11 +80,13 @@ class Making {
   }
 }
 
-/** An update right behind its call's card says nothing that the card does not; nor does an end what was said last. */
+/** An update right behind its call's card says nothing that the card does not; nor does an end what was said last, nor an
+ * agent that passes on word for word what it was told. */
 function withoutRepetition(items) {
   const kept = [];
   for (const item of items) {
     const last = kept.at(-1);
+    if (item.kind === "assistant" && last?.report && item.text === `${last.text}: ${last.report.text}`) continue;
     const isSameCall = item.kind === "update" && last?.id === item.id;
     if (isSameCall && last.kind === "call") continue;
     if (isSameCall && last.report.text === item.report.text) kept.pop();

@@ -8,7 +8,7 @@ import { itemsOf } from "./items.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
 import { Ago, memo } from "../parts.js";
-import { counted, titled } from "../format.js";
+import { bareSkill, counted, namespaceOf, titled } from "../format.js";
 
 export function Log({ name, agent, ...context }) {
   const { run, now } = context;
@@ -18,7 +18,7 @@ export function Log({ name, agent, ...context }) {
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
   const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
-  const isThinking = agent.state === "streaming" && !draft?.text;
+  const isThinking = agent.state === "streaming" && !agent.retry && !draft?.text;
   return html`<div class="talk-frame">
     <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last" aria-live="polite" aria-relevant="additions">
       ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} ...${context} />`)}
@@ -34,7 +34,7 @@ export function Log({ name, agent, ...context }) {
 
 function Shown({ item, ...context }) {
   if (item.kind === "call") {
-    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} known=${item.call} report=${item.report} bad=${item.bad}
+    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} agent=${context.agent} known=${item.call} report=${item.report} bad=${item.bad}
       isSelected=${context.selected === item.id} connected=${context.connected} readOnly=${context.readOnly}
       session=${context.session} /></li>`;
   }
@@ -54,7 +54,7 @@ const Said = memo(({ item, agent, now }) => {
   }
   if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
   const word = kind === "refusal" ? (bad ? "was refused" : "answered") : report.state === "open" ? "" : report.state;
-  return html`<li class=${`update ${bad ? "bad" : ""}`}><p><b>${titled(text)}</b> ${word && `${word.replace("_", " ")}: `}${report.text} ${time}</p></li>`;
+  return html`<li class=${`update ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${word && `${word.replace("_", " ")}: `}${report.text} ${time}</p></li>`;
 }, sameSaid);
 
 /** What was said does not change; its item is made anew each time. */

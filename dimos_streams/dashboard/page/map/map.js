@@ -29,6 +29,7 @@ export function MapPanel(context) {
   const { live, state, robot: chosenRobot, now, readOnly } = context;
   const newest = useNewest(context);
   const kept = useRef(null);
+  const nothing = useRef(null);
   kept.current ??= { floor: new Floor(), view: new View(), tiles: new Tiles(), fits: true, isDue: true, bounds: null, fitted: "", isFocused: false, maps: [] };
   const [follows, follow] = useState(false);
   const [choice, choose] = useState("");
@@ -37,8 +38,12 @@ export function MapPanel(context) {
   const [place, isVisible] = useVisible();
   const [list, where] = [useRef(null), useRef(null)];
   const chosen = useNewest({ choice, follows, point });
-  const [canvas, surface] = useSurface((context2d, width, height) =>
-    paint(context2d, width, height, kept.current, { ...newest.current, ...chosen.current }));
+  const [canvas, surface] = useSurface((context2d, width, height) => {
+    const map = paint(context2d, width, height, kept.current, { ...newest.current, ...chosen.current });
+    // In the same frame: no robot is seen below words that say that there is none.
+    write(nothing.current, map ? "" : `${newest.current.robot || "No robot"} has ${newest.current.robot ? "not " : ""}said yet where it is.`);
+    know(kept.current.maps.map(({ key, robots }) => [key, ...robots.map(({ name }) => name)].join(",")).join(";"));
+  });
   const wanted = watchedTopics(useTopics(live), chosenRobot);
   const wantedKey = wanted.map(({ topic }) => topic).join(" ");
 
@@ -70,7 +75,6 @@ export function MapPanel(context) {
     kept.current.isDue = true;
     surface.current?.request(); // ages grow although nothing comes
     const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
-    know(kept.current.maps.map(({ key, robots }) => [key, ...robots.map(({ name }) => name)].join(",")).join(";"));
     const said = mapInWords(map, newest.current.state, now());
     canvas.current?.setAttribute("aria-label", `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
     const lines = said.map((text, index) => list.current.children[index]?.textContent === text ? null : text);
@@ -125,7 +129,7 @@ export function MapPanel(context) {
     </div>
     ${map && map.robots.length > 1 && html`<${Legend} map=${map} state=${state} key=${keys} />`}
     <span class="over where" ref=${where} aria-hidden="true"></span>
-    ${!map && html`<p class="nothing">No robot has said yet where it is.</p>`}
+    <p class="nothing" ref=${nothing}></p>
     <ul class="hidden" aria-label="What the map shows" ref=${list}></ul>
     ${point && map && html`<${GoDialog} context=${context} map=${map} point=${point} close=${() => pick(null)} />`}
   <//>`;
@@ -164,6 +168,7 @@ function mapOf(kept, { choice, robot }) {
   return withRobot.find(({ key }) => key === choice) ?? withRobot[0] ?? null;
 }
 
+/** @returns {import("./floor.js").SharedMap|null} the map that was drawn */
 function paint(context2d, width, height, kept, { state, run, now, robot: chosenRobot, selected, choice, follows, point }) {
   const { view } = kept;
   [view.width, view.height] = [width, height];
@@ -182,6 +187,7 @@ function paint(context2d, width, height, kept, { state, run, now, robot: chosenR
     fitView(kept, map, width, height);
   }
   drawMap(context2d, { view, colours, tiles: kept.tiles, robots: shown, now: now(), pin: point, hasCross: kept.isFocused && point === null });
+  return map;
 }
 
 /** Where calls go to that are open, or are selected. */

@@ -1,6 +1,6 @@
 /** Whether and how a robot can be sent to a point, and what is to be known before. Free of the DOM. */
 
-import { clipped, namespaceOf } from "../format.js";
+import { bareSkill, clipped, namespaceOf } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
 
@@ -17,11 +17,11 @@ const SOMETHING = 20;
 /** @param {object} state the monitor's snapshot @param {string} robot a namespace @returns {Way} */
 export function wayTo(state, robot) {
   const whose = robot || "This robot";
-  const skill = state.skills.find((each) => namespaceOf(each.module) === robot && bare(each.name, robot) === SKILL);
+  const skill = state.skills.find((each) => namespaceOf(each.module) === robot && bareSkill(each.name, robot) === SKILL);
   if (!skill) return { skill: "", agent: null, why: `${whose} has no skill ${SKILL}: none of its modules drives it to a point.` };
   if (!skill.available) return { skill: skill.name, agent: null, why: `${skill.module}, which has the skill ${skill.name}, does not run.` };
   const agents = Object.entries(state.agents).filter(([name, { state: phase }]) => namespaceOf(name) === robot && phase !== "closed");
-  const may = ([, agent]) => ![...agent.disabled_skills, ...agent.withheld_skills].some((name) => bare(name, robot) === SKILL);
+  const may = ([, agent]) => ![...agent.disabled_skills, ...agent.withheld_skills].some((name) => bareSkill(name, robot) === SKILL);
   const able = agents.find(may);
   if (agents.length > 0 && !able) {
     return { skill: skill.name, agent: null, why: `The agent ${agents[0][0]} may not use ${skill.name}: enable it among the skills.` };
@@ -74,10 +74,4 @@ export function isStopped(state, robot) {
 export function holderOf(state, robot) {
   const id = state.leases[robot ? `${robot}/base` : "base"];
   return id === undefined ? null : state.calls.find((call) => call.call_id === id) ?? null;
-}
-
-/** The name of a skill without its robot's. */
-function bare(skill, robot) {
-  const before = `${robot.replaceAll("/", "_")}_`;
-  return robot && skill.startsWith(before) ? skill.slice(before.length) : skill;
 }

@@ -3,6 +3,7 @@
 import { inMap } from "./floor.js";
 import { composed, placed } from "./geometry.js";
 import { clothesColour, robotColour } from "./palette.js";
+import { peopleOn } from "./people.js";
 import { BOLD, FONT, write } from "./paint_text.js";
 
 const FOLLOWED = "#ffc53d";
@@ -18,40 +19,32 @@ const NAME_PX = 60;
 export function drawWho(context, shown) {
   for (const each of shown.robots) drawTies(context, each, shown);
   for (const each of shown.robots) drawRobot(context, each, shown);
-  const withWords = { ...shown, taken: marksOnScreen(shown) };
-  for (const each of shown.robots) drawPeople(context, each, withWords);
+  const people = peopleOn(shown.robots, shown.now);
+  drawPeople(context, people, { ...shown, taken: marksOnScreen(shown, people) });
 }
 
-/** Who is followed has their words first. */
-function drawPeople(context, each, shown) {
+/** Who is followed has their words first, and has them in any case. */
+function drawPeople(context, people, shown) {
   const { view, colours, now } = shown;
-  const stands = inMap(each.robot);
-  const people = [...each.robot.people.values()];
-  const isTied = ({ track }) => each.followed.has(track);
-  for (const person of people.sort((one, other) => isTied(other) - isTied(one))) {
+  for (const { person, isFollowed, ...place } of people) {
     const age = (now - person.utime) / 1e6;
-    if (age > OLD_S) continue;
-    const at = view.toScreen(placed(stands, person));
-    const isFollowed = isTied(person);
+    const at = view.toScreen(place);
     context.globalAlpha = person.isSeen ? 1 : Math.max(0.25, 1 - age / OLD_S);
     drawPerson(context, at, person, isFollowed, colours);
     const lines = [...inLines(person.label), ...(age > 2 ? [`${Math.round(age)} s ago`] : [])];
-    writeBeside(context, lines, at, shown, { colour: colours.text, colours, font: isFollowed ? BOLD : FONT });
+    writeBeside(context, lines, at, shown, { colour: colours.text, colours, font: isFollowed ? BOLD : FONT, must: isFollowed });
     context.globalAlpha = 1;
   }
 }
 
 /** Where robots and people are drawn: no words are written over them. */
-function marksOnScreen({ robots, view, now }) {
-  const marks = robots.flatMap(({ robot }) => {
-    const stands = inMap(robot);
-    const people = [...robot.people.values()].filter(({ utime }) => now - utime < OLD_S * 1e6);
-    const at = (point, size) => ({ ...view.toScreen(placed(stands, point)), size });
-    return [...(robot.pose ? [at(robot.pose, Math.max(10, ROBOT_M * view.scale))] : []), ...people.map((person) => at(person, 9))];
-  });
-  const names = robots.filter(({ robot, name }) => robot.pose && name).map(({ robot }) => view.toScreen(placed(inMap(robot), robot.pose)))
-    .map(({ x, y }) => ({ left: x - NAME_PX / 2, top: y + Math.max(10, ROBOT_M * view.scale), wide: NAME_PX, high: 20 }));
-  return [...names, ...marks.map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }))];
+function marksOnScreen({ robots, view }, people) {
+  const size = Math.max(10, ROBOT_M * view.scale);
+  const standing = robots.filter(({ robot }) => robot.pose).map(({ robot, name }) => ({ name, size, ...view.toScreen(placed(inMap(robot), robot.pose)) }));
+  const marks = [...standing, ...people.map((place) => ({ ...view.toScreen(place), size: 9 }))];
+  const names = standing.filter(({ name }) => name)
+    .map(({ x, y }) => ({ left: x - NAME_PX / 2, top: y + size, wide: NAME_PX, high: 20 }));
+  return [...names, ...marks.map(({ x, y, size: far }) => ({ left: x - far, top: y - far, wide: 2 * far, high: 2 * far }))];
 }
 
 /** A label in lines that are not too long, two at most. */
@@ -65,7 +58,7 @@ function inLines(label) {
   return lines.length > 2 ? [lines[0], `${lines[1]} …`] : lines;
 }
 
-/** Lines beside a mark: to its right, or where there is room that no other lines have taken. */
+/** Lines beside a mark: to its right, or where there is room that no other lines have taken; else only those that must be. */
 function writeBeside(context, lines, { x, y }, shown, style) {
   const { view, taken } = shown;
   context.font = style.font;
@@ -77,9 +70,12 @@ function writeBeside(context, lines, { x, y }, shown, style) {
     { left: x - wide / 2, top: y + 17, align: "center" },
     { left: x - wide / 2, top: y - 17 - high, align: "center" },
   ];
-  const isFree = ({ left, top }) => left > 2 && left + wide < view.width - 2 && !taken.some((other) =>
+  const isIn = ({ left, top }) => left > 2 && left + wide < view.width - 2 && top > 2 && top + high < view.height - 2;
+  const isFree = ({ left, top }) => isIn({ left, top }) && !taken.some((other) =>
     left < other.left + other.wide && other.left < left + wide && top < other.top + other.high && other.top < top + high);
-  const { left, top, align } = places.find(isFree) ?? places[0];
+  const place = places.find(isFree) ?? (style.must ? places.find(isIn) ?? places[0] : null);
+  if (place === null) return;
+  const { left, top, align } = place;
   taken.push({ left, top, wide, high });
   const at = left + { left: 0, center: wide / 2, right: wide }[align];
   for (const [index, line] of lines.entries()) write(context, line, at, top + (index + 0.5) * LINE_PX + 1, { ...style, align });

@@ -17,6 +17,12 @@ const SAME_M = 1;
 const WALK_MPS = 1.5;
 const BASE = "base_link";
 
+/** Whether somebody who was seen at one place can have walked to another one. @param {{x: number, y: number, utime: number}} one */
+export function canBeSame(one, other) {
+  const reach = SAME_M + (WALK_MPS * Math.abs(one.utime - other.utime)) / 1e6;
+  return Math.hypot(one.x - other.x, one.y - other.y) < reach;
+}
+
 /**
  * Somebody who was seen.
  * @typedef {{track: string, label: string, x: number, y: number, utime: number, isSeen: boolean}} Person
@@ -148,8 +154,7 @@ export class RobotOnMap {
     const key = person.track || person.label;
     for (const [other, known] of this.people) {
       if (other === key || known.isSeen || known.label !== person.label) continue;
-      const reach = SAME_M + (WALK_MPS * (person.utime - known.utime)) / 1e6;
-      if (Math.hypot(known.x - person.x, known.y - person.y) < reach) this.people.delete(other);
+      if (canBeSame(known, person)) this.people.delete(other);
     }
     this.people.delete(key); // whoever was seen last stands last
     this.people.set(key, { ...person, isSeen: true });

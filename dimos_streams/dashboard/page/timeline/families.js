@@ -1,6 +1,6 @@
 /** Which calls belong together: a mission with what its agent called for it, and a call with those that its skill runs. */
 
-import { namespaceOf } from "../format.js";
+import { bareSkill, namespaceOf } from "../format.js";
 
 /** @typedef {import("./calls.js").Call} Call */
 
@@ -16,8 +16,7 @@ export function askersOf(id) {
 
 /** A call's skill without the namespace that stands before it. @param {Call} call */
 export function skillOf({ module, skill }) {
-  const prefix = `${namespaceOf(module).replaceAll("/", "_")}_`;
-  return prefix.length > 1 && skill.startsWith(prefix) ? skill.slice(prefix.length) : skill;
+  return bareSkill(skill, namespaceOf(module));
 }
 
 /** Whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */

@@ -1,0 +1,59 @@
+/** What an agent does now, in a few words. Free of the DOM. */
+
+import { bareSkill, counted, namespaceOf, spanText, titled } from "../format.js";
+import { reportOf } from "./report.js";
+
+const STATES = {
+  idle: "idle", streaming: "thinks", executing: "acts", settling: "ends calls", undoing: "takes back", closed: "closed",
+};
+
+/**
+ * The words of an agent's badges, what stands in its way before what it does.
+ * @param {object} agent its snapshot @param {number} now µs
+ * @returns {{kind: string, text: string}[]} `kind` is a class of badges
+ */
+export function badgesOf(agent, now) {
+  const found = [];
+  const { approvals, waiting_calls: waiting, retry, mode } = agent;
+  const asks = approvals.length;
+  if (asks > 0) found.push({ kind: "asks", text: asks === 1 ? "waits for approval" : `waits for ${counted(asks, "approval")}` });
+  if (waiting.length > 0) found.push({ kind: "asks", text: "waits for your step" });
+  if (retry) found.push({ kind: "failed", text: `model fails, ${againText(retry, now)}` });
+  // Who is paused begins nothing, whatever goes on.
+  if (found.length === 0 && (mode !== "paused" || !["idle", "executing"].includes(agent.state))) found.push(stateOf(agent));
+  if (mode !== "running") found.push({ kind: mode, text: mode === "stepping" ? "step by step" : mode });
+  return found;
+}
+
+/** An agent whose calls go on is not idle. */
+function stateOf({ state, calls }) {
+  const kind = state === "idle" && calls.length > 0 ? "executing" : state;
+  return { kind, text: STATES[kind] ?? kind };
+}
+
+function againText({ again_utime: again }, now) {
+  return again > now ? `asked again in ${spanText((again - now) / 1e6)}` : "is asked again";
+}
+
+/**
+ * What is behind it: why it waits, or what its newest call says.
+ * @param {object} agent its snapshot @param {object[]} lines the monitor's calls
+ */
+export function detailOf(agent, lines) {
+  const [approval] = agent.approvals;
+  const named = (skill) => titled(bareSkill(skill, namespaceOf(agent.agent)));
+  if (approval) return `${named(approval.skill)} begins when you approve it, below.`;
+  if (agent.retry) return agent.retry.error;
+  const own = new Set(agent.calls);
+  const newest = lines.findLast(({ call_id: id, text }) => own.has(id) && text);
+  return newest ? `${named(newest.skill)}: ${newest.text}` : "";
+}
+
+/** The newest that was said or heard in a conversation, on a line. @param {object[]} entries oldest first */
+export function newestWords(entries) {
+  const newest = entries.at(-1);
+  if (!newest) return null;
+  const { role, utime } = newest;
+  const text = role === "operator" || role === "assistant" ? newest.text : reportOf(newest.text).text;
+  return { utime, text: role === "operator" ? `You: ${text}` : text };
+}
