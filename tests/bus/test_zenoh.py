@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -31,6 +30,7 @@ from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from tests.bus.stream_end import beat
+from tests.certificates import certificates
 from tests.helpers import anybody, until
 
 CANCELS = "/skill_cancels#dimos_streams.SkillCancel"
@@ -392,7 +392,10 @@ def test_who_does_not_know_the_password_hears_nothing(zenoh_url: str) -> None:
 @pytest.mark.feature("G1")
 def test_certificates_of_another_authority_are_refused(zenoh_url: str, free_port: int, tmp_path: Path) -> None:
     domain = zenoh_url.rpartition("/")[2]
-    options = {name: certificates(tmp_path / name) for name in ("ours", "foreign")}
+    options = {
+        name: "&".join(f"{option}={path}" for option, path in certificates(tmp_path / name).items())
+        for name in ("ours", "foreign")
+    }
 
     async def scenario(listener: Bus, known: Bus, foreign: Bus) -> None:
         assert await hears(listener, known)
@@ -404,23 +407,6 @@ def test_certificates_of_another_authority_are_refused(zenoh_url: str, free_port
         f"zenoh://127.0.0.1:{free_port}/{domain}?scout=off&{options['foreign']}",
         scenario=scenario,
     )
-
-
-def certificates(folder: Path) -> str:
-    """The options of a URL with an authority of its own, and a certificate for this machine."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("no openssl here")
-    folder.mkdir()
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-    for command in (
-        f"req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=authority -days 2",
-        f"req {key} -keyout key.pem -out request -subj /CN=robot",
-        "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile san",
-    ):
-        subprocess.run([openssl, *command.split()], cwd=folder, check=True, capture_output=True)
-    return "&".join(f"{name}={folder / name}.pem" for name in ("ca", "cert", "key"))
 
 
 @pytest.mark.feature("G1")

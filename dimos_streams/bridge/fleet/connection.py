@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -35,6 +35,7 @@ M = TypeVar("M", bound=BaseModel)
 _TIMEOUT_S = (5.0, 20.0)
 _KEEP_S = 3.0
 """A connection that nobody has used for longer may be found closed by the other side."""
+_HUNG_UP = (ConnectionError, ssl.SSLEOFError)
 _MAX_TEXT = 500
 _MAX_RETRY_AFTER_S = 60.0
 
@@ -127,10 +128,17 @@ class HubConnection:
                 line.abandon()
                 raise
             except (requests.RequestException, OSError) as error:
-                raise HubUnreachableError(f"it can't be reached: {_why(error)}") from error
+                raise HubUnreachableError(f"it can't be reached: {_why(error)}{self._about_cert(error)}") from error
         if 200 <= response.status_code < 300:
             return response.content
         raise self._refusal(response.status_code, response.content, response.headers.get("Retry-After", ""))
+
+    def _about_cert(self, error: Exception) -> str:
+        """What ends a connection where TLS is spoken may miss the robot's certificate, which many don't say."""
+        if not self._base.startswith("https:") or not any(isinstance(inner, _HUNG_UP) for inner in _chain(error)):
+            return ""
+        cert = "not given" if self._tls.cert is None else str(self._tls.cert)
+        return f"; where robots need a certificate, this may be why: `cert` is {cert}"
 
     def _refusal(self, status: int, body: bytes, retry_after: str = "") -> HubUnreachableError | HubRefusalError:
         """What an answer means that is no success."""
@@ -216,12 +224,13 @@ class _Line:
 
 def _why(error: Exception) -> str:
     """A certificate's trouble is said in full: it is no matter of the network."""
-    inner: BaseException | None = error
-    while inner is not None:
-        if isinstance(inner, ssl.SSLError):
-            return str(inner)
-        inner = inner.__cause__ or inner.__context__
-    return why(error)
+    return next((str(inner) for inner in _chain(error) if isinstance(inner, ssl.SSLError)), None) or why(error)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 def _seconds(text: str) -> float:

@@ -1,0 +1,113 @@
+"""A hub behind a proxy that ends TLS and asks each robot for a certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.bridge.fleet.connection import HubConnection
+from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
+from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.fleet.batches import encoded_batch, encoded_event
+from dimos_streams.fleet.commands import Hello
+from tests.certificates import certificates
+from tests.hub.serving import added, event, served_hub
+
+Connect = Callable[[Mapping[str, Path]], contextlib.AbstractAsyncContextManager[HubConnection]]
+
+
+@contextlib.asynccontextmanager
+async def tls_proxy(files: Mapping[str, Path], port: int) -> AsyncIterator[str]:
+    """The URL of what takes TLS with certificates of one authority, and passes plain bytes on."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(files["ca"]))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_cert_chain(files["cert"], files["key"])
+
+    serving: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_hub, to_hub = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(_pass_on(reader, to_hub), _pass_on(from_hub, writer))
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(asyncio.create_task(serve(reader, writer)))
+
+    async with await asyncio.start_server(begin, "127.0.0.1", 0, ssl=context) as server:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await asyncio.gather(*serving)
+
+
+async def _pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await source.read(65536):
+            sink.write(data)
+            await sink.drain()
+        sink.close()
+        await sink.wait_closed()
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[Connect]:
+    """A robot with its token, beside such a proxy; which certificates it has is said by the test."""
+    ours = certificates(tmp_path / "ours")
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = tmp_path / "token"
+    token.write_text(added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+
+        @contextlib.asynccontextmanager
+        async def connected(files: Mapping[str, Path]) -> AsyncIterator[HubConnection]:
+            async with tls_proxy(ours, int(hub.url.rpartition(":")[2])) as url:
+                settings = HubSettings.model_validate({"url": url, "robot": "r1", "token_file": token, **files})
+                connection = HubConnection(settings, rng=random.Random(1))
+                try:
+                    yield connection
+                finally:
+                    connection.close()
+
+        yield connected
+
+
+@pytest.mark.feature("H2")
+def test_a_robot_with_a_certificate_ships_and_takes_commands(connect: Connect, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with connect({name: tmp_path / "ours" / f"{name}.pem" for name in ("ca", "cert", "key")}) as hub:
+            assert (await hub.position("journal-1")).acknowledged == 0
+            batch = encoded_batch("journal-1", "1", clock.utime(), [encoded_event(1, event(1))])
+            assert (await hub.ship(batch)).acknowledged == 1
+            async with asyncio.timeout(20), contextlib.aclosing(hub.commands()) as commands:
+                assert isinstance(await anext(commands), Hello)
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize(
+    ("own", "authority", "why"),
+    [
+        (None, "ours", r"(certificate required|may be why: `cert` is not given$)"),
+        ("foreign", "ours", r"(unknown ca|may be why: `cert` is .*/foreign/cert\.pem$)"),
+        ("ours", "foreign", "certificate verify failed"),
+    ],
+)
+def test_without_the_right_certificates_nothing_is_shipped_and_one_line_says_why(
+    connect: Connect, tmp_path: Path, own: str | None, authority: str, why: str
+) -> None:
+    certificates(tmp_path / "foreign")
+
+    async def main() -> None:
+        files = {"ca": tmp_path / authority / "ca.pem"}
+        if own is not None:
+            files |= {name: tmp_path / own / f"{name}.pem" for name in ("cert", "key")}
+        async with connect(files) as hub:
+            with pytest.raises(HubUnreachableError, match=f"(?i)it can't be reached: .*{why}"):
+                await hub.position("journal-1")
+
+    asyncio.run(main())
