@@ -90,7 +90,7 @@ def test_a_slow_handler_loses_the_oldest_and_it_is_counted(url: str) -> None:
 def test_an_exception_in_a_handler_hits_nobody_else(
     url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.bus.base._log", LimitedLog(logging.getLogger(__name__)))
+    monkeypatch.setattr("dimos_streams.bus.base._log", LimitedLog(logging.getLogger(__name__), period_s=600.0))
 
     async def scenario(bus: Bus) -> None:
         got: list[bytes] = []
