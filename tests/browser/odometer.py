@@ -30,6 +30,12 @@ class Odometer:
         return position.x, position.y
 
     @property
+    def heading(self) -> float:
+        """In degrees to the left of where it faced at its start, less than 360."""
+        turned = self._newest.pose.pose.orientation
+        return math.degrees(2 * math.atan2(turned.z, turned.w)) % 360
+
+    @property
     def stands(self) -> bool:
         """Whether the robot does not move."""
         twist = self._newest.twist.twist

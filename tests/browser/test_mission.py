@@ -86,24 +86,28 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     expect(page.locator(".held")).to_be_hidden()
     until(page, lambda: not run.robot.stands)
 
+    gone = len(run.calls("go_to"))
     say(page, "stop following, go to 1.5 0.5")
     approval = page.get_by_role("form", name="Approval of go_to")
     approval.get_by_role("button", name="Approve", exact=True).click()
     expect(approval).to_be_hidden()
-    until(page, lambda: "go_to" in run.open_skills())
+    until(page, lambda: len(run.calls("go_to")) == gone + 1)
     until(page, lambda: not run.robot.stands)
 
+    told = conversation.locator(".said.operator").filter(has_text="go to (")
+    before = told.count()
     page.locator(MAP).click(position={"x": 100, "y": 100})
     dialog = page.get_by_role("dialog", name="Go here?")
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_be_hidden()
-    assert run.open_skills().count("go_to") == 1, "who cancels sends the robot nowhere else"
     page.locator(MAP).click(position={"x": 150, "y": 150})
     dialog.get_by_role("button", name="Go here").click()
     approval.get_by_role("textbox", name="Reason").fill("not into the corner")
     approval.get_by_role("button", name="Reject").click()
     expect(approval).to_be_hidden()
     expect(conversation).to_contain_text("not into the corner")
+    assert told.count() == before + 1, "who cancels sends the robot nowhere"
+    assert len(run.calls("go_to")) == gone + 1
 
     run.follow()
     page.get_by_role("button", name="Stop every robot").click()
@@ -112,6 +116,45 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     until(page, lambda: run.robot.stands)
     stopped.get_by_role("button", name="Release").click()
     expect(stopped).to_be_hidden()
+
+
+def test_calls_are_let_go_one_by_one_taken_back_ended_and_forgotten(run: LiveRun, page: Page) -> None:
+    page.goto(run.url)
+    conversation, controls = page.locator(".panel.conversation"), page.get_by_role("group", name="Control agent")
+    until(page, lambda: run.robot.stands)
+    began, turns = run.robot.heading, len(run.calls("turn"))
+
+    def more(name: str) -> None:
+        controls.get_by_role("button", name="More for agent").click()
+        controls.get_by_role("button", name=name, exact=True).click()
+
+    def turned() -> float:
+        return math.remainder(run.robot.heading - began, 360)
+
+    more("Step mode")
+    say(page, "turn left 60")
+    waiting = page.get_by_role("region", name="Waiting for a step")
+    expect(waiting).to_contain_text("turn(angle_deg=60")
+    assert len(run.calls("turn")) == turns, "it waits"
+    waiting.get_by_role("button", name="Step").click()
+    expect(waiting).to_be_hidden()
+    until(page, lambda: turned() > 55)
+    expect(conversation.get_by_role("article", name="Call of turn").last).to_contain_text("completed")
+    controls.get_by_role("button", name="Resume").click()
+
+    more("Undo")
+    until(page, lambda: abs(turned()) < 5)
+    expect(conversation).to_contain_text("Went back")
+
+    say(page, "turn left 1000")
+    until(page, lambda: turned() > 10)
+    controls.get_by_role("button", name="Abort", exact=True).click()
+    until(page, lambda: "cancelled" in [turn["outcome"] for turn in run.calls("turn")])
+    until(page, lambda: run.robot.stands)
+    expect(conversation).to_contain_text("aborted")
+
+    more("Forget")
+    expect(conversation).to_contain_text("The operator has begun a new conversation")
 
 
 def test_a_bridge_that_was_killed_is_found_again(run: LiveRun, contexts: Contexts) -> None:
