@@ -29,6 +29,15 @@ from dimos_streams.robot.rendering.lidar import LidarModel
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 
+TOPICS = {name: f"/{name}" for name in ("color_image", "detections", "scan", "odom")}
+"""Of its streams: one without is heard by nobody."""
+CHANNELS = {
+    "/color_image#sensor_msgs.Image": "",
+    "/detections#vision_msgs.Detection2DArray": "",
+    "/scan#sensor_msgs.LaserScan": "",
+    "/odom#nav_msgs.Odometry": "",
+}
+"""The same as a run knows them, with the namespace of each: pages are shown no others."""
 _WIDTH, _HEIGHT = 320, 240
 _PICTURES = 16
 

@@ -11,6 +11,7 @@ export function Dialog({ title, kind = "", close, children }) {
   newest.current = close;
   useEffect(() => {
     const before = document.activeElement;
+    const comeBack = setAside(section.current.parentElement);
     section.current.querySelector("button").focus();
     const pressed = (event) => {
       if (event.key !== "Escape") return;
@@ -20,10 +21,23 @@ export function Dialog({ title, kind = "", close, children }) {
     document.addEventListener("keydown", pressed, true);
     return () => {
       document.removeEventListener("keydown", pressed, true);
+      comeBack();
       before?.focus?.();
     };
   }, []);
   return html`<div class="veil" onClick=${(event) => event.target === event.currentTarget && close()}>
     <section ref=${section} class=${`dialog ${kind}`} role="dialog" aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>
   </div>`;
+}
+
+/** Keys reach nothing that is behind a veil, but the page's head and its notices. @returns {() => void} ends that */
+function setAside(veil) {
+  const behind = [];
+  for (let at = veil; at !== document.body; at = at.parentElement) {
+    behind.push(...[...at.parentElement.children].filter((each) => each !== at && !each.matches("header.top, .notices, [inert]")));
+  }
+  for (const element of behind) element.inert = true;
+  return () => {
+    for (const element of behind) element.inert = false;
+  };
 }

@@ -4,19 +4,37 @@ import { useEffect, useRef } from "preact/hooks";
 import { html } from "htm/preact";
 
 export function Menu({ label, title, children }) {
-  const menu = useRef(null);
+  const menu = useFolding();
+  return html`<details class="menu" ref=${menu}><summary role="button" aria-label=${title}>${label}</summary>
+    <div class="menu-items" onClick=${() => fold(menu.current)}>${children}</div></details>`;
+}
+
+/**
+ * What lies over the page while it is open is closed by Esc, and when somebody turns to anything else.
+ * @returns {import("preact").RefObject<HTMLDetailsElement>} for its element
+ */
+export function useFolding() {
+  const details = useRef(null);
   useEffect(() => {
-    const close = (event) => {
-      if (menu.current?.open && !(event.type === "pointerdown" && menu.current.contains(event.target))) menu.current.open = false;
+    const turned = ({ target }) => {
+      if (!details.current?.contains(target)) details.current.open = false;
     };
-    const pressed = (event) => event.key === "Escape" && close(event);
-    document.addEventListener("pointerdown", close);
+    const pressed = (event) => event.key === "Escape" && fold(details.current, event.target);
+    document.addEventListener("pointerdown", turned);
+    document.addEventListener("focusin", turned);
     document.addEventListener("keydown", pressed);
     return () => {
-      document.removeEventListener("pointerdown", close);
+      document.removeEventListener("pointerdown", turned);
+      document.removeEventListener("focusin", turned);
       document.removeEventListener("keydown", pressed);
     };
   }, []);
-  return html`<details class="menu" ref=${menu}><summary role="button" aria-label=${title}>${label}</summary>
-    <div class="menu-items" onClick=${() => (menu.current.open = false)}>${children}</div></details>`;
+  return details;
+}
+
+/** Close it; the focus does not stay on what is hidden then. */
+function fold(details, focused = document.activeElement) {
+  if (!details.open) return;
+  details.open = false;
+  if (details.contains(focused)) details.querySelector("summary").focus();
 }

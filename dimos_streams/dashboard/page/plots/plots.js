@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { useNewest, useTick, useTopics, useVisible } from "../canvas/hooks.js";
 import { valueText } from "../format.js";
+import { useFolding } from "../menu.js";
 import { Empty, Panel } from "../parts.js";
 import { Chart } from "./chart.js";
 import { Samples } from "./samples.js";
@@ -78,7 +79,8 @@ function ticking() {
 
 function Picker({ series, shown, isAutomatic, toggle, automatic }) {
   const groups = Map.groupBy(series, ({ group }) => group);
-  return html`<details class="picker">
+  const picker = useFolding();
+  return html`<details class="picker" ref=${picker}>
     <summary>${isAutomatic ? "Series: automatic" : `Series: ${shown.length} chosen`}</summary>
     <div class="choices">
       <button type="button" aria-pressed=${isAutomatic} onClick=${automatic}>Automatic</button>
