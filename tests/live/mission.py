@@ -33,6 +33,8 @@ from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until
 
 INPUT = "look out for a person in a red shirt and follow them"
+_SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
+"""Nobody looks at the pictures, which take half of what a robot takes of a processor."""
 
 
 @dataclass
@@ -179,7 +181,7 @@ async def running(
     await bus.open()
     options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir, **more)
     run_events: list[RunEvent] = []
-    configured = (blueprint or resolve("follow-person")).configured({"bridge.port": port})
+    configured = (blueprint or resolve("follow-person").configured(_SMALL)).configured({"bridge.port": port})
     supervisor = Supervisor(configured, options, run_events.append)
     gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
     mission = Mission(supervisor, gateway, run_events)
