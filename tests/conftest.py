@@ -9,7 +9,7 @@ import os
 import random
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +20,22 @@ from dimos_streams.common import secrets
 
 _OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
-_GROUPS = {
-    "browser": "documents",
-    "cli": "commands",
-    "docs": "documents",
-    "recording": "documents",
-    "bus": "machines",
-    "machines": "machines",
-    "ros2": "machines",
-}
-"""Folders whose processes run in another worker than the robots of all others, one after another."""
+_SHARED_ROBOT = "begun_run"
 _ROBOTS = "robots"
-_TOGETHER = frozenset({"docs", "packaging", "recording"})
+_CHAINS = {
+    "browser": frozenset({"browser"}),
+    "commands": frozenset({"cli"}),
+    _ROBOTS: frozenset({"agent", "hostile", "live"}),
+    "documents": frozenset({"docs"}),
+    "machines": frozenset({"bridge", "bus", "hub", "machines", "recording", "ros2", "runtime"}),
+}
+"""Folders whose processes run one after another, in a worker of their own; those that take longest begin first."""
+_TOGETHER = ("packaging", "docs", "recording")
 """Folders whose tests share what is costly to make."""
-_GIVES_WAY = 3
+_TO_ROBOTS, _TO_CHAINS = 3, 2
+"""So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
+_WAITING = 3
+"""So many workers more than processors: the chains wait for half of their time."""
 _COLLECTED_AFTER = (5000, 50, 50)
 _LONGEST_OF_NAME = 200
 
@@ -43,12 +45,22 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_finish() -> None:
-    """Keep the collector from looking through all that was imported, again and again: a sixth of the tests' time;
+def pytest_xdist_auto_num_workers() -> int:
+    """One for each chain where there are two processors."""
+    return len(os.sched_getaffinity(0)) + _WAITING
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the collector from looking through all that is imported, now and ever after: a sixth of the tests' time;
     and from looking at what tests have made before there is much of it: a twentieth."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*_COLLECTED_AFTER)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(*_COLLECTED_AFTER)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
@@ -60,31 +72,46 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers, robots run in two of them and commands in two others: more at once would be late."""
+    """Several workers are handed the chains first, then what takes long by itself, then all the rest. In a chain
+    comes last what shares a robot, which takes a quarter of a processor for as long as it runs."""
+    order = [*_CHAINS, *_TOGETHER]
+    places = {}
     for item in items:
-        folder = item.path.relative_to(Path(__file__).parent).parts[0]
-        if item.get_closest_marker("live") is not None or _starts_processes(item):
+        group = _group(item)
+        if group in _CHAINS:
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group(_GROUPS.get(folder, _ROBOTS)))
-        elif folder in _TOGETHER:
-            item.add_marker(pytest.mark.xdist_group(folder))
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+        slow = item.get_closest_marker("slow") is not None
+        place = order.index(group) if group is not None else len(order) + (not slow)
+        places[item] = place, _SHARED_ROBOT in getattr(item, "fixturenames", ())
+    items.sort(key=places.__getitem__)
 
 
-def _starts_processes(item: pytest.Item) -> bool:
-    return not _OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ()))
+def _group(item: pytest.Item) -> str | None:
+    """The name of what the item's worker runs as well, and nobody else."""
+    folder = item.nodeid.split("/")[1]
+    if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ())):
+        return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
+    return folder if folder in _TOGETHER else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Large groups are handed out first: a worker that has come to something else starts no robot any more."""
-    group = item.get_closest_marker("xdist_group")
-    if "PYTEST_XDIST_WORKER" in os.environ and (group is None or group.args != (_ROBOTS,)):
-        _give_way()
+    """Robots come before all else, and chains, which look at the time and are handed out first, before the rest."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    mark = item.get_closest_marker("xdist_group")
+    group = mark.args[0] if mark is not None else None
+    if group != _ROBOTS:
+        _give_way(_TO_ROBOTS)
+    if group not in _CHAINS:
+        _give_way(_TO_CHAINS)
 
 
 @functools.cache
-def _give_way() -> None:
-    """From now on the other workers' robots have the processors first."""
-    os.nice(_GIVES_WAY)
+def _give_way(by: int) -> None:
+    """From now on the other workers' processes have the processors first."""
+    os.nice(by)
 
 
 def _free_udp_port() -> int:
