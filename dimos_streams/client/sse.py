@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 _BOM = b"\xef\xbb\xbf"
+_USUAL = re.compile(rb"event: ([^\r\n]+)\nid: ([^\r\n\0]*)\ndata: ([^\r\n]*)\n\n")
+"""A whole event as bridges write it, which is taken apart in one step instead of line by line."""
 _DIGITS = frozenset(b"0123456789")
 MAX_RETRY_MS = 10**9
 
@@ -53,14 +56,30 @@ class SseParser:
             self._after_cr = False
             if data.startswith(b"\n"):
                 data = data[1:]
-        if not data:
-            return []
+        events: list[SseEvent] = []
+        if not (self._size or self._line or self._line_too_long or self._too_large):
+            data = data[self._usual(data, events) :]
+        if data:
+            self._lines(data, events)
+        return events
+
+    def _usual(self, data: bytes, events: list[SseEvent]) -> int:
+        """Add the events at the beginning that are whole and of the usual form; where what follows them begins."""
+        at = 0
+        while (found := _USUAL.match(data, at)) and found.end() - at <= self._max:
+            type, id, text = found.groups()
+            self.last_event_id = self._id = id.decode(errors="replace")
+            events.append(SseEvent(type.decode(errors="replace"), text.decode(errors="replace"), self._id))
+            at = found.end()
+        return at
+
+    def _lines(self, data: bytes, events: list[SseEvent]) -> None:
+        """Add the events that ``data`` completes, line by line."""
         self._after_cr = data.endswith(b"\r")
         lines = data.splitlines()  # for bytes these are CR, LF and CRLF, nothing else
         rest = b"" if data.endswith((b"\r", b"\n")) else lines.pop()
         if lines:
             lines[:1] = self._joined(lines[0])
-        events: list[SseEvent] = []
         for line in lines:
             if not line:
                 self._dispatch(events)
@@ -69,7 +88,6 @@ class SseParser:
             elif not line.startswith(b":"):
                 self._field(line)
         self._keep(rest)
-        return events
 
     def _without_bom(self, data: bytes) -> bytes:
         if self._head is None:
