@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import select
 import socket
 import threading
 from collections.abc import Coroutine, Iterator, Mapping
@@ -132,6 +133,10 @@ class Stream:
         if not data:
             raise EOFError("the server closed the stream")
         self._raw += data
+
+    def has_more(self) -> bool:
+        """Whether something has come that was not read."""
+        return bool(self._raw or self._text or select.select([self._socket], [], [], 0)[0])
 
     def block(self) -> bytes:
         """The next block of lines, without the blank line that ends it. Raises ``EOFError`` at the end."""

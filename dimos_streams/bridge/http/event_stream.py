@@ -11,6 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
+from dimos_streams.bridge.http.at_once import body_of
 from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
@@ -29,6 +30,9 @@ class EventStream(EventSourceResponse):
     """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
     when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
     may be a quarter late.
+
+    While the client keeps up, events are written as soon as they are published, and no task is woken for them. What
+    it leaves waiting the task waits for.
 
     A client resumes at the newest id, and it has one before its first event: the stream begins with the offset from
     which it is read, and a ping brings the one up to which others' events have passed. Such an id is no event.
@@ -56,8 +60,9 @@ class EventStream(EventSourceResponse):
         self._abort = abort
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._body = body_of(scope)
         self._reader = self._hub.reader(
-            after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot
+            after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot, take=self._take
         )
         with anyio.CancelScope() as stalled:
             self._pace = _Pace(self._reader, stalled.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
@@ -87,6 +92,16 @@ class EventStream(EventSourceResponse):
             yield b""
             self._pace.end()
             chunk = self._chunk(await self._reader.page())
+
+    def _take(self, page: list[EncodedEntry]) -> bool:
+        if self._body is None or not self._body.is_free:
+            return False
+        self._body.write(b"".join(map(frame, page)))
+        self._told = page[-1].offset
+        self._pace.end()
+        if not self._body.is_free:
+            self._reader.nudge()  # the task waits for the client, within its time
+        return True
 
     def _chunk(self, page: list[EncodedEntry]) -> bytes:
         before, self._told = self._told, page[-1].offset if page else self._reader.offset

@@ -11,10 +11,12 @@ from http import HTTPStatus
 from typing import Any
 
 import h11
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import FlowControl
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
+from dimos_streams.bridge.http import at_once
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import problem
@@ -100,6 +102,7 @@ class BoundedProtocol(H11Protocol):
 
     def __init__(self, connections: Connections, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
+        self._served, self.app = self.app, self._serve
         self._shared = connections
         self.conn = _MeteredConnection(h11.SERVER, MAX_HEAD)
         self._unread = bytearray()
@@ -194,6 +197,12 @@ class BoundedProtocol(H11Protocol):
         self.idle_from = clock.monotonic()
         super().on_response_complete()
 
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self.cycle is not None
+        if scope["http_version"] == "1.1":  # before, a body is not in chunks
+            scope["extensions"] = {at_once.EXTENSION: _Body(self, self.cycle)}
+        await self._served(scope, receive, send)
+
     def _wait(self) -> None:
         self.flow.hold()
         self._shared.turns.wait(self, self.loop, is_new=self.conn.their_state is h11.IDLE)
@@ -204,6 +213,23 @@ class BoundedProtocol(H11Protocol):
     def _is_own(self) -> bool:
         """Whether the connection is open, and still HTTP."""
         return not self.transport.is_closing() and self.transport.get_protocol() is self
+
+
+class _Body:
+    """See ``Body``."""
+
+    def __init__(self, connection: BoundedProtocol, cycle: RequestResponseCycle) -> None:
+        self._connection, self._cycle = connection, cycle
+
+    @property
+    def is_free(self) -> bool:
+        cycle, connection = self._cycle, self._connection
+        goes_on = cycle.response_started and not (cycle.response_complete or cycle.disconnected)
+        return goes_on and not (connection.flow.write_paused or connection.transport.is_closing())
+
+    def write(self, piece: bytes) -> None:
+        # As h11 writes it, whose state no piece changes.
+        self._connection.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
 
 class _MeteredConnection(h11.Connection):

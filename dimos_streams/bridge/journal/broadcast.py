@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,6 +47,10 @@ class HubStatistics:
     """Gap events that readers got."""
     cut: int
     """Readers whose connection was ended because they did not read."""
+
+
+Take = Callable[[list[EncodedEntry]], bool]
+"""Takes new entries at once, at most a page of them; False if it can't, and then they are read as others are."""
 
 
 class EventLog(Protocol):
@@ -116,9 +120,13 @@ class Broadcast:
         caller: str | None = None,
         call_id: str | None = None,
         robot: str | None = None,
+        take: Take | None = None,
     ) -> HubReader:
-        """A reader of what comes behind offset ``after`` (None: from now on); close it when done."""
-        reader = HubReader(self, Query(self._last if after is None else after, caller, call_id, robot))
+        """A reader of what comes behind offset ``after`` (None: from now on); close it when done.
+
+        ``take`` gets a page of new entries while somebody waits in ``page``, who is then not woken.
+        """
+        reader = HubReader(self, Query(self._last if after is None else after, caller, call_id, robot), take)
         if self.closed:
             reader.close()
         else:
@@ -186,13 +194,16 @@ class Hub(Broadcast):
 class HubReader:
     """An offset to read on from, and a filter."""
 
-    def __init__(self, hub: Broadcast, query: Query) -> None:
+    def __init__(self, hub: Broadcast, query: Query, take: Take | None = None) -> None:
         self._hub = hub
+        self._take = take
         self._offset = query.after
         self._query = query
         """What is wanted, from wherever it has come to."""
         self._update = asyncio.Event()
         self._nudged = False
+        self._is_waiting = False
+        """Whether somebody waits in ``page`` for what comes next."""
         self._lag_before: int | None = None
         self.closed = False
 
@@ -214,6 +225,7 @@ class HubReader:
             if self._offset == self._hub.last_offset:
                 if self._nudged:
                     break
+                self._is_waiting = True
                 await self._update.wait()
                 ready = True
             elif not ready:
@@ -229,20 +241,29 @@ class HubReader:
     def nudge(self) -> None:
         """Let ``page`` return, with nothing if there is nothing."""
         self._nudged = True
-        self._update.set()
+        self._wake()
 
     def close(self) -> None:
         """End it; who waits in ``page`` gets an empty page. Twice is fine."""
         self.closed = True
-        self._update.set()
+        self._wake()
         self._hub.forget(self)
 
     def offer(self, entries: list[EncodedEntry], before: int) -> None:
         """New entries, behind offset ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
-        if self._offset == before and not any(map(self._query.wants, entries)):
+        wanted = [entry for entry in entries if self._query.wants(entry)] if self._offset == before else None
+        if wanted == [] or (wanted and self._is_waiting and self._is_taken(wanted)):
             self._offset = entries[-1].offset
         else:
-            self._update.set()
+            self._wake()
+
+    def _is_taken(self, page: list[EncodedEntry]) -> bool:
+        is_page = len(page) == 1 or sum(len(entry.body) for entry in page) <= PAGE_BYTES
+        return self._take is not None and is_page and self._take(page)
+
+    def _wake(self) -> None:
+        self._is_waiting = False
+        self._update.set()
 
     async def _next_page(self) -> list[EncodedEntry]:
         """The next page, as far as a bounded search finds any, and move on. Nothing is awaited between the two."""
