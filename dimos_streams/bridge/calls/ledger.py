@@ -99,12 +99,14 @@ class Ledger:
             # How far a call has got is in the journal with its events, or nowhere but in its row.
             if call.apply(event) or not call.journalled:
                 changed[call.call_id] = call
-        self.hub.publish(self.journal.append(taken, [call.row() for call in changed.values()]))
+        rows = [call.row() for call in changed.values()]
+        self.hub.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
         for offset, event in live:
             if self.live_reader is not None:
                 self.live_reader(offset, event)
         for call in touched.values():
             self._settle(call)
+        self.journal.settle()  # behind the readers, who wait
 
     def _settle(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""

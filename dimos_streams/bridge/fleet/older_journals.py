@@ -21,6 +21,7 @@ from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.moved_files import left_files
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import Identity
+from dimos_streams.bridge.journal.tail import left_in_tail
 from dimos_streams.common.run_owner import OWNER_FILE, is_ended_run
 
 T = TypeVar("T")
@@ -56,6 +57,9 @@ class OlderJournal:
 
     def _look(self, db: sqlite3.Connection) -> None:
         notes, found, ends = tables.notes(db, "fleet/"), tables.identity(db), tables.offsets(db)
+        if found is not None and ends is not None and (rows := left_in_tail(self.path, found.journal_id, ends[1])):
+            tables.write(db, rows)
+            ends = tables.offsets(db)
         if found is not None and ends is not None:
             self.identity, self.last_offset, self.robot = found, ends[1], notes.get(ROBOT_NOTE, "")
             self.is_shipped = notes.get(_SHIPPED_NOTE) == f"{ends[1]}"

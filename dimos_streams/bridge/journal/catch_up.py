@@ -77,6 +77,7 @@ class JournalPages:
             thread.shutdown(wait=False)
 
     async def _read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
+        self._journal.settle()
         path, journal = self._journal.path, self._journal
         if self._closed:
             return query.nothing(None)

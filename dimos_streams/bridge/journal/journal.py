@@ -22,7 +22,8 @@ from dimos_streams.bridge.journal.moved_files import (
     set_aside,
 )
 from dimos_streams.bridge.journal.query import Asked
-from dimos_streams.bridge.journal.tables import CallRow, Identity
+from dimos_streams.bridge.journal.tables import CallRow, Identity, Row
+from dimos_streams.bridge.journal.tail import Tail, left_in_tail
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ FoundT = TypeVar("FoundT")
 
 _MEMORY_BYTES = 32 * 1024 * 1024
 """The size of what is kept in memory at most, instead of a file."""
+_FEW = 8
+"""Events that are kept in the tail first; for more a commit costs each of them less than that."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _CHECKPOINTS = 3
@@ -89,6 +92,9 @@ class Journal:
         self._notes: dict[str, str] = {}
         """What is noted beside the events; whatever becomes of the file, it is in what comes after it, too."""
         self._since_trim = 0
+        self._tail: Tail | None = None
+        self._unsettled: list[Row] = []
+        """What is in the tail and not yet in the database."""
         self._checkpointed = (0, 0)
         """Which file was checkpointed as a whole last, and how much had been written to it."""
 
@@ -122,6 +128,7 @@ class Journal:
 
     def close(self) -> None:
         """Write everything to the disk and let go of the file. Twice is fine."""
+        self.settle()
         self._close_db()
 
     def come_back(self) -> bool:
@@ -166,17 +173,52 @@ class Journal:
         """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
         if not events and not calls:
             return []
-        entries = [EncodedEntry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
+        entries = self._entries(events)
+        rows = tables.rows_of(entries, events)
         try:
-            tables.write(self._connection(), entries, events, calls)
+            tables.write(self._connection(), rows, calls)
         except sqlite3.Error as error:
             self._fall_back(error)
-            tables.write(self._connection(), entries, events, calls)
+            tables.write(self._connection(), rows, calls)
         self._last += len(entries)
-        self._since_trim += len(entries) + len(calls)
+        self._grow(len(entries) + len(calls))
+        return entries
+
+    def keep(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
+        """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; then
+        ``settle``."""
+        self.settle()
+        if self._tail is None or not 0 < len(events) <= _FEW or self._last < self._first:
+            return self.append(events)
+        entries = self._entries(events)
+        rows = tables.rows_of(entries, events)
+        try:
+            self._tail.write(self.identity.journal_id, rows)
+        except OSError as error:
+            _logger.warning("the tail of the journal %s can't be written: %s", self.path, error)
+            return self.append(events)
+        self._unsettled = rows
+        self._last += len(rows)
+        return entries
+
+    def settle(self) -> None:
+        """Have the database take in what only the tail has."""
+        if self._unsettled:
+            count = len(self._unsettled)
+            try:
+                self._connection()
+            except sqlite3.Error as error:
+                self._fall_back(error)
+            self._grow(count)
+
+    def _entries(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
+        return [EncodedEntry.of(self._last + 1 + index, event) for index, event in enumerate(events)]
+
+    def _grow(self, rows: int) -> None:
+        """Note that the database has more rows, and trim it now and then."""
+        self._since_trim += rows
         if self._since_trim >= _TRIM_EVERY:
             self.trim()
-        return entries
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
         """See ``Asked.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""
@@ -266,8 +308,12 @@ class Journal:
             return 0
 
     def _connection(self) -> sqlite3.Connection:
+        """The database, with all that was kept."""
         if self._db is None:
             raise sqlite3.ProgrammingError("the journal is not open")
+        if self._unsettled:
+            tables.write(self._db, self._unsettled)
+            self._unsettled = []
         return self._db
 
     def _open_file(self, path: Path) -> None:
@@ -284,6 +330,22 @@ class Journal:
             self._begin_anew()
         self._name()
         self._opened = True
+        self._take_in_tail(path)
+
+    def _take_in_tail(self, path: Path) -> None:
+        """Enter what a process that was killed has left, then begin a tail of our own."""
+        rows = left_in_tail(path, self.identity.journal_id, self._last)
+        if rows:
+            tables.write(self._connection(), rows)
+            self._last += len(rows)
+        self.resumed_at = self._last
+        tail = Tail(path)
+        try:
+            tail.open()
+        except OSError as error:
+            _logger.warning("the journal %s can have no tail: %s", path, error)
+        else:
+            self._tail = tail
 
     def _name(self) -> None:
         """Know which journal it is, from the database, or name it if it is a new one."""
@@ -334,7 +396,7 @@ class Journal:
             raise error
         self.state = f"memory: {error}"
         _logger.error("the journal %s fails (%s); from offset %d on events are in memory only",
-                      self.path, error, self._last + 1)  # fmt: skip
+                      self.path, error, self._last + 1 - len(self._unsettled))  # fmt: skip
         self._close_db()
         if self.path is not None:
             if is_damaged(error):
@@ -349,10 +411,15 @@ class Journal:
         self.path = None
         self._db = tables.open_memory()
         tables.set_notes(self._db, self._notes)
-        self._first = self._last + 1
+        unsettled, self._unsettled = self._unsettled, []
+        tables.write(self._db, unsettled)
+        self._first = self._last + 1 - len(unsettled)
         self._name()
 
     def _close_db(self) -> None:
+        tail, self._tail = self._tail, None
+        if tail is not None:
+            tail.close()
         db, self._db = self._db, None
         if db is not None:
             try:

@@ -40,6 +40,19 @@ class CallRow(NamedTuple):
     record: str
 
 
+class Row(NamedTuple):
+    """The row that the journal keeps of an event."""
+
+    offset: int
+    utime: int
+    """When it was journalled, µs since the Unix epoch."""
+    call_id: str
+    seq: int
+    caller: str
+    type: str
+    body: bytes
+
+
 class Identity(NamedTuple):
     """The name of a journal, the same for as long as its offsets mean the same events, and its first offset ever."""
 
@@ -150,15 +163,17 @@ def notes_of(path: Path) -> dict[str, str]:
         return notes(db, "") if owner == _APPLICATION_ID else {}
 
 
-def write(
-    db: sqlite3.Connection, entries: Iterable[EncodedEntry], events: Sequence[ToolEvent], calls: Sequence[CallRow]
-) -> None:
-    """Keep events at their offsets, and what is new of their calls, in one transaction."""
+def rows_of(entries: Iterable[EncodedEntry], events: Sequence[ToolEvent]) -> list[Row]:
+    """The rows of events that are journalled now."""
     utime = clock.utime()
-    rows = [
-        (entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
+    return [
+        Row(entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
         for entry, event in zip(entries, events, strict=True)
     ]
+
+
+def write(db: sqlite3.Connection, rows: Sequence[Row], calls: Sequence[CallRow] = ()) -> None:
+    """Keep events, and what is new of their calls, in one transaction."""
     if len(rows) == 1 and not calls:
         db.execute(_INSERT, rows[0])  # one statement is a transaction by itself, and 15 µs shorter
         return

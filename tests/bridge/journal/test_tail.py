@@ -1,0 +1,179 @@
+"""What a journal keeps before its database has it: safe from the end of the process, and seen by all who read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.fleet.older_journals import OlderJournal
+from dimos_streams.bridge.journal import tables
+from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.catch_up import JournalPages
+from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.query import Query
+from tests.bridge.journals import OpenJournal
+from tests.bridge.parts import event
+
+ALL = 1 << 30
+
+
+def seqs(entries: list[EncodedEntry]) -> list[tuple[int, int]]:
+    return [(entry.offset, entry.event.seq) for entry in entries]
+
+
+def in_file(path: Path) -> list[int]:
+    """The offsets that the database itself has."""
+    with sqlite3.connect(path) as db:
+        found = [offset for (offset,) in db.execute("SELECT offset FROM events ORDER BY offset")]
+    db.close()
+    return found
+
+
+def kept(path: Path, opened: OpenJournal) -> Journal:
+    """A journal whose third event is in the tail only, as a process leaves it that is killed at that moment."""
+    journal = opened(path)
+    journal.append([event(1, "open"), event(2)])
+    assert seqs(journal.keep([event(3, text="Grüße\n\u2028")])) == [(3, 3)]
+    assert in_file(path) == [1, 2]
+    return journal
+
+
+def test_what_was_kept_outlives_the_process_and_comes_once(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    kept(path, opened)
+    again = opened(path)
+    assert (again.last_offset, again.resumed_at, in_file(path)) == (3, 3, [1, 2, 3])
+    assert again.read(Query(2), 10, ALL).entries[0].event.text == "Grüße\n\u2028"
+    assert seqs(again.keep([event(4), event(5)])) == [(4, 4), (5, 5)]
+    third = opened(path)
+    assert seqs(third.read(Query(0), 10, ALL).entries) == [(offset, offset) for offset in range(1, 6)]
+
+
+def test_the_database_has_it_after_settle_and_the_tail_is_not_taken_in_again(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    journal.settle()
+    assert in_file(path) == [1, 2, 3]
+    assert opened(path).last_offset == 3
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda journal: len(journal.read(Query(0), 10, ALL).entries),
+        lambda journal: 3 if journal.size() else 0,
+        lambda journal: journal.append([event(4)])[0].offset - 1,
+        lambda journal: journal.keep([event(4)])[0].offset - 1,
+        lambda journal: journal.close() or 3,
+    ],
+    ids=["read", "size", "append", "keep", "close"],
+)
+def test_whoever_comes_next_finds_it_in_the_database(
+    look: Callable[[Journal], int], tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    assert look(journal) == 3
+    assert in_file(path)[:3] == [1, 2, 3]
+
+
+def test_pages_that_a_thread_reads_have_it(tmp_path: Path, opened: OpenJournal) -> None:
+    async def scenario() -> None:
+        pages = JournalPages(kept(tmp_path / "journal.sqlite", opened))
+        assert seqs((await pages.page(Query(0))).entries) == [(1, 1), (2, 2), (3, 3)]
+        pages.close()
+
+    asyncio.run(scenario())
+
+
+def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path, opened: OpenJournal) -> None:
+    async def scenario(path: Path) -> tuple[OlderJournal, list[EncodedEntry]]:
+        older = OlderJournal(path)
+        await older.open()
+        return older, (await older.read(2)).entries
+
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    journal._unsettled = []  # its process is no more
+    older, entries = asyncio.run(scenario(path))
+    assert (older.last_offset, older.identity) == (3, journal.identity)
+    assert seqs(entries) == [(3, 3)]
+
+
+def test_what_a_ledger_has_entered_is_in_the_database(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    ledger = Ledger(journal, Hub(journal))
+    for seq, type in enumerate(("open", "update", "update", "progress"), start=1):
+        ledger.enter([event(seq, type)])  # type: ignore[arg-type]
+        assert in_file(path) == list(range(1, seq + 1))
+    assert path.with_name("journal.sqlite-tail").read_bytes().startswith(journal.identity.journal_id.encode())
+
+
+def test_one_that_is_not_whole_is_none(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    kept(path, opened)
+    tail = path.with_name("journal.sqlite-tail")
+    whole = tail.read_bytes()
+    for damaged in (b"", whole[:-1], whole[: len(whole) // 2], whole.replace(b'"seq":3', b'"seq":4'), b"\0" * 500):
+        tail.write_bytes(damaged)
+        again = opened(path)
+        assert (again.last_offset, again.state) == (2, "ok")
+        again.close()
+
+
+def test_one_of_another_journal_or_behind_a_gap_is_none(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    tail = path.with_name("journal.sqlite-tail")
+    whole = tail.read_bytes()
+    journal.close()
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM events WHERE offset > 1")  # as after a power cut
+    db.close()
+    tail.write_bytes(whole)
+    assert opened(path).last_offset == 1
+    other = tmp_path / "other" / "journal.sqlite"
+    opened(other).append([event(1), event(2)])
+    other.with_name("journal.sqlite-tail").write_bytes(whole)
+    assert opened(other).last_offset == 2
+
+
+def test_where_the_database_fails_memory_goes_on_with_it(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = kept(tmp_path / "journal.sqlite", opened)
+    write, calls = tables.write, 0
+
+    def fail_once(db: sqlite3.Connection, rows: list[tables.Row], calls_: object = ()) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise sqlite3.OperationalError("database or disk is full")
+        write(db, rows)
+
+    monkeypatch.setattr(tables, "write", fail_once)
+    journal.settle()
+    assert journal.state == "memory: database or disk is full"
+    assert (journal.first_offset, journal.last_offset) == (3, 3)
+    assert seqs(journal.keep([event(4)])) == [(4, 4)]
+    assert seqs(journal.read(Query(0), 10, ALL).entries) == [(3, 3), (4, 4)]
+
+
+def test_where_the_tail_fails_the_database_has_it_at_once(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    monkeypatch.setattr(os, "pwrite", lambda file, data, at: len(data) - 1)
+    assert seqs(journal.keep([event(4)])) == [(4, 4)]
+    assert in_file(path) == [1, 2, 3, 4]
