@@ -177,7 +177,8 @@ class LcmBus(Bus):
             now = clock.monotonic()
         self._read_at = now
         for queue in self._queues.values():
-            queue.settle(is_empty=is_empty)
+            if queue.taken:
+                queue.settle(is_empty=is_empty)
         arrived, self._arrived = self._arrived, {}
         # The loop's next turn would be later by as much as most handlers take.
         for subscription in arrived:

@@ -38,7 +38,8 @@ class LcmQueue:
         self._mean = self._from = self._to = 0.0
         self._subscription: LcmSubscription | None = None
         self._capacity = 0
-        self._taken = 0
+        self.taken = 0
+        """Messages that were passed on since it was empty last."""
 
     def bound(self, subscription: LcmSubscription) -> None:
         """Bound a subscription of which ``take`` is the handler."""
@@ -47,7 +48,7 @@ class LcmQueue:
 
     def put(self, channel: str, data: bytes) -> None:
         """Pass one on."""
-        self._taken += 1
+        self.taken += 1
         self._mean += (len(data) - self._mean) * _WEIGHT
         if not self._from <= self._mean <= self._to:
             self._fit()
@@ -56,11 +57,11 @@ class LcmQueue:
     def settle(self, *, is_empty: bool) -> None:
         """Note whether LCM's queue is empty now. Before, it may have been full and thrown messages away, if as many
         as it holds were passed on."""
-        if self._taken >= self._capacity:
-            self._taken = 0
+        if self.taken >= self._capacity:
+            self.taken = 0
             self._miss()
         elif is_empty:
-            self._taken = 0
+            self.taken = 0
 
     def _fit(self) -> None:
         mean = max(self._mean, self._kept_bytes / MOST)

@@ -29,6 +29,7 @@ class LoopReader:
         self._error: Exception | None = None
         self._heard_at = clock.monotonic()
         self._paused = False
+        self._buffer = memoryview(bytearray(_PIECE))
 
     def run(self, first: bytes) -> None:
         """Read to the end; ``first`` was read before. Raises ``OSError``, and what ``on_piece`` raises."""
@@ -74,14 +75,14 @@ class LoopReader:
 
     def _read(self) -> None:
         try:
-            piece = self._socket.recv(_PIECE)
+            size = self._socket.recv_into(self._buffer)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
             self._end(error)
             return
-        if piece:
-            self._receive(piece)
+        if size:
+            self._receive(bytes(self._buffer[:size]))
         else:
             self._end(None)
 

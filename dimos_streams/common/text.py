@@ -59,7 +59,8 @@ def parse_json(data: str | bytes) -> Any:
     That includes NaN, Infinity, numbers that only infinity could stand for (``1e999``), and bytes that are not UTF-8.
     """
     text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
-    text = well_formed_json(text)
+    if not text.isascii() or "\\" in text:  # halves are no ASCII, unless they are escaped
+        text = well_formed_json(text)
     value = from_json(text, allow_inf_nan=False)
     if not is_finite(value):
         raise ValueError("a number is too large")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 import re
 import typing
@@ -152,6 +153,11 @@ def is_name(text: str) -> bool:
 def is_call_id(text: str) -> bool:
     """Whether a text may be the id of a call. It is part of a URL's path: with a slash in it, or as ``..``, nobody
     could ask for the call over HTTP, or end it."""
+    return len(text) <= MAX_NAME and _has_form_of_call_id(text)
+
+
+@functools.lru_cache(maxsize=1024)  # it comes with every event of a call
+def _has_form_of_call_id(text: str) -> bool:
     return _CALL_ID.fullmatch(text) is not None
 
 

@@ -38,6 +38,7 @@ _FINGERPRINT = ToolStreamEvent._get_packed_fingerprint()
 _INSTANCE = "_instance"
 """The key, behind those of an event's own data, of the instance that writes its stream."""
 _UTIME, _SEQ, _LENGTH = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
+_UTIME_LENGTH = struct.Struct(">qI")
 
 
 class EventPacker:
@@ -149,10 +150,11 @@ def _unpack(data: bytes) -> _Fields | None:
     """The fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
     if not data.startswith(_FINGERPRINT):
         return None
-    at = len(_FINGERPRINT) + _UTIME.size
+    begin = len(_FINGERPRINT) + _UTIME_LENGTH.size
     try:
-        utime = _UTIME.unpack_from(data, len(_FINGERPRINT))[0]
-        call_id, at = _text_at(data, at)
+        utime, length = _UTIME_LENGTH.unpack_from(data, len(_FINGERPRINT))
+        at = begin + length
+        call_id = data[begin : at - 1].decode()
         seq = _SEQ.unpack_from(data, at)[0]
         begin = at = at + _SEQ.size
         for _ in _Names._fields:

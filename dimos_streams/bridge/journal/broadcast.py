@@ -163,11 +163,12 @@ class Broadcast:
         return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)
 
     def _keep(self, entry: EncodedEntry) -> None:
-        self._last = entry.offset
-        while self._last - self._oldest >= len(self._ring):
+        offset = self._last = entry.offset
+        ring, size = self._ring, self.limits.ring_events
+        while offset - self._oldest >= size:
             self._drop_oldest()
-        self._ring[entry.offset % len(self._ring)] = entry
-        aged = self._ring[(entry.offset - _FRESH_EVENTS) % len(self._ring)]
+        ring[offset % size] = entry
+        aged = ring[(offset - _FRESH_EVENTS) % size]
         if aged is not None:
             aged.forget_decoded()
         self._ring_bytes += len(entry.body)
