@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})[ \t]*(?:;.*)?")
+_USUAL = re.compile(rb"([0-9A-Fa-f]{1,12})\r\n")
 _LONGEST_LINE = 4096
 
 
@@ -28,6 +29,10 @@ class ChunkedDecoder:
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The bytes that ``piece`` adds to the body, chunk by chunk, as far as it can be read: see ``error``."""
+        if not (self._left or self._within or self._line or self.ended or self.error):
+            whole = _one_whole(piece)
+            if whole:
+                return [whole]
         found: list[bytes] = []
         piece, self._line = self._line + piece, b""
         at = 0
@@ -63,3 +68,12 @@ class ChunkedDecoder:
         self._left = int(size[1], 16)
         self._within = self._left > 0
         self.ended = self._left == 0
+
+
+def _one_whole(piece: bytes) -> bytes:
+    """What is in a piece that is one chunk and no more, as one that comes alone is; empty for any other piece."""
+    head = _USUAL.match(piece)
+    if head is None:
+        return b""
+    end = head.end() + int(head[1], 16)
+    return piece[head.end() : end] if end + 2 == len(piece) and piece.endswith(b"\r\n") else b""
