@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
 _USUAL = re.compile(rb"event: ([^\r\n]+)\nid: ([^\r\n\0]*)\ndata: ([^\r\n]*)\n\n")
@@ -12,8 +12,7 @@ _DIGITS = frozenset(b"0123456789")
 MAX_RETRY_MS = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class SseEvent:
+class SseEvent(NamedTuple):
     """One dispatched event."""
 
     type: str
