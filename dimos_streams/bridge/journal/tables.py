@@ -40,17 +40,9 @@ class CallRow(NamedTuple):
     record: str
 
 
-class Row(NamedTuple):
-    """The row that the journal keeps of an event."""
-
-    offset: int
-    utime: int
-    """When it was journalled, µs since the Unix epoch."""
-    call_id: str
-    seq: int
-    caller: str
-    type: str
-    body: bytes
+Row = tuple[int, int, str, int, str, str, bytes]
+"""What the journal keeps of an event: offset, when it was journalled in µs since the Unix epoch, call, seq, caller,
+type, and the event as JSON."""
 
 
 class Identity(NamedTuple):
@@ -167,7 +159,7 @@ def rows_of(entries: Iterable[EncodedEntry], events: Sequence[ToolEvent]) -> lis
     """The rows of events that are journalled now."""
     utime = clock.utime()
     return [
-        Row(entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
+        (entry.offset, utime, entry.call_id, event.seq, entry.caller, entry.type, entry.body)
         for entry, event in zip(entries, events, strict=True)
     ]
 

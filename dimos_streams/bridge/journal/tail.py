@@ -36,7 +36,8 @@ class Tail:
 
     def write(self, journal_id: str, rows: Sequence[Row]) -> None:
         """Keep rows in the place of those that were kept before."""
-        lines = b"\n".join([b"%d %d %b" % (row.offset, row.utime, row.body) for row in rows])  # JSON has no line ends
+        # JSON has no line ends.
+        lines = b"\n".join([b"%d %d %b" % (offset, utime, body) for offset, utime, *_, body in rows])
         data = b"%b %d %d\n%b" % (journal_id.encode(), zlib.crc32(lines), len(lines), lines)
         if os.pwrite(self._file, data, 0) != len(data):
             raise OSError(f"the disk has not taken all of {self._path}")
@@ -62,17 +63,17 @@ def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
         lines = rest[: int(size)]
         if of != journal_id.encode() or zlib.crc32(lines) != int(checksum):
             return []
-        rows = [row for row in map(_row, lines.split(b"\n")) if row.offset > last]
+        rows = [row for row in map(_row, lines.split(b"\n")) if row[0] > last]
     except (OSError, ValueError, TypeError):
         return []
-    return rows if rows and rows[0].offset == last + 1 else []
+    return rows if rows and rows[0][0] == last + 1 else []
 
 
 def _row(line: bytes) -> Row:
     """Raises ``ValueError`` or ``TypeError`` for a line that is none."""
     offset, utime, body = line.split(b" ", 2)
     event = ToolEvent.from_dict(parse_json(body))
-    return Row(int(offset), int(utime), event.call_id, event.seq, event.caller, event.type, body)
+    return int(offset), int(utime), event.call_id, event.seq, event.caller, event.type, body
 
 
 def _beside(path: Path) -> Path:

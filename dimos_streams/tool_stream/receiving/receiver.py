@@ -250,7 +250,8 @@ class ToolStreamReceiver:
             if stream.names is None or following.type == "open":
                 stream.names = Names.of(following)
             stream.closed = following.type == "close"
-            following = None if stream.closed else self._inflows.pop_pending(stream, stream.delivered + 1)
+            waited = bool(stream.pending) and not stream.closed
+            following = self._inflows.pop_pending(stream, stream.delivered + 1) if waited else None
         stream.attempts, stream.nack_at = 0, None
         if stream.closed:
             self._inflows.empty(stream)
