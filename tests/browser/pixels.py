@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 CAMERA = ".panel.camera canvas"
 MAP = ".panel.map canvas"
-_READ = """({ selector, colour, tolerance }) => {
+_READ = """({ selector, colour, tolerance, rows }) => {
     const canvas = document.querySelector(selector);
     if (!canvas?.width) return null;
     const { width, height } = canvas;
@@ -20,6 +20,7 @@ _READ = """({ selector, colour, tolerance }) => {
         const isOther = colour.some((value, place) => Math.abs(data[at + place] - value) > tolerance);
         if (isOther || data[at + 3] < 255) continue;
         const [x, y] = [(at / 4) % width, Math.floor(at / 4 / width)];
+        if (rows && (y < rows[0] || y > rows[1])) continue;
         found.count += 1;
         found.x += x;
         found.y += y;
@@ -64,8 +65,9 @@ FREE = Colour(255, 255, 255, 4)
 WALL = Colour(43, 52, 66, 20)
 
 
-def blot(page: Page, canvas: str, colour: Colour) -> Blot | None:
-    """What a canvas has of a colour; None if there is nothing of it, or no canvas."""
+def blot(page: Page, canvas: str, colour: Colour, rows: tuple[int, int] | None = None) -> Blot | None:
+    """What a canvas has of a colour, in all rows or some; None if there is nothing of it, or no canvas."""
     rgb = [colour.red, colour.green, colour.blue]
-    found = page.evaluate(_READ, {"selector": canvas, "colour": rgb, "tolerance": colour.tolerance})
+    asked = {"selector": canvas, "colour": rgb, "tolerance": colour.tolerance, "rows": rows}
+    found = page.evaluate(_READ, asked)
     return Blot(**found) if found and found["count"] else None
