@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
@@ -36,6 +37,21 @@ SLICE_S = 0.001
 """or what comes first, seconds."""
 
 _log = LimitedLog(logging.getLogger(__name__))
+
+
+class Mark(NamedTuple):
+    """Bytes by which a message is known."""
+
+    at: int
+    """Their place, from the message's beginning or, below 0, from its end."""
+    value: bytes
+
+
+class Ration(NamedTuple):
+    """A share, above 0 and below 1, of the messages that bear none of some marks."""
+
+    share: float
+    marks: tuple[Mark, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +91,17 @@ class Subscription:
         *,
         namespaces: Sequence[str] | None = None,
         largest: int = MAX_MESSAGE,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """``forget`` is called at its end, ``changed`` when it wants other messages."""
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
         self.namespaces = namespaces
         self.largest = min(largest, capacity_bytes, MAX_MESSAGE)
         """Bytes of a message for which fragments need be put together."""
+        self.ration: Ration | None = None
+        """See ``take_only``."""
+        self._changed = changed
         self._handler = handler
         self._capacity, self._capacity_bytes = capacity, capacity_bytes
         self._queue: deque[tuple[str, bytes]] = deque()
@@ -93,6 +114,13 @@ class Subscription:
         self._received = self._handled = self._dropped = self._errors = 0
         self.missed_at = float("-inf")
         """When messages were thrown away last, or may have been; on the loop's clock."""
+
+    def take_only(self, ration: Ration | None) -> None:
+        """In a flood, take a share only, chosen by chance, of the messages that do not bear certain marks; None for
+        all. A transport that can't have the kernel see to that passes on all the same."""
+        if ration != self.ration:
+            self.ration = ration
+            self._changed()
 
     def push(self, loop: asyncio.AbstractEventLoop, channel: str, data: bytes) -> None:
         """Queue one message and have it handled soon; for implementations of buses."""

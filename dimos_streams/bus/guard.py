@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dimos_streams.bus import packet_filter as bpf
-from dimos_streams.bus.base import MAX_MESSAGE
+from dimos_streams.bus.base import MAX_MESSAGE, Ration
 
 _UDP_HEADER = 8  # a filter on a UDP socket sees the datagram from its UDP header on
 _SHORT, _SHORT_HEADER = 0x4C433032, 8  # "LC02", sequence number, channel
@@ -44,6 +44,8 @@ class Heard(NamedTuple):
     fingerprint and a time."""
     largest: int = MAX_MESSAGE
     """Bytes of a message in fragments."""
+    ration: Ration | None = None
+    """Less than all of it, whatever the namespaces."""
 
 
 Channels = Mapping[str, Heard]
@@ -139,8 +141,13 @@ def _accept_channels(channels: Channels) -> bytes:
 @functools.lru_cache(maxsize=_CHANNELS_KEPT)
 def _accept_channel(channel: str, heard: Heard) -> bytes:
     """Accept the name of one channel at X. A program is made anew with each subscription, of the same parts."""
-    name, (namespaces, largest) = channel.encode() + b"\0", heard
-    accept = [(bpf.RET, 0, 0, bpf.ACCEPT)] if namespaces is None else _accept_modules(len(name), namespaces)
+    name, (namespaces, largest, ration) = channel.encode() + b"\0", heard
+    if namespaces is not None:
+        accept = _accept_modules(len(name), namespaces)
+    elif ration is not None:
+        accept = _accept_share(len(name), ration)
+    else:
+        accept = [(bpf.RET, 0, 0, bpf.ACCEPT)]
     if largest < MAX_MESSAGE:
         too_large = [(bpf.LD_STORED, 0, 0, 0), (bpf.JGT, 0, 1, largest), (bpf.RET, 0, 0, bpf.DROP)]
         accept = [*too_large, *accept]
@@ -157,6 +164,20 @@ def _accept_modules(at: int, namespaces: Namespaces) -> list[bpf.Instruction]:
         ends = [(bpf.JEQ, 0, 1, 0), (bpf.RET, 0, 0, bpf.ACCEPT)]
         code += [(bpf.LD_B, 0, 0, offset), *ends, (bpf.JEQ, 0, 1, ord("/")), (bpf.RET, 0, 0, bpf.DROP)]
     return [*code, (bpf.RET, 0, 0, bpf.ACCEPT)]
+
+
+def _accept_share(at: int, ration: Ration) -> list[bpf.Instruction]:
+    """Accept what bears a mark, and a share of all else. Marks that end early come first, for no load passes the end
+    of a datagram whose mark is among those behind; those that count from the end replace X."""
+    accept = (bpf.RET, 0, 0, bpf.ACCEPT)
+    code: list[bpf.Instruction] = []
+    for mark in sorted((mark for mark in ration.marks if mark.at >= 0), key=lambda mark: mark.at + len(mark.value)):
+        code += _if_equal(at + mark.at, mark.value, [accept])
+    for mark in sorted((mark for mark in ration.marks if mark.at < 0), reverse=True):
+        code += [(bpf.LD_LENGTH, 0, 0, 0), (bpf.SUBTRACT, 0, 0, -mark.at), (bpf.TO_X, 0, 0, 0)]
+        code += _if_equal(0, mark.value, [accept])
+    some = int(ration.share * 0xFFFFFFFF)
+    return [*code, (bpf.LD_W_ABS, 0, 0, bpf.RANDOM), (bpf.JGT, 1, 0, some), accept, (bpf.RET, 0, 0, bpf.DROP)]
 
 
 def _if_equal(at: int, value: bytes, then: list[bpf.Instruction]) -> list[bpf.Instruction]:

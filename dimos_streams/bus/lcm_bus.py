@@ -20,6 +20,7 @@ from dimos_streams.bus.base import (
     SLICE_S,
     Bus,
     Handler,
+    Ration,
     Subscription,
     Wants,
 )
@@ -139,7 +140,15 @@ class LcmBus(Bus):
                 self._unlisten(re.escape(channel))
             self._refilter()
 
-        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
+        subscription = Subscription(
+            handler,
+            capacity,
+            capacity_bytes,
+            forget,
+            namespaces=namespaces,
+            largest=largest,
+            changed=self._refilter,
+        )
         group.append(subscription)
         self._refilter()
         return subscription
@@ -246,7 +255,9 @@ class LcmBus(Bus):
         if self._subscribers.of_all:
             return None
         return {
-            channel: guard.Heard(_namespaces_of(group), max((each.largest for each in group), default=0))
+            channel: guard.Heard(
+                _namespaces_of(group), max((each.largest for each in group), default=0), _ration_of(group)
+            )
             for channel, group in self._subscribers.by_channel.items()
         }
 
@@ -268,6 +279,16 @@ def _namespaces_of(group: Iterable[Subscription]) -> guard.Namespaces | None:
             return None
         found.update(dict.fromkeys(subscription.namespaces))
     return tuple(found)
+
+
+def _ration_of(group: Iterable[Subscription]) -> Ration | None:
+    """The least that gives each subscription of a channel what it wants."""
+    rations = [subscription.ration for subscription in group]
+    if not rations or None in rations:
+        return None
+    known = [ration for ration in rations if ration is not None]
+    marks = dict.fromkeys(mark for ration in known for mark in ration.marks)
+    return Ration(max(ration.share for ration in known), tuple(marks))
 
 
 def _miss(subscriptions: Iterable[Subscription]) -> None:

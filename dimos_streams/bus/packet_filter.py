@@ -18,10 +18,12 @@ Instruction = tuple[int, int, int, int]
 """Operation, how many instructions to jump if true and if false, operand."""
 
 LD_W_ABS, LD_H_ABS, LD_B_ABS, LD_W, LD_H, LD_B = 0x20, 0x28, 0x30, 0x40, 0x48, 0x50  # without ABS: from X on
-LD_VALUE, LD_STORED, STORE = 0x00, 0x60, 0x02
+LD_VALUE, LD_STORED, STORE, LD_LENGTH, SUBTRACT = 0x00, 0x60, 0x02, 0x80, 0x14
 TO_X_VALUE, TO_X, MULTIPLY = 0x01, 0x07, 0x24
 JUMP, JEQ, JGT, JGT_X, JGE_X = 0x05, 0x15, 0x25, 0x2D, 0x3D
 RET = 0x06
+RANDOM = 0xFFFFF000 + 56
+"""An absolute word load from here gives a random number."""
 ACCEPT, DROP = 0xFFFFFFFF, 0
 MAX_INSTRUCTIONS, INSTRUCTION_BYTES = 4096, 8
 

@@ -46,7 +46,7 @@ class EventPacker:
 
     def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str = "") -> None:
         """``instance`` is the start of the module that opens the call: it goes with each event of it."""
-        self._instance = _instance_ending(instance)[:-1] if instance else b""
+        self._instance = instance_ending(instance)[:-1] if instance else b""
         self._call_id = _string(call_id)
         names = _string(module) + _string(skill) + _string(caller)
         self._types = {type: _string(type) + names for type in EVENT_TYPES}
@@ -77,7 +77,7 @@ class EventPacker:
 
 
 @functools.lru_cache(maxsize=1024)
-def _instance_ending(instance: str) -> bytes:
+def instance_ending(instance: str) -> bytes:
     """The end of an event of an instance."""
     return f'"{_INSTANCE}":{json_text(instance)}}}\0'.encode()
 
@@ -130,7 +130,7 @@ def call_id_of(data: bytes) -> str:
 def may_be_of(data: bytes, instance: str) -> bool:
     """Whether an event's bytes may be of an instance, which a publisher says at their end; it is only certain when
     all of them are read. Empty is of nobody in particular."""
-    return not instance or data.endswith(_instance_ending(instance))
+    return not instance or data.endswith(instance_ending(instance))
 
 
 _Fields = tuple[int, str, int, str, str, str, str, str, str]

@@ -8,10 +8,13 @@ import socket
 import struct
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from dimos_streams.bus import create_bus, guard, packet_filter
+from dimos_streams.bus.base import Mark, Ration
+from tests.helpers import until
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -176,6 +179,61 @@ def test_a_filter_for_which_there_is_no_room_lets_all_channels_through() -> None
         receiver.bind(("127.0.0.1", 0))
         for channels in (0, 3, 30, 60, 110, 60, 110, 30):
             guard.attach(receiver.fileno(), {f"/{number:060}": guard.Heard() for number in range(channels)})
+
+
+_MARKS = (Mark(2, b"known-beginning"), Mark(2, b"other"), Mark(-6, b"known\0"), Mark(-9, b"another\0\0"))
+_SHARE = Ration(1e-9, _MARKS)
+
+
+@pytest.mark.parametrize(
+    ("body", "passes"),
+    [
+        (b"..known-beginning", True),
+        (b"..other", True),
+        (b"..other, and more", True),
+        (b"..known-beginnin", False),
+        (b"..anything, well-known\0", True),
+        (b"..anything, another\0\0", True),
+        (b"..anything, another\0", False),
+        (b"..anything, well-known\0.", False),
+        (b"known\0", True),
+        (b"nown\0", False),
+        (b"", False),
+    ],
+)
+def test_what_bears_a_mark_comes_where_a_share_is_taken_of_the_rest(body: bytes, passes: bool) -> None:
+    rationed = {"/rationed": guard.Heard(ration=_SHARE), "/free": guard.Heard()}
+    assert is_let_through(short(b"/rationed\0", body), rationed) is passes
+    assert is_let_through(short(b"/free\0", body), rationed)
+
+
+@pytest.mark.usefixtures("lcm_library")
+def test_a_subscription_takes_a_share_of_strangers_messages_and_all_of_the_others(bus_url: str) -> None:
+    async def main() -> None:
+        bus, counts = create_bus(bus_url), Counter[bytes]()
+        await bus.open()
+        subscription = bus.subscribe("/a", lambda _, data: counts.update([data]))
+
+        async def sent(times: int) -> None:
+            for number in range(times):
+                bus.publish("/a", b"known and more")
+                bus.publish("/a", b"a stranger's")
+                if number % 10 == 0:
+                    await asyncio.sleep(0.001)
+            bus.publish("/a", b"known, the last")
+            await until(lambda: counts[b"known, the last"])
+
+        subscription.take_only(Ration(0.25, (Mark(0, b"known"),)))
+        await sent(1000)
+        assert counts[b"known and more"] == 1000
+        assert 150 < counts[b"a stranger's"] < 350
+        counts.clear()
+        subscription.take_only(None)
+        await sent(100)
+        assert counts[b"known and more"] == counts[b"a stranger's"] == 100
+        await bus.close()
+
+    asyncio.run(main())
 
 
 def is_let_through(datagram: bytes, channels: guard.Channels | None) -> bool:

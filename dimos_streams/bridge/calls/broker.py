@@ -73,7 +73,12 @@ class Broker:
         self.bus = bus
         self.ledger = Ledger(journal, hub)
         self.receiver = ToolStreamReceiver(
-            bus, self.ledger.enter, resume=self.ledger.resume, name=name, may_open=self._may_open
+            bus,
+            self.ledger.enter,
+            resume=self.ledger.resume,
+            name=name,
+            may_open=self._may_open,
+            instances=directory.instances,
         )
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None

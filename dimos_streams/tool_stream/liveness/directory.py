@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.base import ONE_PIECE, Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import at_most, well_formed_json
@@ -20,13 +20,14 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED, MAX_HEALTH, Head, head_of
+from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
+from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 
 HEARTBEAT_S = 0.25
 _DESCRIBE_EVERY_S = 0.2
@@ -37,6 +38,9 @@ _STRANGERS = (10_000.0, 60_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
 a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
 some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
+_MOST_STRANGERS = 250.0
+"""Heartbeats of such modules and instances that are taken in a second, about; what is more the kernel drops, if it
+can."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
@@ -59,6 +63,7 @@ class ModuleDirectory:
         self._described = float("-inf")
         self._may_ask = Allowance(*_DESCRIBE)
         self._strangers = Allowance(*_STRANGERS)
+        self._flood = Strangers(_MOST_STRANGERS, self._marks)
         self._malformed = self._ignored = 0
         self.contradictions = 0
         """Instances that were heard in the name of a module of which another one is alive."""
@@ -90,6 +95,21 @@ class ModuleDirectory:
         self._subscription = self._bus.subscribe(
             STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES, namespaces=self._namespaces, largest=ONE_PIECE
         )
+        self._flood.watch(self._subscription)
+
+    def _marks(self) -> Iterator[Mark]:
+        """Whose heartbeats a flood must not drown."""
+        for name, instance in self._settled():
+            whose = beginning(name, instance)
+            yield Mark(BEGIN + len(whose) - MARK_BYTES, whose[-MARK_BYTES:])
+
+    def instances(self) -> Iterator[str]:
+        """Those that have spoken for their modules for long, the one known for longest first."""
+        return (instance for _, instance in self._settled())
+
+    def _settled(self) -> list[tuple[str, str]]:
+        entries = sorted(self._entries.items(), key=lambda item: item[1].since)
+        return [(name, settled.id) for name, entry in entries if (settled := entry.instances.settled) is not None]
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.
@@ -236,7 +256,9 @@ class ModuleDirectory:
     def _may_take(self, head: Head) -> bool:
         """Whether there is room and time for a heartbeat: those of known modules come before all others."""
         entry = self._entries.get(head.module)
-        if entry is not None and (not head.instance or entry.instances.is_known(head.instance)):
+        known = entry is not None and (not head.instance or entry.instances.is_known(head.instance))
+        self._flood.came(stranger=not known)
+        if known:
             return True
         if entry is None and not head.instance:
             return False  # somebody's word about a module that nobody knows

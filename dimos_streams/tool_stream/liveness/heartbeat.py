@@ -25,6 +25,8 @@ _NO_SKILLS = 5
 
 _FINGERPRINT = ModuleStatus._get_packed_fingerprint()
 _INT, _LONG, _LENGTH = 4, 8, struct.Struct(">I")
+BEGIN = len(_FINGERPRINT) + _LONG
+"""The place of the module's name."""
 
 
 class Head(NamedTuple):
@@ -60,6 +62,11 @@ def head_of(data: bytes, channel: str) -> Head:
         why = f"it names {calls} calls and has {size} bytes of skills; {MAX_CALLS} and {MAX_SKILLS_JSON} are possible"
         raise MessageError(channel, ModuleStatus.msg_name, why)
     return Head(module, instance, calls, size)
+
+
+def beginning(module: str, instance: str) -> bytes:
+    """The part of the heartbeats of an instance behind ``BEGIN``: whose they are."""
+    return b"".join(_LENGTH.pack(len(text) + 1) + text + b"\0" for text in (module.encode(), instance.encode()))
 
 
 def _string(data: bytes, at: int) -> tuple[str, int]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.base import ONE_PIECE, Mark
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
@@ -21,7 +21,8 @@ from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
-from dimos_streams.tool_stream.wire import call_id_of, unpack_event
+from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
+from dimos_streams.tool_stream.wire import call_id_of, instance_ending, unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -31,6 +32,8 @@ _RETRY_S = 0.005
 _MAX_BATCH = 256
 """Events that are handed over together at most."""
 _QUEUE_BYTES = 2 * 1024 * 1024
+_MOST_REFUSED = 500.0
+"""Events that are refused in a second, about; what is more the kernel drops, if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,14 @@ class ToolStreamReceiver:
         resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
         wanted: Callable[[str], bool] | None = None,
+        instances: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """``may_open`` says whether an event can be of the instance that runs its call; it is asked until the first
         one was delivered, and whoever has sent that has the call for himself from then on. ``deputy`` is the instance
         in whose name something may be said in the stead of every call's module, empty for none. ``resume`` says where
         it stands in calls that it does not remember. ``wanted`` chooses calls by their ids, None is for all of them;
-        what it has begun to receive it receives to the end.
+        what it has begun to receive it receives to the end. ``instances`` are those whose events a flood of others
+        must not drown, those that matter most first.
         """
         self._bus = bus
         self._deliver = deliver
@@ -80,6 +85,8 @@ class ToolStreamReceiver:
         self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
         self._admission = Admission(may_open, deputy)
+        self._instances = instances
+        self._flood = Strangers(_MOST_REFUSED, self._marks)
         self._batch: list[ToolEvent] = []
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
@@ -93,6 +100,7 @@ class ToolStreamReceiver:
         self._events = self._bus.subscribe(
             EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES, largest=ONE_PIECE
         )
+        self._flood.watch(self._events)
         self._subscriptions = [
             self._events,
             self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
@@ -181,7 +189,7 @@ class ToolStreamReceiver:
         return Inflow(known.delivered, known.closed, known.instance, known.stranger, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
-        self._receive(channel, data)
+        self._flood.came(stranger=not self._receive(channel, data))
         if not self._batch:
             return
         # What has come in together is handed over together; one that comes alone waits for nothing.
@@ -194,25 +202,30 @@ class ToolStreamReceiver:
     def _wants(self, call_id: str) -> bool:
         return self._wanted is None or self._wanted(call_id) or self._inflows.get(call_id) is not None
 
-    def _receive(self, channel: str, data: bytes) -> None:
+    def _marks(self) -> Iterator[Mark]:
+        for instance in self._instances():
+            yield Mark(-MARK_BYTES, instance_ending(instance)[-MARK_BYTES:])
+
+    def _receive(self, channel: str, data: bytes) -> bool:
+        """Take an event's bytes; False if they are refused."""
         call_id = call_id_of(data)
         if not self._wants(call_id):
-            return
+            return True
         stream = self._inflows.get(call_id)
         if stream is None and is_call_id(call_id):
             stream = self._resumed(call_id)
         if stream is not None and not self._admission.may_read(stream, data):
-            return
+            return False
         try:
             read = unpack_event(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
-            return
+            return False
         stream = stream or self._stream(read.call_id)
         event = self._admission.admitted(stream, read)
         if event is None:
-            return
+            return False
         if stream.instance:
             stream.heard_at = clock.monotonic()
         if self._wanted is not None and event.type == "close" and not stream.closed:
@@ -224,6 +237,7 @@ class ToolStreamReceiver:
             self._acks.soon(event.call_id, at_once=False)
         else:
             self._take(stream, event, len(data))
+        return True
 
     def _take(self, stream: Inflow, event: ToolEvent, size: int) -> None:
         """Deliver an event that has not come before, or keep it if it has come too early."""

@@ -18,7 +18,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS
+from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS, Outcome
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
@@ -116,11 +116,13 @@ class ToolStreamPublisher:
         self._bus.publish(EVENTS, encoded)
 
     def ended(self, writer: CallWriter) -> None:
-        """Keep a closed call until it is acknowledged; for ``CallWriter``."""
+        """Keep a closed call until it is acknowledged; for ``CallWriter``. Of too many, those that never began go
+        first: anybody can ask for such."""
         self._open.pop(writer.call_id, None)
         self._ended[writer.call_id] = writer
         while len(self._ended) > self.limits.closed_calls:
-            self._ended.popitem(last=False)
+            rejected = (call_id for call_id, each in self._ended.items() if each.outcome is Outcome.REJECTED)
+            del self._ended[next(rejected, next(iter(self._ended)))]
 
     def _on_request(self, channel: str, data: bytes) -> None:
         first = first_texts(ToolStreamRequest, data, 3)

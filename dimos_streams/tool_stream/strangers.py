@@ -1,0 +1,53 @@
+"""Fewer messages of strangers, where so many come that those of whom something is known would drown among them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+
+from dimos_streams import clock
+from dimos_streams.bus import Subscription
+from dimos_streams.bus.base import Mark, Ration
+
+MAX_MARKS = 24
+MARK_BYTES = 12
+"""Of what is known of a message, the end is compared: the kernel has little room for such comparisons."""
+_LEAST = 1 / 64
+_LOOK_S = 1.0
+
+
+class Strangers:
+    """Counts the messages of strangers on a subscription, and has it take a share of them only that is about as large
+    as wanted. Use from the bus's loop only."""
+
+    def __init__(self, most: float, marks: Callable[[], Iterable[Mark]]) -> None:
+        """``most`` of them are taken in a second; ``marks`` are those of messages that are no stranger's, the ones
+        that matter most first."""
+        self._most = most
+        self._marks = marks
+        self._subscription: Subscription | None = None
+        self._share = 1.0
+        self._count = 0
+        self._since = float("-inf")
+
+    def watch(self, subscription: Subscription) -> None:
+        """Begin with a subscription, which takes everything."""
+        self._subscription = subscription
+        self._share, self._count, self._since = 1.0, 0, clock.monotonic()
+
+    def came(self, *, stranger: bool) -> None:
+        """Take note of a message; each one also ends a flood that is over."""
+        self._count += stranger
+        passed = clock.monotonic() - self._since
+        if passed >= _LOOK_S and self._subscription is not None:
+            self._settle(self._subscription, self._count / passed / self._share)
+            self._count, self._since = 0, clock.monotonic()
+
+    def _settle(self, subscription: Subscription, rate: float) -> None:
+        """Take a share of strangers' messages that come at this rate."""
+        self._share = 1.0 if rate <= self._most else max(_LEAST, 0.5 ** math.ceil(math.log2(rate / self._most)))
+        if self._share == 1.0:
+            subscription.take_only(None)
+        else:
+            subscription.take_only(Ration(self._share, tuple(itertools.islice(self._marks(), MAX_MARKS))))

@@ -1,0 +1,83 @@
+"""How many messages of strangers are wanted in a flood; the bus in memory gives all of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.bus import create_bus
+from dimos_streams.bus.base import Mark, Ration
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream.event import EVENTS, STATUS
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.strangers import MARK_BYTES, MAX_MARKS, Strangers
+from tests.hostile.test_forged_events import event
+from tests.tool_stream.liveness.test_instances import two_walkers
+
+
+@pytest.mark.virtual_time
+async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with_it() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    subscription = bus.subscribe("/a", lambda channel, data: None)
+    marks = [Mark(number, b"m") for number in range(2 * MAX_MARKS)]
+    strangers = Strangers(100.0, lambda: marks)
+    strangers.watch(subscription)
+
+    async def second(rate: int) -> Ration | None:
+        """So many messages of strangers, and one of somebody known."""
+        for _ in range(rate):
+            strangers.came(stranger=True)
+        await asyncio.sleep(1.0)
+        strangers.came(stranger=False)
+        return subscription.ration
+
+    assert await second(100) is None
+    assert await second(101) == Ration(0.5, tuple(marks[:MAX_MARKS]))
+    shares = [ration and ration.share for ration in [await second(rate) for rate in (100, 50, 400, 100, 100_000, 0)]]
+    assert shares == [0.5, None, 0.25, 0.25, 1 / 64, None]
+    await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_heartbeats_of_who_has_spoken_for_long_bear_marks() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    directory = ModuleDirectory(bus)
+    directory.start()
+    real = encode(ModuleStatus(module="real", instance="an instance that is known", health="ok"))
+    for _ in range(20):
+        bus.publish(STATUS, real)
+        for number in range(200):
+            bus.publish(STATUS, encode(ModuleStatus(module="real", instance=f"forged{number}")))
+        await asyncio.sleep(0.25)
+    (subscription,) = (each for each in bus.subscriptions() if each.ration is not None)
+    assert subscription.ration is not None
+    (mark,) = subscription.ration.marks
+    assert real[mark.at : mark.at + MARK_BYTES] == mark.value
+    for _ in range(8):
+        bus.publish(STATUS, real)
+        await asyncio.sleep(0.25)
+    assert subscription.ration is None, "the flood is over"
+    directory.stop()
+    await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_events_of_instances_that_have_spoken_for_long_bear_marks() -> None:
+    async with two_walkers() as (broker, _, _):
+        await asyncio.sleep(2.0)
+        real: list[bytes] = []
+        broker.bus.subscribe(EVENTS, lambda channel, data: real.append(data))
+        call_id = await broker.call("walk", {"seconds": 3.0}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        (first, *_) = real
+        for _ in range(1500):
+            broker.bus.publish(EVENTS, event(call_id, 3))
+            await asyncio.sleep(0.0015)
+        (ration,) = (each.ration for each in broker.bus.subscriptions() if each.ration is not None)
+        assert ration is not None
+        assert ration.share < 1
+        assert any(first[mark.at :] == mark.value for mark in ration.marks)
