@@ -19,11 +19,11 @@ _LOOK_S = 1.0
 
 class Strangers:
     """Counts the messages of strangers on a subscription, and has it take a share of them only that is about as large
-    as wanted. Use from the bus's loop only."""
+    as wanted. Where nobody is known, or more are than there is room for marks, it takes everything. Use from the
+    bus's loop only."""
 
     def __init__(self, most: float, marks: Callable[[], Iterable[Mark]]) -> None:
-        """``most`` of them are taken in a second; ``marks`` are those of messages that are no stranger's, the ones
-        that matter most first."""
+        """``most`` of them are taken in a second; ``marks`` are those of all messages that are no stranger's."""
         self._most = most
         self._marks = marks
         self._subscription: Subscription | None = None
@@ -45,9 +45,12 @@ class Strangers:
             self._count, self._since = 0, clock.monotonic()
 
     def _settle(self, subscription: Subscription, rate: float) -> None:
-        """Take a share of strangers' messages that come at this rate."""
-        self._share = 1.0 if rate <= self._most else max(_LEAST, 0.5 ** math.ceil(math.log2(rate / self._most)))
-        if self._share == 1.0:
+        """Take a share of strangers' messages that come at this rate: of all that bears no mark, so that nothing is
+        left out where the marks are not those of everybody who is known."""
+        marks = tuple(itertools.islice(self._marks(), MAX_MARKS + 1))
+        if rate <= self._most or not 0 < len(marks) <= MAX_MARKS:
+            self._share = 1.0
             subscription.take_only(None)
         else:
-            subscription.take_only(Ration(self._share, tuple(itertools.islice(self._marks(), MAX_MARKS))))
+            self._share = max(_LEAST, 0.5 ** math.ceil(math.log2(rate / self._most)))
+            subscription.take_only(Ration(self._share, marks))

@@ -22,7 +22,7 @@ async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with
     bus = create_bus("memq://")
     await bus.open()
     subscription = bus.subscribe("/a", lambda channel, data: None)
-    marks = [Mark(number, b"m") for number in range(2 * MAX_MARKS)]
+    marks = [Mark(number, b"m") for number in range(MAX_MARKS)]
     strangers = Strangers(100.0, lambda: marks)
     strangers.watch(subscription)
 
@@ -35,9 +35,13 @@ async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with
         return subscription.ration
 
     assert await second(100) is None
-    assert await second(101) == Ration(0.5, tuple(marks[:MAX_MARKS]))
+    assert await second(101) == Ration(0.5, tuple(marks))
     shares = [ration and ration.share for ration in [await second(rate) for rate in (100, 50, 400, 100, 100_000, 0)]]
     assert shares == [0.5, None, 0.25, 0.25, 1 / 64, None]
+    marks.append(Mark(MAX_MARKS, b"m"))
+    assert await second(100_000) is None, "one of those who are known would be left to chance"
+    marks.clear()
+    assert await second(100_000) is None
     await bus.close()
 
 
@@ -50,7 +54,7 @@ async def test_heartbeats_of_who_has_spoken_for_long_bear_marks() -> None:
     real = encode(ModuleStatus(module="real", instance="an instance that is known", health="ok"))
     for _ in range(20):
         bus.publish(STATUS, real)
-        for number in range(200):
+        for number in range(500):
             bus.publish(STATUS, encode(ModuleStatus(module="real", instance=f"forged{number}")))
         await asyncio.sleep(0.25)
     (subscription,) = (each for each in bus.subscriptions() if each.ration is not None)

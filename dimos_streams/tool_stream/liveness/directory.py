@@ -38,9 +38,9 @@ _STRANGERS = (10_000.0, 60_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
 a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
 some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
-_MOST_STRANGERS = 250.0
+_MOST_STRANGERS = 1000.0
 """Heartbeats of such modules and instances that are taken in a second, about; what is more the kernel drops, if it
-can."""
+can. Thirty robots that begin together, each with eight modules, send as many."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
@@ -104,12 +104,13 @@ class ModuleDirectory:
             yield Mark(BEGIN + len(whose) - MARK_BYTES, whose[-MARK_BYTES:])
 
     def instances(self) -> Iterator[str]:
-        """Those that have spoken for their modules for long, the one known for longest first."""
+        """Those that have spoken for their modules for long."""
         return (instance for _, instance in self._settled())
 
-    def _settled(self) -> list[tuple[str, str]]:
-        entries = sorted(self._entries.items(), key=lambda item: item[1].since)
-        return [(name, settled.id) for name, entry in entries if (settled := entry.instances.settled) is not None]
+    def _settled(self) -> Iterator[tuple[str, str]]:
+        for name, entry in self._entries.items():
+            if (settled := entry.instances.settled) is not None:
+                yield name, settled.id
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.

@@ -74,7 +74,7 @@ class ToolStreamReceiver:
         in whose name something may be said in the stead of every call's module, empty for none. ``resume`` says where
         it stands in calls that it does not remember. ``wanted`` chooses calls by their ids, None is for all of them;
         what it has begun to receive it receives to the end. ``instances`` are those whose events a flood of others
-        must not drown, those that matter most first.
+        must not drown.
         """
         self._bus = bus
         self._deliver = deliver
