@@ -43,6 +43,10 @@ def _shifted(page: Page) -> float:
     return sum(float(value) for value, _ in page.evaluate("window.shifts"))
 
 
+def _largest_shifts(page: Page) -> list[tuple[float, str]]:
+    return sorted(((float(value), str(what)) for value, what in page.evaluate("window.shifts")), reverse=True)[:5]
+
+
 def _is_framed(page: Page) -> bool:
     """Whether the frame of who is followed has a side on either side of the shirt, and near it."""
     shirt = blot(page, CAMERA, SHIRT)
@@ -75,12 +79,12 @@ def test_a_mission_is_seen_from_the_first_moments_to_its_end(run: LiveRun, page:
     expect(page.get_by_role("img", name=re.compile("Following: person in a red shirt"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile(r"robot is at x -?\d"))).to_be_visible()
 
-    assert _shifted(page) < _MAY_SHIFT, page.evaluate("window.shifts")
+    assert _shifted(page) < _MAY_SHIFT, _largest_shifts(page)
 
     say(page, "stop following")
     expect(page.locator(".panel.calls")).to_contain_text("No call is open")
     until(page, lambda: blot(page, CAMERA, FOLLOWED) is None)
-    assert _shifted(page) < _MAY_SHIFT_ONCE, page.evaluate("window.shifts")
+    assert _shifted(page) < _MAY_SHIFT_ONCE, _largest_shifts(page)
 
 
 def test_every_order_acts(run: LiveRun, page: Page) -> None:
