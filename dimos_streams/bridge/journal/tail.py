@@ -32,7 +32,7 @@ class Tail:
 
     def open(self) -> None:
         """Begin an empty one: the database must have what was left in it."""
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
 
     def write(self, journal_id: str, rows: Sequence[Row]) -> None:
         """Keep rows in the place of those that were kept before."""
