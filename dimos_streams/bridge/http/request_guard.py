@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.responses import Response
@@ -149,6 +149,8 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
+        if _is_inside_another_page(headers):
+            return problem(kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it")
         authorization = headers.get(b"authorization", "")
         if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
             detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
@@ -175,6 +177,14 @@ class Guard:
             query = parse_qs(scope["query_string"].decode("latin-1")) if reading else {}
             given = query.get("token", [""])[0]
         return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+
+def _is_inside_another_page(headers: Mapping[bytes, str]) -> bool:
+    """Whether a browser says that a page of another origin asks, for a picture or a frame in it for instance: for
+    those it sends no ``Origin``. Whoever follows a link sees the page itself."""
+    if headers.get(b"sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    return (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) != ("navigate", "document")
 
 
 class _BadBodyError(Exception):

@@ -312,6 +312,16 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
             ("null", 403),
         ):
             assert raw_get(bridge.port, {"Host": here, "Origin": origin}) == status, origin
+        for site, mode, dest, status in (
+            ("same-origin", "cors", "empty", 200),
+            ("none", "navigate", "document", 200),
+            ("cross-site", "navigate", "document", 200),
+            ("cross-site", "navigate", "iframe", 403),
+            ("cross-site", "no-cors", "image", 403),
+            ("same-site", "no-cors", "script", 403),
+        ):
+            asks = {"Host": here, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+            assert raw_get(bridge.port, asks) == status, asks
 
 
 def raw_get(port: int, headers: dict[str, str]) -> int:
