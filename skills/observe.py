@@ -19,6 +19,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.odometry import OdometryFromPoses
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.timeline import Timeline
@@ -196,9 +197,11 @@ def _robot_pose(odometry: Odometry) -> ObservedPose | None:
 def _write(path: Path, image: Image) -> None:
     if image.encoding != JPEG:
         image = image_from_array(rgb_from_image(image), JPEG, image.header)
+    data = bytes(image.data)
+    check_claim(data)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        path.write_bytes(bytes(image.data))
+        path.write_bytes(data)
     except OSError:
         path.unlink(missing_ok=True)  # half a picture is none
         raise

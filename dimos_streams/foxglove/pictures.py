@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import base64
+import logging
 import math
 
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import MessageError
 from dimos_streams.foxglove.form import Form, TopicContext, Value, stamp_of
 from dimos_streams.messages.image import FILES
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
 from dimos_streams.messages.vision_msgs import Detection2DArray
 
 _LINE_LOOP = 2
+_log = LimitedLog(logging.getLogger(__name__))
 _GREEN = {"r": 0.1, "g": 0.9, "b": 0.2, "a": 1.0}
 _DARK = {"r": 0.0, "g": 0.0, "b": 0.0, "a": 0.6}
 
 
-def compressed(image: CompressedImage, context: TopicContext) -> Value:
+def compressed(image: CompressedImage, context: TopicContext) -> Value | None:
     """A picture that is compressed."""
-    return {**context.stamped(image.header), "data": _text(image.data), "format": image.format}
+    return _file(image, image.format, context)
 
 
-def _compressed(image: Image, context: TopicContext) -> Value:
-    return {**context.stamped(image.header), "data": _text(image.data), "format": image.encoding}
+def _compressed(image: Image, context: TopicContext) -> Value | None:
+    return _file(image, image.encoding, context)
+
+
+def _file(image: Image | CompressedImage, format: str, context: TopicContext) -> Value | None:
+    """None for one that would take all memory of those who show it."""
+    try:
+        check_claim(image.data)
+    except MessageError as error:
+        _log.warning("not shown: %s", error)
+        return None
+    return {**context.stamped(image.header), "data": _text(image.data), "format": format}
 
 
 def _raw(image: Image, context: TopicContext) -> Value:

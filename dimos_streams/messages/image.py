@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.errors import MessageError, UserError, suggest
+from dimos_streams.messages.picture_files import MAX_PIXELS
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Header
 
@@ -24,9 +25,6 @@ FILES = frozenset({JPEG, "png"})
 DEPTH = "16UC1"
 DEPTH_IN_METRES = "32FC1"
 
-
-MAX_JPEG_PIXELS = 2**25
-"""More than of 8K video. A file of a few bytes may claim any size, and takes 3 bytes a pixel when it is decoded."""
 
 _BYTES = {"uint8": 1, "uint16": 2, "float32": 4}
 
@@ -127,14 +125,14 @@ def metres_from_image(image: Image) -> NDArray[np.float32]:
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """The height and width that a JPEG's header says, to be looked at before it is decoded.
 
-    Raises ``MessageError`` if it is no JPEG, or of more than ``MAX_JPEG_PIXELS``.
+    Raises ``MessageError`` if it is no JPEG, or of more than ``MAX_PIXELS``.
     """
     try:
         height, width, *_ = _simplejpeg().decode_jpeg_header(data)
     except ValueError as error:
         raise _bad(f"damaged JPEG of {len(data)} bytes: {error}") from error
-    if height * width > MAX_JPEG_PIXELS:
-        raise _bad(f"a JPEG of {width}x{height} pixels, more than the {MAX_JPEG_PIXELS} that are decoded")
+    if height * width > MAX_PIXELS:
+        raise _bad(f"a JPEG of {width}x{height} pixels, more than the {MAX_PIXELS} that are decoded")
     return height, width
 
 

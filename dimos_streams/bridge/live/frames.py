@@ -23,6 +23,7 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, type_named
 from dimos_streams.messages.image import FILES
 from dimos_streams.messages.nav_msgs import OccupancyGrid
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
@@ -114,7 +115,7 @@ def _picture(info: TopicInfo, data: bytes) -> _Parts:
     image, pixels = _image_of(info, data)
     fields = {**_stamped(image.header), "encoding": image.encoding, "width": image.width, "height": image.height}
     if image.encoding in FILES:
-        return fields, pixels
+        return fields, _file(info, pixels)
     image.data = pixels
     return fields | {"encoding": "jpeg"}, jpeg_of(image, info.channel)
 
@@ -128,7 +129,16 @@ def _compressed(info: TopicInfo, data: bytes) -> _Parts:
     # The format stands before the data, which is last.
     image, tail = _without_arrays(CompressedImage, data, info.channel, 1)
     encoding = compressed_format(image, info.channel)
-    return {**_stamped(image.header), "encoding": encoding, "width": None, "height": None}, tail
+    return {**_stamped(image.header), "encoding": encoding, "width": None, "height": None}, _file(info, tail)
+
+
+def _file(info: TopicInfo, data: bytes) -> bytes:
+    """A file as it is, if it is none that would take all memory of those who show it."""
+    try:
+        check_claim(data)
+    except MessageError as error:
+        raise MessageError(info.channel, info.type, error.why) from error
+    return data
 
 
 def _scan(info: TopicInfo, data: bytes) -> _Parts:

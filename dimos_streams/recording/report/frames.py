@@ -11,6 +11,7 @@ from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.image import JPEG, array_from_image, image_from_array
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.vision_msgs import Detection2DArray
@@ -137,6 +138,7 @@ class Frames:
             image = decode(Image, event.data, event.channel)
             if image.encoding != JPEG:
                 image = image_from_array(array_from_image(image), JPEG, image.header)
+            check_claim(bytes(image.data))
         except (MessageError, UserError):
             unreadable = self._recorded.unreadable
             unreadable[event.channel] = unreadable.get(event.channel, 0) + 1

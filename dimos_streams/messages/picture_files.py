@@ -1,0 +1,62 @@
+"""Picture files that are passed on as they are: what their heads say of their size, without decoding them.
+
+Whoever shows such a file, a browser for instance, takes memory for as many pixels as it claims to have.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.sensor_msgs import Image
+
+MAX_PIXELS = 2**25
+"""More than of 8K video. A file of a few bytes may claim any size."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEG = b"\xff\xd8"
+_SIZED = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""Markers of JPEG that begin a frame, which has a size."""
+_BARE = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
+"""Markers behind which no length stands; 0 is none."""
+_SCAN, _END = 0xDA, 0xD9
+_MAX_SEGMENTS = 1000
+
+
+def check_claim(data: bytes) -> None:
+    """Raises ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``. What is neither passes:
+    nobody decodes it."""
+    width, height = _claimed(data)
+    if width * height > MAX_PIXELS:
+        why = f"a file of {len(data)} bytes that claims {width}x{height} pixels, more than {MAX_PIXELS}"
+        raise MessageError("", Image.msg_name, why)
+
+
+def _claimed(data: bytes) -> tuple[int, int]:
+    """Width and height; 0 where none are said."""
+    if data.startswith(_PNG) and len(data) >= 24:
+        width, height = struct.unpack_from(">II", data, 16)
+        return int(width), int(height)
+    return _of_jpeg(data) if data.startswith(_JPEG) else (0, 0)
+
+
+def _of_jpeg(data: bytes) -> tuple[int, int]:
+    """Of the first frame, found as decoders find it: what stands between segments is passed over."""
+    at = len(_JPEG)
+    for _ in range(_MAX_SEGMENTS):
+        at = data.find(b"\xff", at)
+        if at < 0 or at + 9 > len(data):
+            return 0, 0
+        marker = data[at + 1]
+        if marker == 0xFF:  # one that fills
+            at += 1
+        elif marker in _BARE:
+            at += 2
+        elif marker in _SIZED:
+            height, width = struct.unpack_from(">HH", data, at + 5)
+            return int(width), int(height)
+        elif marker in (_SCAN, _END):
+            return 0, 0
+        else:
+            at += 2 + int(struct.unpack_from(">H", data, at + 2)[0])
+    raise MessageError("", Image.msg_name, f"a JPEG of {len(data)} bytes with more than {_MAX_SEGMENTS} segments")

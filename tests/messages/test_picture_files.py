@@ -1,0 +1,63 @@
+"""Files of pictures that claim any size."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import struct
+
+import numpy as np
+import pytest
+
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.image import image_from_array, jpeg_size
+from dimos_streams.messages.picture_files import check_claim
+from dimos_streams.messages.std_msgs import Header
+
+_PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4s", 13, b"IHDR")
+
+
+def jpeg(width: int = 16, height: int = 8, *, before: bytes = b"") -> bytes:
+    """A JPEG whose head says that it has this size; ``before`` stands before its frame."""
+    data = bytearray(image_from_array(np.zeros((8, 16, 3), np.uint8), "jpeg", Header()).data)
+    at = data.index(b"\xff\xc0")
+    struct.pack_into(">HH", data, at + 5, height, width)
+    return bytes(data[:at] + before + data[at:])
+
+
+@pytest.mark.parametrize(
+    "before", [b"", b"\xff" * 9, b"junk", b"\xff\x01", b"\xff\xe1\x00\x06\xff\xc0\xff\xc0", b"\xff\x00"]
+)
+def test_what_a_jpeg_claims_is_found_where_decoders_find_it(before: bytes) -> None:
+    check_claim(jpeg(before=before))
+    check_claim(jpeg(8192, 4096, before=before))
+    huge = jpeg(65535, 65535, before=before)
+    with pytest.raises(MessageError, match="claims 65535x65535 pixels"):
+        check_claim(huge)
+    with pytest.raises(MessageError):
+        jpeg_size(huge)
+
+
+def test_a_png_is_looked_at_too() -> None:
+    check_claim(_PNG + struct.pack(">II", 1920, 1080))
+    with pytest.raises(MessageError, match="claims 100000x100000 pixels"):
+        check_claim(_PNG + struct.pack(">II", 100_000, 100_000))
+
+
+def test_what_is_no_picture_passes_and_takes_no_time() -> None:
+    for data in (
+        b"",
+        b"\xff\xd8",
+        b"\xff\xd8\xff",
+        b"\xff\xd8\xff\xc0\x00",
+        b"GIF89a",
+        _PNG,
+        b"\xff\xd8" + bytes(10_000_000),
+    ):
+        check_claim(data)
+    with pytest.raises(MessageError, match="more than 1000 segments"):
+        check_claim(b"\xff\xd8" + b"\xff\xe0\x00\x02" * 100_000)
+    rng = random.Random(3)
+    for _ in range(300):
+        with contextlib.suppress(MessageError):
+            check_claim(b"\xff\xd8" + rng.randbytes(200))
