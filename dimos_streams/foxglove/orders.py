@@ -17,6 +17,8 @@ from dimos_streams.operator.messages.message import OptionalName, Text
 from dimos_streams.tool_stream.gateway import CallView
 
 _WAIT_S = 10.0
+MAX_WAITING = 8
+"""Orders of one viewer that are under way."""
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
@@ -81,13 +83,17 @@ class Operator:
         """``caller`` is who asks, as the journal has it."""
         self._gateway = gateway
         self._caller = caller
-        self._under_way: dict[asyncio.Task[Any], None] = {}
+        self._under_way: dict[asyncio.Task[Any], int] = {}
+        """Orders, each with the viewer who gave it."""
 
-    async def carry_out(self, order: ViewerOrder, request: BaseModel) -> OrderAnswer:
-        """What came of an order."""
+    async def carry_out(self, order: ViewerOrder, request: BaseModel, viewer: int) -> OrderAnswer:
+        """What came of an order. Each ``viewer`` waits for so many answers at most: who asks without end keeps nobody
+        from stopping a robot."""
         task = asyncio.current_task()
         assert task is not None
-        self._under_way[task] = None
+        if sum(each == viewer for each in self._under_way.values()) >= MAX_WAITING:
+            raise SkillError(f"{MAX_WAITING} orders of this viewer have no answer yet; wait for one")
+        self._under_way[task] = viewer
         try:
             return await order.give(self, request)
         finally:

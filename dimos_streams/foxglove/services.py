@@ -43,7 +43,8 @@ class OrderService:
             raise Refused(f"not a request for {self._order.name}: {in_a_line(errors)} (fields: {valid})") from error
         except ValueError as error:
             raise Refused(f"not a request for {self._order.name}: not JSON: {error}") from error
-        giving = asyncio.run_coroutine_threadsafe(self._operator.carry_out(self._order, asked), self._loop)
+        carried_out = self._operator.carry_out(self._order, asked, request.client_id)
+        giving = asyncio.run_coroutine_threadsafe(carried_out, self._loop)
         try:
             return giving.result(_WITHIN_S).model_dump_json().encode()
         except DimosStreamsError as error:

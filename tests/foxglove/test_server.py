@@ -21,6 +21,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door
 from dimos_streams.foxglove.door import FOXGLOVE_APP
 from dimos_streams.foxglove.module import FoxgloveServer
+from dimos_streams.foxglove.orders import MAX_WAITING
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped, TransformStamped, Twist, Vector3
@@ -292,6 +293,33 @@ def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
             assert giving
         assert all(order.done() for order in giving)
         waiting.cancel()
+        bridge.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_orders_without_end_keeps_nobody_else_from_ordering() -> None:
+    async def scenario() -> None:
+        asked = 0
+
+        async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal asked
+            asked += 1
+            await reader.read(-1)
+            writer.close()
+
+        bridge = await asyncio.start_server(never, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{bridge.sockets[0].getsockname()[1]}"
+        async with shown(bridge=url) as show, viewing(show.url) as greedy, viewing(show.url) as other:
+            orders = [asyncio.create_task(greedy.call("/stop", {})) for _ in range(MAX_WAITING + 20)]
+            await until(lambda: sum(each.done() for each in orders) == 20)
+            refused = [each.result()["message"] for each in orders if each.done()]
+            assert all("orders of this viewer have no answer yet" in why for why in refused)
+            await until(lambda: asked == MAX_WAITING)
+            orders.append(asyncio.create_task(other.call("/stop", {})))
+            await until(lambda: asked == MAX_WAITING + 1)
+            for each in orders:
+                each.cancel()
         bridge.close()
 
     asyncio.run(scenario())
