@@ -9,7 +9,7 @@ import { Help } from "./help.js";
 import { useKeys } from "./keys.js";
 import { MapPanel } from "./map/map.js";
 import { Notices } from "./notices.js";
-import { Empty } from "./parts.js";
+import { Apart, Empty } from "./parts.js";
 import { PlotsPanel } from "./plots/plots.js";
 import { CallsPanel } from "./run/calls.js";
 import { EventsPanel } from "./run/events.js";
@@ -41,18 +41,19 @@ export function App({ session }) {
 function Main(context) {
   if (context.session.monitor.status === "token") return html`<${TokenForm} session=${context.session} />`;
   if (!context.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
+  const panel = (name, area, view) => html`<${Apart} view=${view} name=${name} area=${area} given=${context} of=${context.state} />`;
   return html`
     <div class="cockpit">
-      <${CameraPanel} ...${context} />
-      <${MapPanel} ...${context} />
-      <${ConversationPanel} ...${context} />
-      <${TimelinePanel} ...${context} />
+      ${panel("Camera", "camera", CameraPanel)}
+      ${panel("Map", "map", MapPanel)}
+      ${panel("Conversation", "conversation", ConversationPanel)}
+      ${panel("Timeline of calls", "timeline", TimelinePanel)}
     </div>
     <div class="below">
-      <${PlotsPanel} ...${context} />
-      <${CallsPanel} ...${context} />
-      <${SkillsPanel} ...${context} />
-      <${ModulesPanel} ...${context} />
-      <${EventsPanel} ...${context} />
+      ${panel("Plots", "plots", PlotsPanel)}
+      ${panel("Calls", "calls", CallsPanel)}
+      ${panel("Skills", "skills", SkillsPanel)}
+      ${panel("Modules", "modules", ModulesPanel)}
+      ${panel("Events", "events", EventsPanel)}
     </div>`;
 }

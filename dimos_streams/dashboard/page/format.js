@@ -3,6 +3,14 @@
 const CLOCK = new Intl.DateTimeFormat([], { timeStyle: "medium", hourCycle: "h23" });
 const DAY_CLOCK = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 
+/** The latest and the earliest that a date can be: ms. */
+const FARTHEST_MS = 8.64e15;
+
+/** A time of the run's; one that no date can be is as far away as a date can be. @param {number} utime µs since the Unix epoch */
+export function dateOf(utime) {
+  return new Date(Math.max(-FARTHEST_MS, Math.min(FARTHEST_MS, utime / 1000)) || 0);
+}
+
 /** @param {Date} date */
 export function clockText(date) {
   return CLOCK.format(date);
@@ -66,7 +74,8 @@ const UNITS = [
   ["m_s", "m/s", 2], ["mps", "m/s", 2], ["deg_s", "°/s", 0], ["rad_s", "rad/s", 2], ["radps", "rad/s", 2], ["percent", "%", 0], ["pct", "%", 0],
   ["deg", "°", 0], ["rad", "rad", 2], ["ms", "ms", 0], ["m", "m", 2], ["s", "s", null], ["hz", "Hz", 1], ["kg", "kg", 2], ["v", "V", 1], ["a", "A", 1], ["c", "°C", 1],
 ];
-const NAMED = { speed: ["m/s", 2], velocity: ["m/s", 2], confidence: ["", 2] };
+// Names come from outside: `constructor` is none of these.
+const NAMED = { __proto__: null, speed: ["m/s", 2], velocity: ["m/s", 2], confidence: ["", 2] };
 
 /**
  * What a number means, by its name: `distance_m` is a distance in m.

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { clockText, counted, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
+import { Apart } from "./parts.js";
 import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
 import { agentsOf } from "./store.js";
@@ -21,9 +22,7 @@ export function Header(context) {
       <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
       <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
       ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-      <${Robots} session=${session} state=${state} />
-      ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />`}
-      ${state && html`<${Unwell} modules=${state.modules} session=${session} />`}
+      <${Apart} name="Robots" view=${Told} given=${context} of=${state} />
       <div class="end">
         <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? counted(state.watchers, "console") : ""}</p>
         <${Theme} />
@@ -32,8 +31,15 @@ export function Header(context) {
       </div>
     </div>
     ${session.transport && html`<${TransportBar} transport=${session.transport} />`}
-    ${state && html`<${Stopped} ...${context} />`}
+    ${state && html`<${Apart} name="Stopped robots" view=${Stopped} given=${context} of=${state} />`}
   </header>`;
+}
+
+/** What robots and modules say of themselves. */
+function Told({ session, state }) {
+  return html`<${Robots} session=${session} state=${state} />
+    ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />
+      <${Unwell} modules=${state.modules} session=${session} />`}`;
 }
 
 /** What is below knows how high the head is. */

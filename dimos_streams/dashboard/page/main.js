@@ -6,10 +6,12 @@
 
 import { h, render } from "preact";
 import { App } from "./app.js";
+import { showTexts } from "./every_text.js";
 import { Session } from "./session.js";
 import { rememberedTheme } from "./theme.js";
 
 rememberedTheme();
+showTexts();
 const session = new Session({ readOnly: document.documentElement.dataset.mode === "recording" });
 const place = document.getElementById("app");
 place.replaceChildren();

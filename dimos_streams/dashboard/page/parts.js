@@ -1,9 +1,9 @@
 /** Small parts of views. */
 
-import { h } from "preact";
+import { Component, h } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
-import { agoText, clipped, clockText, dayText, listed } from "./format.js";
+import { agoText, clipped, clockText, dateOf, dayText, listed } from "./format.js";
 
 /** A view that is made anew only when its properties are others. */
 export function memo(view, isSame = hasSame) {
@@ -34,15 +34,29 @@ export function Panel({ title, area, tools, note, scrolls = false, children }) {
   </section>`;
 }
 
+/** A view whose mistakes cost nobody else: what has come from outside may be whatever it likes, and Stop stays in reach.
+ * When something else is to be shown it is tried again. */
+export class Apart extends Component {
+  componentDidCatch(error) {
+    reportError(error);
+    this.setState({ failed: error, of: this.props.of });
+  }
+
+  render({ view, name, area = "", of, given }, { failed, of: failedOf }) {
+    if (!failed || failedOf !== of) return h(view, given);
+    return html`<section class=${`panel ${area}`} aria-label=${name} role="alert"><p class="bad">${name} can't be shown: ${String(failed)}</p></section>`;
+  }
+}
+
 /** @param {{utime: number}} given µs since the Unix epoch, of the robot's clock */
 export function Time({ utime }) {
-  const date = new Date(utime / 1000);
+  const date = dateOf(utime);
   return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${clockText(date)}</time>`;
 }
 
 /** How long ago something was; it changes by itself. @param {{utime: number, now: () => number}} given */
 export function Ago({ utime, now, text = agoText }) {
-  const date = new Date(utime / 1000);
+  const date = dateOf(utime);
   const words = useSecond(() => text((now() - utime) / 1e6));
   return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${words}</time>`;
 }

@@ -1,5 +1,7 @@
 /** What a detector saw, beside the pictures that it saw it in. Free of the DOM. */
 
+import { drawn } from "../texts.js";
+
 const KEPT = 16;
 /** Farther from a picture's instant, what was seen is not shown on it: µs. */
 const FARTHEST_US = 700_000;
@@ -25,10 +27,15 @@ function boxOf({ id, bbox, results }) {
   const [{ hypothesis, pose }] = results;
   const place = placeOf(pose?.pose?.position);
   return {
-    track: id, label: hypothesis.class_id, score: hypothesis.score,
+    track: id, label: labelIn(hypothesis), score: hypothesis.score,
     left: center.position.x - width / 2, top: center.position.y - height / 2, width, height,
     distance: place && Math.hypot(place.x, place.y),
   };
+}
+
+/** What somebody or something was taken for, of a length that can be drawn. */
+export function labelIn({ class_id: label }) {
+  return drawn(label);
 }
 
 /** A place that is known: where depth is not, it is NaN (null in JSON), or zero. */

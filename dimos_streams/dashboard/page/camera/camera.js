@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { followedBy } from "../canvas/followed.js";
-import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
+import { name as nameElement, useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
 import { Empty, Panel } from "../parts.js";
 import { Sightings, seenIn } from "./boxes.js";
 import { camerasOf, defaultCameras, detectionsFor } from "./cameras.js";
@@ -80,7 +80,7 @@ function Picture(props) {
     write(facts.current, is.rate && `${is.rate} · ${picture.width} × ${picture.height}`);
     const said = wordsFor(kept.current, newest.current, is.problem || is.blind);
     write(words.current, said);
-    canvas.current?.setAttribute("aria-label", `Camera ${camera.topic}. ${said}`);
+    nameElement(canvas.current, `Camera ${camera.topic}. ${said}`);
   });
   return html`<div class="lens" ref=${place}>
     <canvas ref=${canvas} role="img" aria-label=${`Camera ${camera.topic}`}></canvas>

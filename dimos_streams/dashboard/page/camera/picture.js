@@ -1,5 +1,7 @@
 /** Draws a camera's picture with what is seen in it. */
 
+import { drawn } from "../texts.js";
+
 const FONT = "600 12px system-ui, sans-serif";
 const LINE = 20;
 const OTHERS = "#ffffff";
@@ -89,7 +91,7 @@ export function labelOf(box, isFollowed) {
 
 /** Who it is, then what else is known, the most telling first. */
 function partsOf({ label, distance, track, score }, isFollowed) {
-  const [far, name, sure] = [distance !== null && `${distance.toFixed(1)} m`, track && `#${track}`, Number.isFinite(score) && `${Math.round(score * 100)} %`];
+  const [far, name, sure] = [distance !== null && `${distance.toFixed(1)} m`, track && drawn(`#${track}`), Number.isFinite(score) && `${Math.round(score * 100)} %`];
   return [`${isFollowed ? "Following: " : ""}${label}`, far, name, sure].filter(Boolean);
 }
 

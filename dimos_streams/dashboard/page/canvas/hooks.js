@@ -1,6 +1,7 @@
 /** Hooks of panels that draw by themselves. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { shown } from "../texts.js";
 import { Surface } from "./surface.js";
 
 /** A value that effects and painters read as it is now. @template T @param {T} value @returns {{current: T}} */
@@ -64,5 +65,11 @@ export function useTick(milliseconds, tick) {
 
 /** Writes a text into an element, if it is another one: no view is made anew for it. */
 export function write(element, text) {
-  if (element && element.textContent !== text) element.textContent = text;
+  const words = shown(text);
+  if (element && element.textContent !== words) element.textContent = words;
+}
+
+/** What an element is, in words for who does not see it. */
+export function name(element, text) {
+  element?.setAttribute("aria-label", shown(text));
 }

@@ -64,9 +64,20 @@ export class Surface {
       this.#context.setTransform(1, 0, 0, 1, 0, 0);
       this.#context.clearRect(0, 0, width, height);
       this.#context.setTransform(sharp, 0, 0, sharp, 0, 0);
-      this.#paint(this.#context, this.width, this.height);
+      this.#painted();
     }
     this.#tell();
+  }
+
+  /** What can't be drawn costs this frame, and nobody who waits for it. */
+  #painted() {
+    this.#context.save();
+    try {
+      this.#paint(this.#context, this.width, this.height);
+    } catch (error) {
+      reportError(error);
+    }
+    this.#context.restore();
   }
 
   #tell() {

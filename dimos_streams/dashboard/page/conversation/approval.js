@@ -4,11 +4,12 @@ import { useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { spanText } from "../format.js";
 import { Ago, useSecond } from "../parts.js";
+import { shownJson } from "../texts.js";
 
 export function Approval({ name, approval, connected, readOnly, ask, now, session }) {
   const form = useRef(null);
   const [given, write] = useState(null);
-  const json = JSON.stringify(approval.arguments, null, 2);
+  const json = shownJson(approval.arguments);
   const decide = (decision, changed) => ask({ command: "decide", agent: name, approval: approval.id, decision,
     reason: form.current.elements.reason.value, arguments: changed });
   const amend = (changed) => ask({ command: "amend", agent: name, approval: approval.id, arguments: changed });

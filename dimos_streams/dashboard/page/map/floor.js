@@ -1,7 +1,7 @@
 /** All that is known of the floor, and which robots share one map of it. Free of the DOM. */
 
 import { namespaceOf } from "../format.js";
-import { composed } from "./geometry.js";
+import { composed, isPlace } from "./geometry.js";
 import { RobotOnMap } from "./robot.js";
 
 const MAX_ROBOTS = 32;
@@ -40,7 +40,7 @@ export class Floor {
   /** What the monitor says, for robots whose odometry does not come by itself. @param {object} state @param {number} now */
   show(state, trails, now) {
     for (const [name, { x, y, yaw, frame_id: frame }] of Object.entries(state.robots)) {
-      const robot = x === null || y === null || yaw === null ? null : this.#robot(name);
+      const robot = !isPlace({ x, y }) || yaw === null ? null : this.#robot(name);
       if (robot === null) continue;
       if (robot.pose === null && trails.has(name)) robot.trail = [...trails.get(name)];
       if (now - robot.utime > SILENT_US) robot.goTo({ x, y, yaw }, frame, now);

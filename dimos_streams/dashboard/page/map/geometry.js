@@ -3,6 +3,9 @@
 /** @typedef {{x: number, y: number, yaw: number}} Pose */
 /** @typedef {{x: number, y: number}} Point */
 
+/** Whoever says that something is farther away has lost it, or means no metres; maps in national grids are within. */
+const FARTHEST_M = 1e8;
+
 export const ORIGIN = Object.freeze({ x: 0, y: 0, yaw: 0 });
 
 /** @param {number} angle @returns {number} the same direction, between -π and π */
@@ -46,10 +49,15 @@ export function yawOf({ x, y, z, w }) {
   return Math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z));
 }
 
+/** Whether a point can be shown: one that nobody knows is NaN, which is null in JSON. @param {{x: unknown, y: unknown}} point */
+export function isPlace({ x, y }) {
+  return Math.abs(x ?? NaN) <= FARTHEST_M && Math.abs(y ?? NaN) <= FARTHEST_M;
+}
+
 /** A pose or transform in the plane, null if a value is none. @returns {Pose|null} */
 export function planar(position, orientation) {
   const pose = { x: position?.x, y: position?.y, yaw: orientation ? yawOf(orientation) : NaN };
-  return Object.values(pose).every(Number.isFinite) ? pose : null;
+  return isPlace(pose) && Number.isFinite(pose.yaw) ? pose : null;
 }
 
 /** @param {[number, number][]} polygon @param {Point} point */

@@ -3,9 +3,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { followedBy } from "../canvas/followed.js";
-import { useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
+import { name, useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
 import { namespaceOf } from "../format.js";
 import { Panel } from "../parts.js";
+import { shown } from "../texts.js";
 import { Floor, inMap } from "./floor.js";
 import { metresText, placed } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
@@ -75,8 +76,8 @@ export function MapPanel(context) {
     kept.current.isDue = true;
     surface.current?.request(); // ages grow although nothing comes
     const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
-    const said = mapInWords(map, newest.current.state, now());
-    canvas.current?.setAttribute("aria-label", `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
+    const said = mapInWords(map, newest.current.state, now()).map(shown);
+    name(canvas.current, `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
     const lines = said.map((text, index) => list.current.children[index]?.textContent === text ? null : text);
     if (said.length !== list.current.children.length || lines.some(Boolean)) {
       list.current.replaceChildren(...said.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
@@ -175,7 +176,7 @@ function paint(context2d, width, height, kept, { state, run, now, robot: chosenR
   const map = mapOf(kept, { choice, robot: chosenRobot });
   const colours = palette();
   const names = namesOf(state);
-  const shown = (map?.robots ?? []).map((robot) => ({
+  const drawn = (map?.robots ?? []).map((robot) => ({
     robot, place: Math.max(0, names.indexOf(robot.name)), name: map.robots.length > 1 ? robot.name : "",
     followed: new Set(followedBy(state, robot.name).map(({ track }) => track)),
     isStopped: isStopped(state, robot.name), scene: sceneOf(state, robot.name), goals: goalsOf(state, run, robot.name, selected),
@@ -186,7 +187,7 @@ function paint(context2d, width, height, kept, { state, run, now, robot: chosenR
   } else if (map && kept.fits) {
     fitView(kept, map, width, height);
   }
-  drawMap(context2d, { view, colours, tiles: kept.tiles, robots: shown, now: now(), pin: point, hasCross: kept.isFocused && point === null });
+  drawMap(context2d, { view, colours, tiles: kept.tiles, robots: drawn, now: now(), pin: point, hasCross: kept.isFocused && point === null });
   return map;
 }
 

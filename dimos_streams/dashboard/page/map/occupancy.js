@@ -10,6 +10,10 @@ const MISS = -5;
 const MOST = 100;
 /** Where nothing was hit, so far is free: metres. */
 const FREE_M = 5;
+/** What is farther away is not entered, and free up to here: metres. */
+const SEEN_M = 40;
+/** Of a scan with more rays so many are looked at, evenly. */
+const MAX_RAYS = 1440;
 /** Rays that end so near each other end on the same thing: metres. */
 const ALIKE_M = 0.3;
 const HALF = 1 << 15;
@@ -37,7 +41,7 @@ export class Occupancy {
     this.#scan = (this.#scan % 0xffff) + 1;
     const rays = raysOf(scan, ranges);
     const at = { column: cellOf(pose.x), row: cellOf(pose.y) };
-    const places = [...rays, ...raysBetween(rays, scan.angle_increment)].map(({ angle, length, isHit }) => ({
+    const places = [...rays, ...raysBetween(rays, scan.angle_increment * strideOf(ranges))].map(short).map(({ angle, length, isHit }) => ({
       column: cellOf(pose.x + length * Math.cos(pose.yaw + angle)),
       row: cellOf(pose.y + length * Math.sin(pose.yaw + angle)),
       isHit,
@@ -133,7 +137,7 @@ export class Occupancy {
 export function raysOf(scan, ranges) {
   const rays = [];
   const free = Math.min(FREE_M, scan.range_max);
-  for (let index = 0; index < ranges.length; index += 1) {
+  for (let index = 0; index < ranges.length; index += strideOf(ranges)) {
     const range = ranges[index];
     if (Number.isNaN(range) || range < scan.range_min || range <= 0) continue;
     const isHit = range <= scan.range_max && Number.isFinite(range);
@@ -142,6 +146,15 @@ export function raysOf(scan, ranges) {
     }
   }
   return rays;
+}
+
+/** Every so manyth ray of a scan is looked at. */
+function strideOf(ranges) {
+  return Math.ceil(ranges.length / MAX_RAYS);
+}
+
+function short(ray) {
+  return ray.length > SEEN_M ? { ...ray, length: SEEN_M, isHit: false } : ray;
 }
 
 /** What is free between neighbours that end alike: far away, rays are wider apart than cells. */

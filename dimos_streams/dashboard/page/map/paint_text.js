@@ -1,5 +1,7 @@
 /** Words on a map. */
 
+import { drawn } from "../texts.js";
+
 export const FONT = "11.5px system-ui, sans-serif";
 export const BOLD = "600 12px system-ui, sans-serif";
 
@@ -11,7 +13,8 @@ export function write(context, text, x, y, { colour, colours, align = "left", fo
   context.lineJoin = "round";
   context.lineWidth = 3.5;
   context.strokeStyle = colours["map-halo"];
-  context.strokeText(text, x, y);
+  const words = drawn(text);
+  context.strokeText(words, x, y);
   context.fillStyle = colour;
-  context.fillText(text, x, y);
+  context.fillText(words, x, y);
 }

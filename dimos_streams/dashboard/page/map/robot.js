@@ -1,8 +1,8 @@
 /** What is known of one robot and of what it has seen, all in the frame of its odometry. Free of the DOM. */
 
-import { placeOf } from "../camera/boxes.js";
+import { labelIn, placeOf } from "../camera/boxes.js";
 import { Frames } from "./frames.js";
-import { composed, ORIGIN, placed, planar } from "./geometry.js";
+import { composed, isPlace, ORIGIN, placed, planar } from "./geometry.js";
 import { Occupancy, raysOf } from "./occupancy.js";
 import { Poses } from "./poses.js";
 
@@ -97,7 +97,7 @@ export class RobotOnMap {
     for (const { id, results } of header.message.detections) {
       const point = placeOf(results[0]?.pose?.pose?.position);
       const pose = point && this.#poseOf(header.message.header.frame_id, header.stamp);
-      if (pose) this.#see({ ...placed(pose, point), track: id, label: results[0].hypothesis.class_id, utime: header.utime });
+      if (pose) this.#see({ ...placed(pose, point), track: id, label: labelIn(results[0].hypothesis), utime: header.utime });
     }
     for (const [key, person] of this.people) {
       if (header.utime - person.utime > FORGET_US || person.utime > header.utime) this.people.delete(key);
@@ -112,7 +112,8 @@ export class RobotOnMap {
   /** A frame of kind `path`. */
   path(header) {
     const { header: { frame_id: frame }, poses } = header.message;
-    this.paths.set(header.topic, { frame, points: poses.map(({ pose }) => pose.position), utime: header.utime });
+    const points = poses.map(({ pose }) => pose.position).filter(isPlace);
+    this.paths.set(header.topic, { frame, points, utime: header.utime });
   }
 
   /** How a frame stands in that of the odometry; null if that is not known. */

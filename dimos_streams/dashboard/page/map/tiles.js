@@ -6,6 +6,8 @@ import { CELL_M, TILE_CELLS, TILE_M } from "./occupancy.js";
 const LEAST_MS = 250;
 /** Beyond this, a grid of somebody else's is not drawn: cells. */
 const MAX_CELLS = 4_000_000;
+/** So wide and high can a canvas be everywhere. */
+const MAX_SIDE = 8192;
 
 /** The pictures of tiles and grids. */
 export class Tiles {
@@ -26,7 +28,8 @@ export class Tiles {
 
   /** Draw a grid that somebody else has built: its cells are 0 (free) to 100, -1 where nothing is known. */
   drawGrid(context, grid, scale, colours) {
-    if (grid.cells.length > MAX_CELLS || grid.width * grid.height !== grid.cells.length || grid.cells.length === 0) return;
+    const { width, height, cells } = grid;
+    if (cells.length > MAX_CELLS || width * height !== cells.length || width < 1 || Math.max(width, height) > MAX_SIDE) return;
     const picture = this.#picture(grid, 1, colours, () => pictureOf(grid.width, grid.height, grid.cells.map(sureness), colours, 1));
     const { x, y, yaw = 0 } = grid.origin;
     context.save();

@@ -5,6 +5,8 @@ import { measureOf } from "../format.js";
 const MAX_CHARTS = 3;
 const RATES_OF = "Rates of topics";
 const MAX_LINES = 6;
+/** What is beyond measures nothing, and uPlot finds no scale for it. */
+const LARGEST = 1e15;
 /** Kinds of topics whose rates are shown unless somebody chooses: what robots see and where they are. */
 const SENSED = new Set(["picture", "detections", "scan", "odometry"]);
 const SPEED = measureOf("speed");
@@ -30,7 +32,7 @@ const RATE = { title: "rates of topics", unit: "Hz", decimals: 1 };
  */
 export function valuesNow(state, rates, numbers, robot, topics) {
   const found = [];
-  const add = (series, value) => Number.isFinite(value) && found.push({ series, value });
+  const add = (series, value) => Math.abs(value) <= LARGEST && found.push({ series, value });
   for (const call of state?.calls ?? []) {
     if (!isOf(call.module, robot)) continue;
     for (const [field, value] of Object.entries(call.progress ?? {})) {

@@ -3,6 +3,7 @@
 import { lookOf } from "./outcomes.js";
 import { marks, xOf } from "./scale.js";
 import { labelOf, nameOf, saidOf } from "./words.js";
+import { drawn } from "../texts.js";
 
 export const AXIS = 22;
 export const ROW = 24;
@@ -97,7 +98,7 @@ function sections(g, scene) {
     g.fillStyle = colour("raised");
     g.fillRect(0, y, width, ROW - 4);
     g.fillStyle = colour("quiet");
-    g.fillText(name || "no namespace", PAD, y + ROW / 2 - 1);
+    g.fillText(drawn(name) || "no namespace", PAD, y + ROW / 2 - 1);
   }
   g.font = FONT;
 }
@@ -105,7 +106,8 @@ function sections(g, scene) {
 /** Times in which robots were kept still, over the rows of these. */
 function bands(g, scene) {
   const { layout, view, width, now, colour } = scene;
-  for (const { robot, from, to, text, tone } of scene.bands) {
+  for (const { robot, from, to, text: said, tone } of scene.bands) {
+    const text = drawn(said);
     const [x, end] = [xOf(view, width, from), xOf(view, width, to ?? now)];
     if (end < 0 || x > width) continue;
     for (const { name, row, rows } of layout.sections.filter((section) => robot === null || section.name === robot)) {
@@ -235,7 +237,7 @@ function label(g, scene, call, look, { y, left, right, nextX }) {
   const inside = right - left - SIGN - 2 * PAD;
   const outside = Math.min(nextX, scene.width) - right - SIGN - 2 * PAD;
   if (Math.max(inside, outside) < -PAD) return;
-  const [text, said] = [labelOf(call), saidOf(call)];
+  const [text, said] = [labelOf(call), saidOf(call)].map(drawn);
   const wide = widthOf(g, text);
   const isInside = inside >= Math.min(wide, outside, LEGIBLE);
   if ((isInside ? inside : outside) < -PAD) return;
@@ -299,12 +301,12 @@ function lanes(g, scene) {
       g.globalAlpha = 1;
       g.fillRect(part.left, y + 2, 1.5, LANE - 4);
       if (part.right - part.left < LEGIBLE / 2) continue;
-      const text = `${nameOf(hold.call)} holds ${resource}`;
+      const text = drawn(`${nameOf(hold.call)} holds ${resource}`);
       const shown = shortened(g, text, part.right - part.left - 2 * PAD, g.measureText(text).width);
       g.fillStyle = colour("text");
       if (shown) g.fillText(shown, part.left + PAD, y + LANE / 2 + 0.5);
     }
-    tag(g, scene, resource, y);
+    tag(g, scene, drawn(resource), y);
   });
   g.font = FONT;
 }
@@ -331,7 +333,7 @@ function breaks(g, scene) {
     g.globalAlpha = 0.6;
     g.fillRect(left, AXIS, 1, height - AXIS);
     g.globalAlpha = 1;
-    note(g, text, left + 5, places(scene).bottom - 9, colour("bad"), colour("panel"));
+    note(g, drawn(text), left + 5, places(scene).bottom - 9, colour("bad"), colour("panel"));
   }
 }
 
@@ -344,8 +346,9 @@ function unknown(g, { view, width, height, knownFrom, before, colour }) {
   g.fillRect(0, AXIS, x, height - AXIS);
   g.globalAlpha = 1;
   g.font = SMALL;
-  const wide = g.measureText(before).width;
-  if (wide + 16 < x) note(g, before, x - wide - 10, AXIS + 9, colour("quiet"), colour("page"));
+  const words = drawn(before);
+  const wide = g.measureText(words).width;
+  if (wide + 16 < x) note(g, words, x - wide - 10, AXIS + 9, colour("quiet"), colour("page"));
   g.font = FONT;
 }
 

@@ -22,5 +22,5 @@ export const LOOKS = {
 
 /** @param {string} state @returns {Look} */
 export function lookOf(state) {
-  return LOOKS[state] ?? LOOKS.unknown;
+  return Object.hasOwn(LOOKS, state) ? LOOKS[state] : LOOKS.unknown;
 }

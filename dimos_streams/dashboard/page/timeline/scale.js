@@ -1,5 +1,7 @@
 /** The scale of time: what part of it is seen, and where its marks are. Times are µs since the Unix epoch. */
 
+import { dateOf } from "../format.js";
+
 export const SECOND = 1e6;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
@@ -57,17 +59,16 @@ export function panned(view, share, { first, last }) {
  * @param {View} view @param {number} width @returns {{utime: number, text: string}[]} */
 export function marks(view, width, apart = 90) {
   const least = (spanOf(view) * apart) / Math.max(1, width);
-  const step = STEPS.find((each) => each >= least) ?? STEPS.at(-1);
-  const zone = -new Date(view.from / 1000).getTimezoneOffset() * MINUTE;
-  const found = [];
-  for (let utime = Math.ceil((view.from + zone) / step) * step - zone; utime <= view.to; utime += step) {
-    found.push({ utime, text: markText(utime, step) });
-  }
-  return found;
+  const step = STEPS.find((each) => each >= least) ?? Math.ceil(least / DAY) * DAY;
+  const zone = -dateOf(view.from).getTimezoneOffset() * MINUTE;
+  const first = Math.ceil((view.from + zone) / step) * step - zone;
+  // Counted: far from now a step may be less than what numbers tell apart.
+  const count = Math.max(0, Math.min(Math.floor((view.to - first) / step), Math.ceil(width / apart)) + 1) || 0;
+  return Array.from({ length: count }, (_, place) => first + place * step).map((utime) => ({ utime, text: markText(utime, step) }));
 }
 
 function markText(utime, step) {
-  const date = new Date(Math.round(utime / 1000));
+  const date = dateOf(Math.round(utime));
   const two = (value) => String(value).padStart(2, "0");
   const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
   if (step >= DAY || (step >= HOUR && clock === "00:00")) return date.toLocaleDateString([], { month: "short", day: "numeric" });

@@ -2,10 +2,11 @@
 
 import { colour, onTheme } from "../theme.js";
 import { draw, extent, LANE, places, ROW } from "./draw.js";
-import { clockText } from "../format.js";
+import { clockText, dateOf } from "../format.js";
 import { lookOf } from "./outcomes.js";
 import { spanOf, timeAt, tookText, xOf } from "./scale.js";
 import { askedFor } from "./words.js";
+import { shown } from "../texts.js";
 
 const CLICK_PX = 4;
 const NEAR_PX = 5;
@@ -231,7 +232,7 @@ export class Stage {
     this.#tip.replaceChildren(...this.#said(call, event.offsetX).map(([kind, text]) => {
       const line = document.createElement("p");
       line.className = kind;
-      line.textContent = text;
+      line.textContent = shown(text);
       return line;
     }));
     const { width, height } = this.#size;
@@ -248,7 +249,7 @@ export class Stage {
     const near = call.ticks
       .map((tick) => ({ tick, apart: Math.abs(xOf(view, this.#size.width, tick.utime) - x) }))
       .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
-    const said = near ? `${clockText(new Date(near.tick.utime / 1000))} ${near.tick.text}` : call.text;
+    const said = near ? `${clockText(dateOf(near.tick.utime))} ${near.tick.text}` : call.text;
     return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
       ...(said ? [["", said]] : [])];
   }

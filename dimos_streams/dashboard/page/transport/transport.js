@@ -66,7 +66,7 @@ function Marks({ about, span }) {
   const paths = {};
   for (const { utime, kind } of about.marks) {
     const place = (((utime - about.begin) / span) * WIDE).toFixed(1);
-    const own = KINDS[kind] ?? "bad";
+    const own = Object.hasOwn(KINDS, kind) ? KINDS[kind] : "bad";
     paths[own] = `${paths[own] ?? ""}M${place} 0v10`;
   }
   return html`<svg class="marks" viewBox="0 0 ${WIDE} 10" preserveAspectRatio="none" aria-hidden="true" focusable="false">

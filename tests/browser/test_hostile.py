@@ -1,0 +1,334 @@
+"""Robots and models that mean ill: what they say is read as it is, and costs the page nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from dimos_streams import clock
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion
+from dimos_streams.messages.image import image_from_array
+from dimos_streams.messages.nav_msgs import MapMetaData, OccupancyGrid, Path
+from dimos_streams.messages.sensor_msgs import Image, LaserScan
+from dimos_streams.messages.std_msgs import Header
+from dimos_streams.messages.time import header
+from dimos_streams.messages.vision_msgs import (
+    BoundingBox2D,
+    Detection2D,
+    Detection2DArray,
+    ObjectHypothesis,
+    ObjectHypothesisWithPose,
+    Point2D,
+    Pose2D,
+)
+from dimos_streams.module import Module
+from dimos_streams.robot import sensor_messages
+from dimos_streams.robot.motion import BasePose, Velocity
+from dimos_streams.skill import Call, skill
+from tests.bridge.serving import Served, served
+from tests.browser.conftest import Contexts
+from tests.browser.script_modules import ScriptModules
+from tests.browser.waiting import until
+
+pytestmark = [pytest.mark.feature("I1"), pytest.mark.slow]
+
+CHANNELS = {
+    "/color_image#sensor_msgs.Image": "",
+    "/detections#vision_msgs.Detection2DArray": "",
+    "/scan#sensor_msgs.LaserScan": "",
+    "/odom#nav_msgs.Odometry": "",
+    "/map#nav_msgs.OccupancyGrid": "",
+    "/plan#nav_msgs.Path": "",
+}
+REORDERED = "stop \u202etfel nrut\u202c \u2066and\u2069 go\x07\u200b"
+EVIL = f"<img src=x onerror=alert(1)> {REORDERED} Approve Reject \n{'x' * 4000}"
+UNSEEN = "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+
+
+class HostileRobot(Module):
+    """Says what it likes, and when it likes."""
+
+    @skill
+    async def talk(self, call: Call, about: str) -> dict[str, Any]:
+        """Talk. Args: about: Anything."""
+        await call.update(EVIL)
+        call.progress(EVIL, **{"__proto__": 1.5, "x_constructor": 2.5, "distance_m": 1e308, "a\u202eb": EVIL})
+        await asyncio.sleep(0.3)
+        await call.update(about)
+        return {"picture": "../../run.json", "text": EVIL, "\u202e": [REORDERED]}
+
+
+@pytest.fixture(scope="module")
+def robot() -> Iterator[Served]:
+    """A bridge of a run with a robot that means ill."""
+    with served(CHANNELS) as made:
+        made.run(made.scene.add(HostileRobot(name="robot")))
+        made.run(made.scene.offered("talk"))
+        yield made
+
+
+def test_what_reorders_or_hides_is_written_out_and_means_the_same(script_modules: ScriptModules) -> None:
+    texts = ["plain, Küche, 人, שלום, \U0001f468\u200d\U0001f373\n\t", REORDERED, "\ufeff\U000e0041", "x" * 10_000]
+    shown, drawn, parsed, json_text = script_modules(
+        "texts.js",
+        """(texts, all) => [all.map(texts.shown), all.map(texts.drawn).map(({ length }) => length),
+            all.map((text) => JSON.parse(texts.shownJson({ [text]: text }))), texts.shownJson(all[1])]""",
+        texts,
+    )
+    assert shown[0] == texts[0]
+    assert shown[1] == r"stop \u202etfel nrut\u202c \u2066and\u2069 go\x07\u200b"
+    assert shown[2] == r"\ufeff\U000e0041"
+    assert max(drawn) < 2500
+    assert parsed == [{text: text} for text in texts]
+    assert r"\u202etfel" in json_text
+
+
+def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) -> None:
+    arguments = {"description": REORDERED, "\u202eplace": {"deep": [REORDERED]}, "button": "<button>Approve</button>"}
+    made = script_modules(
+        "conversation/approval.js",
+        """async (module, { approval }) => {
+            const { h, render } = await import("preact");
+            (await import("/dashboard/every_text.js")).showTexts();
+            const place = document.body.appendChild(document.createElement("main"));
+            const answers = [];
+            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {},
+                ask: (command) => answers.push(command) };
+            render(h(module.Approval, { approval, ...context }), place);
+            const said = [place.innerText, ...[...place.querySelectorAll("*")].flatMap((each) =>
+                [...each.attributes].map(({ value }) => value)), place.querySelector("textarea").value];
+            const buttons = [...place.querySelectorAll("button")].map(({ textContent }) => textContent);
+            place.querySelector("details").open = true;
+            const changed = ({ textContent }) => textContent === "Approve with these";
+            [...place.querySelectorAll("button")].find(changed).click();
+            return { said: said.join("|"), buttons, answers };
+        }""",
+        {
+            "approval": {
+                "id": "a1", "skill": "go_to", "reason": REORDERED, "arguments": arguments, "hidden_characters": 0,
+                "created_utime": 1_000_000, "expires_utime": None,
+            }
+        },
+    )  # fmt: skip
+    assert not any(each in made["said"] for each in "\u202e\u2066\u200b\x07")
+    assert made["said"].count(r"\u202e") >= 5
+    assert made["buttons"] == ["Approve", "Reject", "Delete", "Approve with these", "Only change"]
+    (answer,) = made["answers"]
+    assert answer["arguments"] == arguments, "what is written out comes back as it was"
+
+
+def test_no_scan_and_no_pose_keeps_the_map(script_modules: ScriptModules) -> None:
+    made = script_modules(
+        "map/floor.js",
+        """async (floor, { rays }) => {
+            const made = new floor.Floor();
+            const odometry = (x) => ({ kind: "odometry", type: "", robot: "", utime: 1e6, stamp: 1e6, message: {
+                header: { frame_id: "odom" }, child_frame_id: "base_link",
+                pose: { pose: { position: { x, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } } } } });
+            const scan = { kind: "scan", type: "", robot: "", utime: 1e6, stamp: 1e6, frame_id: "base_link",
+                angle_min: 0, angle_increment: 2 * Math.PI / rays, range_min: 0.1, range_max: 1e30 };
+            for (const x of [1e17, -1e308, null]) {
+                made.take(odometry(x));
+                made.take(scan, new Float32Array([1, 2, 3]).buffer);
+            }
+            const lost = made.robots.get("").pose;
+            made.take(odometry(1));
+            for (const range of [1e8, 2.5, NaN, 1e30]) made.take(scan, new Float32Array(rays).fill(range).buffer);
+            const poses = [null, 1e300, 1].map((x) => ({ pose: { position: { x, y: 1 } } }));
+            const message = { header: { frame_id: "" }, poses };
+            made.take({ kind: "path", robot: "", topic: "/plan", utime: 1e6, message });
+            const robot = made.robots.get("");
+            return { lost, pose: robot.pose, tiles: robot.occupancy.tiles.size, hits: robot.hits.length,
+                wall: robot.occupancy.at({ x: 3.52, y: 0.01 }), path: robot.paths.get("/plan").points };
+        }""",
+        {"rays": 1_000_000},
+    )
+    assert made["lost"] is None
+    assert made["pose"]["x"] == 1
+    assert 0 < made["tiles"] <= 160
+    assert made["hits"] < 10_000
+    assert made["wall"] > 0
+    assert made["path"] == [{"x": 1, "y": 1}]
+
+
+def test_times_that_cannot_be_have_no_end_of_marks(script_modules: ScriptModules) -> None:
+    counts = script_modules(
+        "timeline/scale.js",
+        """async (scale, views) => {
+            const { dateOf } = await import("/dashboard/format.js");
+            return views.map(([from, to]) =>
+                [scale.marks({ from, to }, 1280).length, dateOf(from).toISOString().length]);
+        }""",
+        [[-9.2e18, 1.7e15], [9.2e18, 9.2e18 + 2e5], [1.7e15, 1.7e15 + 6e7], [-9.2e18, 9.2e18]],
+    )
+    assert all(marks <= 16 for marks, _ in counts)
+    assert counts[2][0] > 3
+
+
+def test_a_panel_that_fails_costs_only_itself(script_modules: ScriptModules) -> None:
+    script_modules.page.on("console", lambda message: None)
+    texts = script_modules(
+        "parts.js",
+        """async (parts) => {
+            const { h, render } = await import("preact");
+            window.onerror = () => true;
+            const place = document.body.appendChild(document.createElement("main"));
+            const texts = [];
+            const view = ({ bad }) => { if (bad) throw new RangeError("Invalid time value"); return "all is well"; };
+            for (const bad of [false, true, false]) {
+                const panel = h(parts.Apart, { name: "Calls", view, given: { bad }, of: { bad } });
+                render([panel, h("button", null, "Stop")], place);
+                await new Promise((done) => setTimeout(done, 20));
+                texts.push(place.textContent);
+            }
+            return texts;
+        }""",
+    )
+    assert texts[1] == "Calls can't be shown: RangeError: Invalid time valueStop"
+    assert texts[0] == texts[2] == "all is wellStop"
+
+
+def test_no_page_of_another_origin_frames_it_or_shows_what_it_has(robot: Served, contexts: Contexts) -> None:
+    context, complaints = contexts.new()
+    complaints.expect("Failed to load resource|Refused to frame|violates|Framing")
+    page = context.new_page()
+    evil = "http://127.0.0.1:9/evil.html"
+    inside = f"<iframe src='{robot.url}/'></iframe><img src='{robot.url}/pictures/a.jpg'>"
+    leads = f"<a href='{robot.url}/'>the robot</a>"
+    page.route(evil, lambda route: route.fulfill(body=inside + leads, content_type="text/html"))
+    answered: dict[str, int] = {}
+    page.on("response", lambda response: answered.__setitem__(response.url, response.status))
+    page.goto(evil)
+    until(page, lambda: len(answered) == 3)
+    assert answered == {evil: 200, f"{robot.url}/": 403, f"{robot.url}/pictures/a.jpg": 403}
+    page.get_by_text("the robot").click()
+    expect(page.get_by_role("button", name="Stop every robot")).to_be_visible()
+
+
+@pytest.mark.timeout(180)
+def test_the_page_goes_on_whatever_a_robot_sends(robot: Served, contexts: Contexts) -> None:
+    context, complaints = contexts.new()
+    page = context.new_page()
+    page.goto(robot.url)
+    _sees(page, robot)
+    for name, send in _attacks().items():
+        for _ in range(3):
+            _publish(robot, send())
+            page.wait_for_timeout(30)
+        _sees(page, robot)
+        assert page.evaluate("document.querySelectorAll('.panel').length") == 9, name
+    robot.post("/calls", {"skill": "talk", "arguments": {"about": EVIL}, "caller": "test"})
+    expect(page.locator(".timeline")).to_contain_text("talk", ignore_case=True)
+    until(page, lambda: "talk" not in [call["skill"] for call in robot.get("/calls?state=open").json()])
+    page.keyboard.press("Escape")
+    text = page.evaluate("document.body.innerText + [...document.querySelectorAll('*')].map((each) => "
+                         "(each.title || '') + (each.ariaLabel || '')).join('')")  # fmt: skip
+    assert r"\u202etfel" in text
+    assert not page.evaluate("(text) => new RegExp(text[1]).test(text[0])", [text, UNSEEN])
+    page.get_by_role("button", name="Stop every robot").click()
+    expect(page.get_by_role("alert", name="Stopped")).to_be_visible()
+    robot.post("/robots/release", {"robot": ""})
+    assert complaints.made == []
+
+
+def _sees(page: Page, robot: Served) -> None:
+    """A camera whose picture has a size that it did not have before, and a robot that is where it was not."""
+    size, x = next(_SIZES), next(_SIZES) / 10
+
+    def shows() -> bool:
+        _publish(robot, [("/odom", _odometry(x)), ("/color_image", _picture(size)), ("/detections", _seen("person"))])
+        words = page.locator(".floor canvas").get_attribute("aria-label") or ""
+        facts = page.locator(".lens .size")
+        return f"x {x:.1f} m" in words and facts.count() == 1 and f"{size} \u00d7 8" in (facts.text_content() or "")
+
+    until(page, shows)
+
+
+_SIZES = itertools.cycle(range(16, 90))
+
+
+def _publish(robot: Served, messages: list[tuple[str, Message]]) -> None:
+    async def publish() -> None:
+        for topic, message in messages:
+            robot.scene.inner.publish(channel_name(topic, type(message)), encode(message))
+
+    robot.run(publish())
+
+
+def _odometry(x: float) -> Message:
+    return sensor_messages.odometry(clock.utime(), BasePose(x, 0.0, 0.0), Velocity(0.0, 0.0, 0.0))
+
+
+def _picture(width: int) -> Image:
+    return image_from_array(np.full((8, width, 3), 120, np.uint8), "jpeg", header("camera_optical", clock.utime()))
+
+
+def _bomb(width: int, height: int) -> Image:
+    """A small file that says that it is a large picture."""
+    made = _picture(16)
+    data = bytearray(made.data)
+    at = 2
+    while data[at + 1] not in (0xC0, 0xC2):
+        at += 2 + int(struct.unpack_from(">H", data, at + 2)[0])
+    struct.pack_into(">HH", data, at + 5, height, width)
+    made.data = bytes(data)
+    return made
+
+
+def _seen(*labels: str) -> Message:
+    when = header("base_link", clock.utime())
+    found = []
+    for number, label in enumerate(labels):
+        who = ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label, score=0.9))
+        who.pose.pose.position = Point(x=1.0, y=0.5, z=1.0)
+        box = BoundingBox2D(center=Pose2D(position=Point2D(x=10.0, y=4.0)), size_x=8.0, size_y=6.0)
+        found.append(Detection2D(header=when, results=[who], bbox=box, id=f"{number}\u202e"))
+    return Detection2DArray(header=when, detections=found)
+
+
+def _scan(rays: int, length: float) -> Message:
+    return LaserScan(
+        header=header("base_link", clock.utime()), angle_increment=6.28 / rays, range_max=1e30, ranges=[length] * rays
+    )
+
+
+def _grid(width: int, height: int, resolution: float = 0.05, x: float = 0.0) -> Message:
+    origin = Pose(position=Point(x=x), orientation=Quaternion(w=1.0))
+    info = MapMetaData(width=width, height=height, resolution=resolution, origin=origin)
+    return OccupancyGrid(header=header("odom", clock.utime()), info=info, data=bytes([99]) * abs(width * height))
+
+
+def _path(x: float) -> Message:
+    where = PoseStamped(pose=Pose(position=Point(x=x), orientation=Quaternion(w=1.0)))
+    return Path(header=header("odom", clock.utime()), poses=[where] * 1000)
+
+
+def _attacks() -> dict[str, Callable[[], list[tuple[str, Message]]]]:
+    old = Header(frame_id="\u202e" * 50)
+    old.stamp.sec = -(2**31)
+    nan, inf = float("nan"), float("inf")
+    junk = Image(header=old, encoding="jpeg", width=5, height=5, data=b"\xff\xd8junk")
+    unknown = Image(header=old, encoding="<svg onload=alert(1)>", data=b"1")
+    sizes = ((16_000, 16_000), (65_535, 65_535), (65_535, 1))
+    return {
+        "a label of 200 kB": lambda: [("/detections", _seen("x" * 200_000))],
+        "labels with markup": lambda: [("/detections", _seen(*[EVIL] * 40))],
+        "JPEGs that claim to be huge": lambda: [("/color_image", _bomb(*size)) for size in sizes],
+        "no JPEG": lambda: [("/color_image", junk)],
+        "no encoding": lambda: [("/color_image", unknown)],
+        "a scan of a million points": lambda: [("/scan", _scan(1_000_000, 2.0))],
+        "a scan far beyond": lambda: [("/scan", _scan(360, 1e9)), ("/scan", _scan(1, inf)), ("/scan", _scan(9, nan))],
+        "poses that nobody has": lambda: [("/odom", _odometry(x)) for x in (1e17, -1e308, nan)],
+        "maps of odd sizes": lambda: [("/map", _grid(*size)) for size in ((1, 70_000), (70_000, 1), (-20, -20))],
+        "maps of no place": lambda: [("/map", _grid(20, 20, *at)) for at in ((nan,), (1e30,), (0.05, 1e308))],
+        "ways to nowhere": lambda: [("/plan", _path(x)) for x in (nan, 1e308)],
+    }
