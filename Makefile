@@ -19,10 +19,10 @@ format:  ## mend what can be mended by itself: format, order of imports
 	ruff check --fix .
 	ruff format .
 
-test:  ## all tests, in less than five minutes on two processors
+test:  ## all tests, seven to nine minutes on two processors
 	pytest
 
-test-fast:  ## the tests that are not slow by construction, in less than a minute on two processors
+test-fast:  ## the tests that are not slow by construction, one to two minutes on two processors
 	pytest -m "not slow"
 
 docs:  ## the site and the API reference, into build/site

@@ -34,7 +34,7 @@ _TOGETHER = ("packaging", "docs", "recording")
 """Folders whose tests share what is costly to make."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
-_WAITING = 3
+_WAITING = 2
 """So many workers more than processors: the chains wait for half of their time."""
 _COLLECTED_AFTER = (5000, 50, 50)
 _LONGEST_OF_NAME = 200
@@ -46,7 +46,7 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One for each chain where there are two processors."""
+    """Where there are two processors, one less than there are chains: more at once are late."""
     return len(os.sched_getaffinity(0)) + _WAITING
 
 

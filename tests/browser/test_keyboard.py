@@ -164,6 +164,7 @@ def test_keys_are_orders_only_where_nothing_else_is_meant(opened: Page) -> None:
     box.press(" ")
     expect(box).to_be_checked(checked=not before)
     table.press("?")
+    expect(dialog.locator(":focus")).to_be_visible()
     keys.press(" ")
     expect(dialog).to_be_hidden()
     expect(pause).to_be_visible()
