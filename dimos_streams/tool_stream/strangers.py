@@ -47,8 +47,8 @@ class Strangers:
     def _settle(self, subscription: Subscription, rate: float) -> None:
         """Take a share of strangers' messages that come at this rate: of all that bears no mark, so that nothing is
         left out where the marks are not those of everybody who is known."""
-        marks = tuple(itertools.islice(self._marks(), MAX_MARKS + 1))
-        if rate <= self._most or not 0 < len(marks) <= MAX_MARKS:
+        marks = () if rate <= self._most else tuple(itertools.islice(self._marks(), MAX_MARKS + 1))
+        if not 0 < len(marks) <= MAX_MARKS:
             self._share = 1.0
             subscription.take_only(None)
         else:

@@ -195,7 +195,9 @@ class Journal:
         try:
             self._tail.write(self.identity.journal_id, rows)
         except OSError as error:
-            _logger.warning("the tail of the journal %s can't be written: %s", self.path, error)
+            _logger.warning("the tail of the journal %s can't be written (%s): it is done without", self.path, error)
+            self._tail.close()
+            self._tail = None
             return self.append(events)
         self._unsettled = rows
         self._last += len(rows)

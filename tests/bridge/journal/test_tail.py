@@ -177,3 +177,15 @@ def test_where_the_tail_fails_the_database_has_it_at_once(
     monkeypatch.setattr(os, "pwrite", lambda file, data, at: len(data) - 1)
     assert seqs(journal.keep([event(4)])) == [(4, 4)]
     assert in_file(path) == [1, 2, 3, 4]
+
+
+def test_a_tail_that_has_failed_is_done_without_and_said_so_once(
+    tmp_path: Path, opened: OpenJournal, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    (tmp_path / "journal.sqlite-tail").symlink_to("/dev/full")
+    journal = opened(path)
+    for seq in range(1, 4):
+        assert seqs(journal.keep([event(seq)])) == [(seq, seq)]
+        assert in_file(path) == list(range(1, seq + 1))
+    assert caplog.text.count("it is done without") == 1
