@@ -1,7 +1,8 @@
 /** The canvas of the timeline with its mouse, touch and wheel. It draws when something has changed, and as time goes on. */
 
 import { colour, onTheme } from "../theme.js";
-import { draw, extent, LANE, places, ROW } from "./draw.js";
+import { draw } from "./draw.js";
+import { extent, LANE, places, ROW } from "./places.js";
 import { clockText, dateOf } from "../format.js";
 import { lookOf } from "./outcomes.js";
 import { spanOf, timeAt, tookText, xOf } from "./scale.js";
@@ -95,7 +96,7 @@ export class Stage {
     this.changed();
   }
 
-  /** @returns {import("./draw.js").Scene} */
+  /** @returns {import("./places.js").Scene} */
   #scene() {
     const board = this.#board;
     return {

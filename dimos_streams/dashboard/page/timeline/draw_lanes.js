@@ -1,0 +1,45 @@
+/** Draws the lanes of leases, below the rows. */
+
+import { drawn } from "../texts.js";
+import { FONT, LEGIBLE, PAD, shortened, SMALL } from "./draw_text.js";
+import { extent, LANE, places } from "./places.js";
+import { nameOf } from "./words.js";
+
+export function lanes(g, scene) {
+  const { layout, width, height, colour } = scene;
+  const { lanesTop, lanes: seen } = places(scene);
+  if (layout.lanes.length === 0) return;
+  g.fillStyle = colour("panel");
+  g.fillRect(0, lanesTop - 1, width, height - lanesTop + 1);
+  g.fillStyle = colour("line");
+  g.fillRect(0, lanesTop - 1, width, 1);
+  g.font = SMALL;
+  layout.lanes.slice(0, seen).forEach(({ resource, holds }, place) => {
+    const y = lanesTop + place * LANE;
+    for (const hold of holds) {
+      const part = extent(scene, hold.from, hold.to);
+      if (!part || hold.from > scene.until) continue;
+      g.fillStyle = colour("warn");
+      g.globalAlpha = hold.call.id === scene.selected ? 0.5 : 0.26;
+      g.fillRect(part.left, y + 2, part.right - part.left, LANE - 4);
+      g.globalAlpha = 1;
+      g.fillRect(part.left, y + 2, 1.5, LANE - 4);
+      if (part.right - part.left < LEGIBLE / 2) continue;
+      const text = drawn(`${nameOf(hold.call)} holds ${resource}`);
+      const shown = shortened(g, text, part.right - part.left - 2 * PAD, g.measureText(text).width);
+      g.fillStyle = colour("text");
+      if (shown) g.fillText(shown, part.left + PAD, y + LANE / 2 + 0.5);
+    }
+    tag(g, scene, drawn(resource), y);
+  });
+  g.font = FONT;
+}
+
+/** The name of a lane at its left edge, over what is there. */
+function tag(g, { colour }, text, y) {
+  const wide = g.measureText(text).width;
+  g.fillStyle = colour("panel");
+  g.fillRect(0, y + 2, wide + PAD, LANE - 4);
+  g.fillStyle = colour("quiet");
+  g.fillText(text, 2, y + LANE / 2 + 0.5);
+}
