@@ -122,5 +122,6 @@ def _end_group(pid: int) -> None:
 
 
 def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else "it says nothing"
+    """What is said last, which a group of exceptions draws a frame around."""
+    lines = [line.strip(" |+-") for line in text.splitlines()]
+    return next((line for line in reversed(lines) if line), "it says nothing")

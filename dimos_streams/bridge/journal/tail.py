@@ -9,41 +9,60 @@ came at one moment: before it is written again the database has all of it.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
 from dimos_streams.bridge.journal.tables import Row
 from dimos_streams.common.text import parse_json
 from dimos_streams.tool_stream.event import ToolEvent
 
+_logger = logging.getLogger(__name__)
+
 _SUFFIX = "-tail"
 _LONGEST = 16 * 1024 * 1024
 
 
 class Tail:
-    """The tail of one file, to write. All but ``close`` raise ``OSError``."""
+    """The tail of a journal's file, to write, or none: of memory, or where it can't be written. That is said once."""
 
-    def __init__(self, path: Path) -> None:
-        """``path`` is the journal's."""
-        self._path = _beside(path)
+    def __init__(self) -> None:
+        self.unsettled: list[Row] = []
+        """What is in the tail and not yet in the database."""
+        self._path = Path()
         self._file = -1
 
-    def open(self) -> None:
-        """Begin an empty one: the database must have what was left in it."""
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    def open(self, path: Path) -> None:
+        """Begin an empty one of a journal's file; the database must have what was left in it."""
+        self._path = _beside(path)
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            _logger.warning("the journal %s can have no tail: %s", path, error)
 
-    def write(self, journal_id: str, rows: Sequence[Row]) -> None:
-        """Keep rows in the place of those that were kept before."""
+    @property
+    def is_open(self) -> bool:
+        """Whether there is one."""
+        return self._file >= 0
+
+    def keep(self, journal_id: str, rows: list[Row]) -> bool:
+        """Keep rows in the place of those before them, which the database must have; whether they are safe now."""
         # JSON has no line ends.
         lines = b"\n".join([b"%d %d %b" % (offset, utime, body) for offset, utime, *_, body in rows])
         data = b"%b %d %d\n%b" % (journal_id.encode(), zlib.crc32(lines), len(lines), lines)
-        if os.pwrite(self._file, data, 0) != len(data):
-            raise OSError(f"the disk has not taken all of {self._path}")
+        try:
+            if os.pwrite(self._file, data, 0) != len(data):
+                raise OSError("the disk has not taken all of it")
+        except OSError as error:
+            _logger.warning("%s can't be written (%s): it is done without", self._path, error)
+            self.close()
+            return False
+        self.unsettled = rows
+        return True
 
     def close(self) -> None:
-        """Twice is fine."""
+        """Write no more. Twice is fine."""
         file, self._file = self._file, -1
         if file >= 0:
             with contextlib.suppress(OSError):

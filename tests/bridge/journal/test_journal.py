@@ -192,8 +192,7 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(1)])
-    assert journal._db is not None
-    journal._db.execute("PRAGMA max_page_count=4")  # what SQLite says is what it says of a full disk
+    journal.storage.database.execute("PRAGMA max_page_count=4")  # what SQLite says is what it says of a full disk
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
@@ -204,8 +203,7 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
 
 
 def _fill_the_disk(journal: Journal) -> None:
-    assert journal._db is not None
-    journal._db.execute("PRAGMA max_page_count=4")
+    journal.storage.database.execute("PRAGMA max_page_count=4")
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
@@ -229,8 +227,7 @@ def test_a_note_that_finds_the_disk_full_is_kept(tmp_path: Path, opened: OpenJou
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.note("a/1", "one")
-    assert journal._db is not None
-    journal._db.execute("PRAGMA max_page_count=4")
+    journal.storage.database.execute("PRAGMA max_page_count=4")
     journal.note("a/2", "x" * 100_000)
     assert journal.state == "memory: database or disk is full"
     assert journal.come_back()
@@ -258,8 +255,7 @@ def test_a_journal_is_another_one_where_an_offset_may_mean_another_event(tmp_pat
     journal.close()
     journal = opened(path)
     assert journal.identity == first, "it is the same after a restart"
-    assert journal._db is not None
-    journal._db.execute("PRAGMA max_page_count=4")
+    journal.storage.database.execute("PRAGMA max_page_count=4")
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     in_memory = journal.identity

@@ -103,7 +103,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 
     path = tmp_path / "journal.sqlite"
     journal = kept(path, opened)
-    journal._unsettled = []  # its process is no more
+    journal.storage.tail.unsettled = []  # its process is no more
     older, entries = asyncio.run(scenario(path))
     assert (older.last_offset, older.identity) == (3, journal.identity)
     assert seqs(entries) == [(3, 3)]

@@ -1,0 +1,232 @@
+"""Where the events of a journal are kept: in a file, or in memory for as long as a disk refuses it."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from dimos_streams import clock
+from dimos_streams.bridge.journal import tables
+from dimos_streams.bridge.journal.moved_files import (
+    has_predecessor,
+    is_damaged,
+    is_refusal,
+    leave_behind,
+    left_files,
+    set_aside,
+)
+from dimos_streams.bridge.journal.tables import Identity
+from dimos_streams.bridge.journal.tail import Tail, left_in_tail
+
+_logger = logging.getLogger(__name__)
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Storage:
+    """The database of a journal, its tail, and the offsets that it has. Use from one thread.
+
+    A file that is damaged is moved aside; when the disk fails or is full, ``fall_back`` goes on in memory from the
+    next offset on, with all notes. The file is moved aside then, too: who opens it next must not take it for the
+    whole. ``come_back`` goes on in a new file. A new file beside one that was moved aside begins with its notes.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """``path`` None is memory from the beginning."""
+        self.path = path
+        """The file; None while memory is used."""
+        self.home: Path | None = None
+        """Where the file is to be again, while a disk that refuses keeps it in memory."""
+        self.state = "ok"
+        """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
+        self.files = 0
+        """How often a file was opened; another number is another file, of the same path too."""
+        self.first, self.last = 1, 0
+        """The oldest offset and the newest, ``last`` included that only the tail has."""
+        self.identity = Identity("", 1)
+        """Which journal it is, from ``open`` on."""
+        self.resumed_at = 0
+        """The newest offset that it had when it was opened."""
+        self.notes: dict[str, str] = {}
+        """What is noted beside the events; whatever becomes of the file, it is in what comes after it, too."""
+        self.tail = Tail()
+        self.db: sqlite3.Connection | None = None
+        """The database as it is, for who looks at it beside its work; None while it is closed."""
+        self._opened = False
+        """Whether the file was ours and its offsets are known."""
+
+    def open(self) -> None:
+        """Open or create the file, or fall back to memory."""
+        if self.path is None:
+            self.db = tables.open_memory()
+            self._name()
+            return
+        try:
+            self._open_file(self.path)
+        except sqlite3.Error as error:
+            self._let_go()
+            if is_damaged(error) and set_aside(self.path, error):
+                try:
+                    self._open_file(self.path)
+                except sqlite3.Error as second:
+                    self.fall_back(second)
+            else:
+                self.fall_back(error)
+
+    def close(self) -> None:
+        """Write everything to the disk and let go of the file. Twice is fine."""
+        self.settle()
+        self._let_go()
+
+    @property
+    def database(self) -> sqlite3.Connection:
+        """The database, with all that was kept. Raises ``sqlite3.Error``."""
+        if self.db is None:
+            raise sqlite3.ProgrammingError("the journal is not open")
+        if self.tail.unsettled:
+            tables.write(self.db, self.tail.unsettled)
+            self.tail.unsettled = []
+        return self.db
+
+    def settle(self) -> int:
+        """Have the database take in what only the tail has; how many events those were."""
+        count = len(self.tail.unsettled)
+        if count:
+            self.ask(lambda db: None, None)
+        return count
+
+    def ask(self, look: Callable[[sqlite3.Connection], AnswerT], otherwise: AnswerT) -> AnswerT:
+        """What the database answers; ``otherwise``, and memory from now on, where it fails."""
+        try:
+            return look(self.database)
+        except sqlite3.Error as error:
+            self.fall_back(error)
+            return otherwise
+
+    def rename(self, begin: int) -> None:
+        """Give what comes from an offset on a name of its own."""
+        self.identity = tables.new_identity(begin)
+        self.ask(lambda db: tables.set_identity(db, self.identity), None)
+
+    def fall_back(self, error: sqlite3.Error) -> None:
+        """Go on in memory; what was in the file is out of reach. Raises the error if memory itself fails."""
+        if self.db is not None and self.path is None:
+            raise error
+        unsettled, self.tail.unsettled = self.tail.unsettled, []
+        first = self.last + 1 - len(unsettled)
+        self.state = f"memory: {error}"
+        _logger.error("the journal %s fails (%s); from offset %d on events are in memory only",
+                      self.path, error, first)  # fmt: skip
+        self._let_go()
+        if self.path is not None:
+            self._leave(self.path, error)
+        self.path = None
+        self.db = tables.open_memory()
+        tables.set_notes(self.db, self.notes)
+        tables.write(self.db, unsettled)
+        self.first = self.last + 1 - len(unsettled)
+        self._name()
+
+    def come_back(self) -> bool:
+        """Go on in a file, with all that memory has, after the disk refused; whether it does now.
+
+        Offsets go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
+        for what memory holds at most.
+        """
+        home, memory = self.home, self.db
+        if home is None or memory is None:
+            return False
+        first, last = self.first, self.last
+        copied = False
+        try:
+            tables.copy_to(home, memory)
+            copied = True
+            self._open_file(home)
+        except (sqlite3.Error, OSError) as error:
+            _logger.warning("the journal can't be kept in %s again: %s", home, error)
+            if self.db is not memory:
+                self._let_go()
+            if copied:
+                leave_behind(home)
+            self.db, self.first, self.last = memory, first, last
+            return False
+        self.path, self.home, self.state = home, None, "ok"
+        self.first, self.last = first, last
+        memory.close()
+        _logger.warning("the journal is in %s again, from offset %d on", home, first)
+        return True
+
+    def _open_file(self, path: Path) -> None:
+        self.files += 1
+        db = self.db = tables.open_file(path)
+        self.notes = tables.notes(db, "")
+        if tables.identity(db) is None:
+            self.notes = _inherited(left_files(path))
+            tables.set_notes(db, self.notes)
+        kept = tables.offsets(db)
+        if kept is not None:
+            self.first, self.last = kept
+        elif has_predecessor(path):
+            self._begin_anew()
+        self._name()
+        self._opened = True
+        self._take_in_tail(path, db)
+
+    def _take_in_tail(self, path: Path, db: sqlite3.Connection) -> None:
+        """Enter what a process that was killed has left, then begin a tail of our own."""
+        rows = left_in_tail(path, self.identity.journal_id, self.last)
+        if rows:
+            tables.write(db, rows)
+            self.last += len(rows)
+        self.resumed_at = self.last
+        self.tail.open(path)
+
+    def _name(self) -> None:
+        """Know which journal it is, from the database, or name it if it is a new one."""
+        known = tables.identity(self.database)
+        if known is None:
+            known = tables.new_identity(self.first)
+            tables.set_identity(self.database, known)
+        self.identity = known
+        self.resumed_at = self.last
+
+    def _begin_anew(self) -> None:
+        """Readers stand at offsets of a journal that is gone. None of it may be taken for one of this journal: the
+        microseconds since 1970 are ahead of anything that was counted one by one."""
+        self.first = clock.utime()
+        self.last = self.first - 1
+
+    def _leave(self, path: Path, error: sqlite3.Error) -> None:
+        """Move a file that fails out of the way, and know whether it can be come back to."""
+        if is_damaged(error):
+            set_aside(path, error)
+        elif self._opened:
+            leave_behind(path)
+        elif path.exists() or has_predecessor(path):
+            self._begin_anew()
+        if is_refusal(error):
+            self.notes = self.notes or _inherited([*left_files(path), path])
+            self.home = path
+
+    def _let_go(self) -> None:
+        self.tail.close()
+        db, self.db = self.db, None
+        if db is not None:
+            try:
+                db.close()
+            except sqlite3.Error as error:
+                _logger.error("the journal %s could not be closed well: %s", self.path, error)
+
+
+def _inherited(files: Sequence[Path]) -> dict[str, str]:
+    """The notes of the newest of these files that has any and can be read."""
+    for path in filter(Path.exists, reversed(files)):
+        try:
+            if notes := tables.notes_of(path):
+                return notes
+        except sqlite3.Error as error:
+            _logger.warning("what is noted in %s can't be read: %s", path, error)
+    return {}
