@@ -41,8 +41,10 @@ class ShownChannel:
 class Channels:
     """Advertises channels. Use from the loop only; it is the SDK's listener, too, whose threads it brings there."""
 
-    def __init__(self, context: Context, on_change: Callable[[], None]) -> None:
-        """``on_change`` is called on the loop when a channel is watched that was not, or the other way round."""
+    def __init__(self, context: Context, on_change: Callable[[], None], keeps_up: Callable[[], bool]) -> None:
+        """``on_change`` is called on the loop when a channel is watched that was not, or the other way round.
+        ``keeps_up`` says whether what was shown is on its way to viewers."""
+        self.keeps_up = keeps_up
         self._context = context
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()

@@ -2,14 +2,19 @@
 
 Behind the door the SDK serves on an address of this machine that only this process knows. Without a token a page in
 somebody's browser could otherwise see the camera and give orders: browsers let pages of any origin open WebSockets to
-this machine. What passes is forwarded as it is, so the subprotocol is between the viewer and the SDK.
+this machine. What passes is forwarded as it is, so the subprotocol is between the viewer and the SDK; of messages for
+who reads slowly the newest pass.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hmac
 import logging
+import socket
+import sys
+import termios
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +24,7 @@ import h11
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.loopback import is_loopback
+from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 
 MAX_CONNECTIONS = 32
 MAX_AT_THE_DOOR = 64
@@ -26,8 +32,8 @@ MAX_AT_THE_DOOR = 64
 _MAX_HEAD = 16 * 1024
 _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
-STALLED_S = 30.0
-"""Who takes nothing for so long of what there is for him is cut off."""
+_BEHIND = 8 * 1024 * 1024
+"""So many bytes that the SDK has sent, and that nobody has taken in here yet, are too many."""
 _WEB = frozenset({"http", "https"})
 FOXGLOVE_APP = "https://app.foxglove.dev"
 """The origin of Foxglove's own pages."""
@@ -82,6 +88,13 @@ class ViewerDoor:
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], None] = {}
         self._inside = 0
+        self._outboxes = Outboxes()
+        self._from_sdk: set[socket.socket] = set()
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether the SDK gets rid of what it has for viewers. What it does not get rid of it holds once for each."""
+        return sum(map(_unread, self._from_sdk)) < _BEHIND
 
     async def open(self, host: str, port: int) -> int:
         """Serve; the port. Raises ``OSError``."""
@@ -112,7 +125,7 @@ class ViewerDoor:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             logging.getLogger(__name__).debug("a viewer's connection ended: %s", error)
         except Exception as error:
             _log.exception("a viewer was let go: %s", error)
@@ -136,9 +149,13 @@ class ViewerDoor:
     async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
+        outbox, from_sdk = self._outboxes.open(), inner_writer.get_extra_info("socket")
+        self._from_sdk.add(from_sdk)
         try:
-            await _either(_forward(reader, inner_writer), _forward(inner_reader, writer))
+            await _either(_forward(reader, inner_writer), outbox.fill(inner_reader), outbox.deliver(writer))
         finally:
+            self._from_sdk.discard(from_sdk)
+            self._outboxes.close(outbox)
             inner_writer.transport.abort()
 
     async def _head(self, reader: asyncio.StreamReader) -> tuple[bytes, tuple[int, str] | None]:
@@ -158,6 +175,11 @@ class ViewerDoor:
         raise ConnectionError("the viewer left before it had said what it wants")
 
 
+def _unread(connection: socket.socket) -> int:
+    """Bytes that have come and that nobody has read."""
+    return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def _name_of(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").lower()
@@ -166,7 +188,7 @@ def _name_of(url: str) -> str:
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until the end. Who does not read is waited for here, and what the SDK has for him meanwhile it drops."""
+    """Until the end."""
     while data := await reader.read(_CHUNK):
         writer.write(data)
         async with asyncio.timeout(STALLED_S):
@@ -174,7 +196,7 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 async def _either(*ways: Coroutine[Any, Any, None]) -> None:
-    """Both ways until one has ended. Raises what ended it."""
+    """All ways until one has ended. Raises what ended it."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

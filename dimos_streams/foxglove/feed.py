@@ -18,6 +18,8 @@ from dimos_streams.messages.codec import decode, split_channel, type_named
 
 _CAPACITY = 256
 """Messages that wait while the loop does something else; the newest are kept."""
+_LARGE = 32 * 1024
+"""Bytes of messages that are left out while viewers get less than is shown; smaller ones are dropped behind it."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -62,6 +64,8 @@ class ChannelFeed:
             subscription.close()
 
     def _on_message(self, channel: str, data: bytes) -> None:
+        if len(data) > _LARGE and not self._channels.keeps_up():
+            return
         utime = clock.utime()
         try:
             message = decode(self._type, data, channel)

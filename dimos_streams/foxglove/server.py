@@ -41,7 +41,7 @@ class ViewerServer:
         except ImportError as error:
             raise UserError("Foxglove needs foxglove-sdk: pip install 'dimos-streams[foxglove]'") from error
         context = foxglove.Context()
-        channels = Channels(context, self._on_change)
+        channels = Channels(context, self._on_change, self._keeps_up)
         services = [] if self._operator is None else services_of(self._operator)
 
         def started(host: str) -> WebSocketServer:
@@ -76,6 +76,9 @@ class ViewerServer:
                 f"viewers can't be served on {host}:{port}: {error.strerror or error}; name another address with"
                 " --foxglove HOST:PORT, or the settings `host` and `port`"
             ) from error
+
+    def _keeps_up(self) -> bool:
+        return self._door is None or self._door.keeps_up
 
     async def close(self) -> None:
         """End all connections. Twice is fine."""

@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
-from dimos_streams.foxglove import door
+from dimos_streams.foxglove import door, outbox
 from dimos_streams.foxglove.door import FOXGLOVE_APP
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.orders import MAX_WAITING
@@ -355,7 +355,7 @@ def test_a_viewer_that_reads_nothing_holds_up_nobody() -> None:
 
 
 def test_a_viewer_that_takes_nothing_for_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "STALLED_S", 0.2)
+    monkeypatch.setattr(outbox, "STALLED_S", 0.2)
 
     async def scenario() -> None:
         async with shown({IMAGE: ""}) as show, viewing(show.url) as viewer:

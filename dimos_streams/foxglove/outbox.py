@@ -1,0 +1,160 @@
+"""What waits for viewers, bounded in bytes: the SDK counts messages, and 128 raw pictures are 160 MB for each one."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import deque
+from dataclasses import dataclass
+
+from dimos_streams.foxglove.frames import FrameHead, read_frame_head
+
+MAX_BYTES = 12 * 1024 * 1024
+"""What one viewer may have waiting: the largest message of a bus, as JSON."""
+MAX_BYTES_IN_ALL = 96 * 1024 * 1024
+"""What all viewers together may have waiting, beyond one message for each."""
+STALLED_S = 30.0
+"""Who takes nothing for so long of what there is for him is cut off."""
+_CHUNK = 64 * 1024
+_OVERHEAD = 128
+"""What a frame takes besides its bytes: of small ones not too many may wait either."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    number: int
+    data: bytes
+    cost: int
+
+
+class Outboxes:
+    """What waits for all viewers: where that is too much, who has most loses his oldest messages."""
+
+    def __init__(self) -> None:
+        self._outboxes: set[Outbox] = set()
+
+    def open(self) -> Outbox:
+        """One more, for a viewer who has come."""
+        outbox = Outbox(self)
+        self._outboxes.add(outbox)
+        return outbox
+
+    def close(self, outbox: Outbox) -> None:
+        """Forget one, and what waits in it."""
+        self._outboxes.discard(outbox)
+
+    @property
+    def held(self) -> int:
+        """What waits for all viewers, bytes."""
+        return sum(outbox.held for outbox in self._outboxes)
+
+    def make_room(self, cost: int) -> bool:
+        """Whether so many bytes more may wait, by now."""
+        while self.held + cost > MAX_BYTES_IN_ALL:
+            if not max(self._outboxes, key=lambda outbox: outbox.droppable).drop_oldest():
+                return False
+        return True
+
+
+class Outbox:
+    """What waits for one viewer: of messages the newest, of all else everything."""
+
+    def __init__(self, all_of_them: Outboxes) -> None:
+        self._all = all_of_them
+        self._messages: deque[_Frame] = deque()
+        self._others: deque[_Frame] = deque()
+        self._numbers = itertools.count()
+        self._changed = asyncio.Event()
+        self.held = 0
+        """Bytes that wait, that are being read, and that are being written."""
+        self.droppable = 0
+        """Bytes of messages that wait."""
+
+    async def fill(self, reader: asyncio.StreamReader) -> None:
+        """Take in all that the SDK has for this viewer, until all of it is delivered. Raises ``ConnectionError``
+        where too much waits that must not be missing, ``asyncio.IncompleteReadError`` for a frame without an end."""
+        self._keep_other(await reader.readuntil(b"\r\n\r\n"))
+        while (head := await read_frame_head(reader)) is not None:
+            if head.is_message:
+                await self._take_message(head, reader)
+            else:
+                self._make_room_for_other(head.size)
+                self._keep_other(head.read + await reader.readexactly(head.rest))
+        while self.held:
+            await self._change()
+
+    async def deliver(self, writer: asyncio.StreamWriter) -> None:
+        """Write what there is, without an end. Raises ``TimeoutError`` for a viewer who takes nothing for long."""
+        while True:
+            while not (self._messages or self._others):
+                await self._change()
+            frame = self._next()
+            rest = memoryview(frame.data)
+            while rest:
+                writer.write(rest[:_CHUNK])
+                rest = rest[_CHUNK:]
+                async with asyncio.timeout(STALLED_S):
+                    await writer.drain()
+            self._release(frame.cost)
+
+    def drop_oldest(self) -> bool:
+        """Drop the message that waits longest. False if none does."""
+        if not self._messages:
+            return False
+        cost = self._messages.popleft().cost
+        self.droppable -= cost
+        self._release(cost)
+        return True
+
+    async def _take_message(self, head: FrameHead, reader: asyncio.StreamReader) -> None:
+        cost = head.size + _OVERHEAD
+        if not self._has_room(cost):
+            await _skip(reader, head.rest)
+            return
+        self.held += cost
+        data = head.read + await reader.readexactly(head.rest)
+        self._messages.append(_Frame(next(self._numbers), data, cost))
+        self.droppable += cost
+        self._changed.set()
+
+    def _has_room(self, cost: int) -> bool:
+        """Whether a message may wait, too. Who has nothing gets one, whatever waits for others."""
+        while self.held + cost > MAX_BYTES:
+            if not self.drop_oldest():
+                return False
+        return self._all.make_room(cost) or not self.held
+
+    def _make_room_for_other(self, size: int) -> None:
+        while self.held + size + _OVERHEAD > MAX_BYTES:
+            if not self.drop_oldest():
+                raise ConnectionError(f"{self.held} bytes wait for a viewer, none of which may be missing")
+
+    def _keep_other(self, data: bytes) -> None:
+        cost = len(data) + _OVERHEAD
+        self.held += cost
+        self._others.append(_Frame(next(self._numbers), data, cost))
+        self._changed.set()
+
+    def _next(self) -> _Frame:
+        """The frame that came first."""
+        if self._others and not (self._messages and self._messages[0].number < self._others[0].number):
+            return self._others.popleft()
+        frame = self._messages.popleft()
+        self.droppable -= frame.cost
+        return frame
+
+    def _release(self, cost: int) -> None:
+        self.held -= cost
+        self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+async def _skip(reader: asyncio.StreamReader, size: int) -> None:
+    while size:
+        data = await reader.read(min(size, _CHUNK))
+        if not data:
+            raise ConnectionError("the SDK's server ended within a frame")
+        size -= len(data)
