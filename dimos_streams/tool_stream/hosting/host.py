@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from dimos_streams.tool_stream.event import (
     json_text,
 )
 from dimos_streams.tool_stream.hosting.admission import admitted, read_call, shortened
+from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
@@ -41,9 +41,6 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
-_REMEMBERED_CALLS = 4096
-_REMEMBERED_REJECTED = 512
-"""Of these, calls that could not begin: nobody needs skills or rights to make such."""
 _MAX_TEXT = 4000
 _CANCEL_BOUND_S = 2.0
 _DRAIN_BOUND_S = 0.3
@@ -68,10 +65,8 @@ class SkillHost:
         self._children = ChildStreams(bus, self.directory, lambda: self.publisher.instance)
         self._modules: dict[str, HostedModule] = {}
         self._heart = Heart(bus, self.publisher, self.directory, self._modules, self._children.foreign_note)
-        self._seen: OrderedDict[str, Outcome | None] = OrderedDict()
-        """Calls by id, with how they ended, None before."""
+        self._begun = BegunCalls()
         self._subscriptions: list[Subscription] = []
-        self._rejected: deque[str] = deque()
         self._rejections = Allowance(*_REJECTIONS)
 
     def start(self) -> None:
@@ -156,18 +151,17 @@ class SkillHost:
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return
-        if message.call_id in self._seen:
+        if message.call_id in self._begun:
             self.publisher.repeat(message.call_id)
-            return
-        self._remember(message.call_id)
-        self._begin(hosted, message)
+        else:
+            self._begin(hosted, message)
 
     def _may_be_meant(self, call_id: str, module: str, skill: str) -> bool:
         """Whether a call is for a module of this process, and there is more to do than to ignore it."""
         hosted = self._modules.get(module)
         if hosted is None:
             return False
-        if skill in hosted.skills or call_id in self._seen or self._rejections.has():
+        if skill in hosted.skills or call_id in self._begun or self._rejections.has():
             return True
         self._ignore(call_id, skill)
         return False
@@ -175,17 +169,12 @@ class SkillHost:
     def _ignore(self, call_id: str, skill: str) -> None:
         _log.warning("more calls than can be rejected; call %r of %r ignored", call_id, skill)
 
-    def _remember(self, call_id: str) -> None:
-        self._seen[call_id] = None
-        while len(self._seen) > _REMEMBERED_CALLS:
-            self._seen.popitem(last=False)
-
     def outcome(self, call_id: str) -> Outcome | None:
         """How a call ended, as far as is known here; None for one that is open, or that is not remembered."""
         for hosted in self._modules.values():
             if call_id in hosted.calls:
                 return hosted.calls[call_id][0].writer.outcome
-        return self._seen.get(call_id)
+        return self._begun.outcome(call_id)
 
     def _begin(self, hosted: HostedModule, message: SkillCall) -> None:
         arguments: Mapping[str, Any] = {}
@@ -206,6 +195,7 @@ class SkillHost:
             run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
         )
         hosted.calls[message.call_id] = (running, task)
+        self._begun.begin(message.call_id)
         task.add_done_callback(lambda _: self._forget(hosted, running))
         task.add_done_callback(lambda _: client.end_children())
 
@@ -220,12 +210,8 @@ class SkillHost:
         if self._rejections.take():
             writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
             writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], {})
-            self._seen[message.call_id] = Outcome.REJECTED
-            self._rejected.append(message.call_id)
-            if len(self._rejected) > _REMEMBERED_REJECTED:
-                self._seen.pop(self._rejected.popleft(), None)
+            self._begun.reject(message.call_id)
         else:
-            del self._seen[message.call_id]
             self._ignore(message.call_id, message.skill)
 
     def _open(
@@ -250,7 +236,7 @@ class SkillHost:
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
         first = first_texts(SkillCancel, data, 1)
-        if first is not None and not self._knows(*first):
+        if first is not None and first[0] not in self._begun:
             return
         try:
             message = decode(SkillCancel, data, channel=channel)
@@ -272,23 +258,19 @@ class SkillHost:
         if outcome is not None:
             self._learn(message.call_id, outcome)
 
-    def _knows(self, call_id: str) -> bool:
-        return call_id in self._seen or any(call_id in hosted.calls for hosted in self._modules.values())
-
     def _learn(self, call_id: str, outcome: Outcome) -> None:
         """The bridge's word on how a call ended is the last one."""
-        here = self._seen.get(call_id)
+        here = self._begun.outcome(call_id)
         if here is not None and here is not outcome:
             _logger.warning("call %s ended here as %s; the bridge had closed it as %s before", call_id, here, outcome)
-            self._seen[call_id] = outcome
+            self._begun.end(call_id, outcome)
 
     def _forget(self, hosted: HostedModule, running: RunningCall) -> None:
         hosted.calls.pop(running.id, None)
         # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
         hosted.loss.ended(running)
-        if running.id in self._seen:
-            self._seen[running.id] = running.writer.outcome
+        self._begun.end(running.id, running.writer.outcome)
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.hosting import host
+from dimos_streams.tool_stream.hosting import begun_calls, host
 from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 
@@ -69,8 +69,8 @@ async def test_a_result_and_its_text_fit_together_or_are_refused(length: int, fi
 
 @pytest.mark.virtual_time
 async def test_calls_that_could_not_begin_push_no_other_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_REMEMBERED_REJECTED", 3)
-    monkeypatch.setattr(host, "_REMEMBERED_CALLS", 5)
+    monkeypatch.setattr(begun_calls, "REMEMBERED_REJECTED", 3)
+    monkeypatch.setattr(begun_calls, "REMEMBERED", 1)
     async with ModuleHarness(Scribe, name="scribe") as harness:
         ask(harness, "real", "{}")
         await ended(harness, "real")
@@ -200,7 +200,7 @@ async def test_a_time_limit_of_a_skills_own_is_its_own_mistake() -> None:
 
 @pytest.mark.virtual_time
 async def test_how_calls_ended_is_remembered_of_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_REMEMBERED_CALLS", 2)
+    monkeypatch.setattr(begun_calls, "REMEMBERED", 2)
     async with ModuleHarness(Scribe, name="scribe") as harness:
         for call_id in ("one", "two", "three"):
             ask(harness, call_id, "{}")
@@ -209,6 +209,23 @@ async def test_how_calls_ended_is_remembered_of_the_newest(monkeypatch: pytest.M
         assert [skills.outcome(call_id) for call_id in ("one", "two", "three", "never")] == [
             None, Outcome.COMPLETED, Outcome.COMPLETED, None,
         ]  # fmt: skip
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F6")
+async def test_a_call_that_runs_is_known_however_many_end_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(begun_calls, "REMEMBERED", 2)
+    async with ModuleHarness(Scribe, name="scribe") as harness:
+        ask(harness, "long", '{"waits": true}')
+        for number in range(4):
+            ask(harness, f"short{number}", "{}")
+            await ended(harness, f"short{number}")
+        ask(harness, "long", '{"waits": true}')
+        await asyncio.sleep(0.5)
+        assert harness.bus.statistics().errors == 0, "it does not begin again"
+        harness.bus.publish(CANCELS, encode(SkillCancel(call_id="long")))
+        assert [event.seq for event in await ended(harness, "long")] == [1, 2]
+        assert harness._host._skills.outcome("long") is Outcome.CANCELLED
 
 
 @pytest.mark.virtual_time
