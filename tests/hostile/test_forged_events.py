@@ -247,7 +247,7 @@ async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() 
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.5)
     assert len(receiver._inflows) <= MAX_OPEN + MAX_CLOSED + MAX_CLAIMED
-    assert receiver._inflows.bytes <= ALL_PENDING_BYTES
+    assert receiver._inflows.kept_bytes <= ALL_PENDING_BYTES
     assert len(requests) < 40_000
     packer = EventPacker("real", "m", "s", "c", "mine")
     for seq in (1, 3, 2):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import tracemalloc
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -24,6 +26,7 @@ from dimos_streams.tool_stream.receiving import inflow as inflows
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.signature import parse_signature, signed
+from dimos_streams.tool_stream.wire import pack_event, unpack_event
 
 MAX_EVENTS, MAX_BYTES = 5, 40
 
@@ -59,10 +62,20 @@ def test_a_history_is_the_newest_within_bounds_and_the_first(steps: list[int], d
     assert history.range(first, last, 2) == (opening + kept[:2], gone)
 
 
-def event(seq: int, instance: str = "", type: EventType = "update") -> ToolEvent:
+def event(seq: int, instance: str = "", type: EventType = "update", text: str = "") -> ToolEvent:
     return ToolEvent(
-        utime=1, call_id="c", seq=seq, type=type, module="m", skill="s", caller="c", text="", instance=instance
+        utime=1, call_id="c", seq=seq, type=type, module="m", skill="s", caller="c", text=text, instance=instance
     )
+
+
+def packed(seq: int, size: int, instance: str = "") -> bytes:
+    """An event of so many bytes."""
+    least = len(pack_event(event(seq, instance)))
+    return pack_event(event(seq, instance, text="x" * (size - least)))
+
+
+def keep(calls: Inflows, call: Inflow, seq: int, size: int = 200, instance: str = "") -> None:
+    calls.keep(call, event(seq, instance), packed(seq, size, instance))
 
 
 def ranges(seqs: list[int]) -> list[tuple[int, int]]:
@@ -87,52 +100,84 @@ def test_what_is_missing_is_what_has_not_come(
 ) -> None:
     calls, call = Inflows(), Inflow(delivered, closed=False)
     other = Inflow(0, closed=False)
-    calls.keep(other, event(2), 7)
+    keep(calls, other, 2)
     for seq in sorted(came, key=lambda seq: seq * 7 % 31):
-        calls.keep(call, event(seq), seq)
+        keep(calls, call, seq, 200 + seq)
     for seq in taken:
         found = calls.pop_pending(call, seq)
-        assert (found is not None) == (seq in came)
+        assert (found.seq if found is not None else None) == (seq if seq in came else None)
         came.discard(seq)
-    assert (call.bytes, calls.bytes) == (sum(came), sum(came) + 7)
+    size = sum(200 + seq for seq in came)
+    assert (call.kept_bytes, calls.kept_bytes) == (size, size + 200)
     call.highest = max([highest, *came])
     missing = [seq for seq in range(delivered + 1, call.highest + 1) if seq not in came]
     assert call.missing(100) == ranges(missing)
     assert call.missing(limit)[:limit] == ranges(missing)[:limit]
     assert len(call.missing(limit)) <= limit + 1
-    first = call.first_pending()
-    assert (first.seq if first else None) == min(came, default=None)
+    assert call.first_pending() == min(came, default=None)
     calls.empty(call)
-    assert (call.bytes, calls.bytes, call.first_pending()) == (0, 7, None)
+    assert (call.kept_bytes, calls.kept_bytes, call.first_pending()) == (0, 200, None)
     assert call.missing(100) == ranges(list(range(delivered + 1, call.highest + 1)))
 
 
 def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflows, "MAX_PENDING", 3)
-    monkeypatch.setattr(inflows, "PENDING_BYTES", 100)
-    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 150)
+    monkeypatch.setattr(inflows, "PENDING_BYTES", 10_000)
+    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 15_000)
     calls = Inflows()
     many, large, last = (Inflow(0, closed=False) for _ in range(3))
     for seq in range(2, 9):
-        calls.keep(many, event(seq), 1)
+        keep(calls, many, seq, 100)
     assert sorted(many.pending) == [2, 3, 4]
-    for seq, size in ((2, 101), (3, 100), (4, 1)):
-        calls.keep(large, event(seq), size)
+    for seq, size in ((2, 10_001), (3, 10_000), (4, 100)):
+        keep(calls, large, seq, size)
     assert sorted(large.pending) == [3]
-    for seq, size in ((2, 48), (3, 47), (4, 1)):
-        calls.keep(last, event(seq), size)
-    assert (sorted(last.pending), calls.bytes) == ([3], 150)
+    for seq, size in ((2, 4_701), (3, 4_700), (4, 100)):
+        keep(calls, last, seq, size)
+    assert (sorted(last.pending), calls.kept_bytes) == ([3], 15_000)
     calls.pop_pending(many, 2)
-    calls.keep(last, event(4), 1)
-    assert (sorted(last.pending), calls.bytes) == ([3, 4], 150)
+    keep(calls, last, 4, 100)
+    assert (sorted(last.pending), calls.kept_bytes) == ([3, 4], 15_000)
+
+
+def test_what_came_too_early_of_strangers_takes_no_room_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 1_000)
+    monkeypatch.setattr(inflows, "STRANGERS_PENDING_BYTES", 800)
+    calls, own = Inflows(), Inflow(0, closed=False)
+    strangers = [Inflow(0, closed=False, stranger=True) for _ in range(9)]
+    for stranger in strangers:
+        for seq in (2, 3):
+            keep(calls, stranger, seq)
+    assert [sorted(each.pending) for each in strangers] == [[2]] * 4 + [[]] * 5
+    for seq in range(2, 9):
+        keep(calls, own, seq)
+    assert (sorted(own.pending), calls.kept_bytes) == ([2, 3, 4, 5, 6], 1_800)
+    calls.empty(strangers[0])
+    keep(calls, strangers[8], 2)
+    assert (sorted(strangers[8].pending), calls.kept_bytes) == ([2], 1_800)
+
+
+def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
+    calls, call = Inflows(), Inflow(0, closed=False)
+    data: dict[str, object] = {"deep": [{} for _ in range(15_000)]}
+    large = pack_event(replace(event(2, "own"), data=data))
+    tracemalloc.start()
+    for seq in range(2, 22):
+        calls.keep(call, replace(unpack_event(large), seq=seq), bytes(bytearray(large)))
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken <= 20 * len(large) + 20_000
+    found = calls.pop_pending(call, 2)
+    assert found is not None
+    assert (found.data, found.instance) == (data, "own")
 
 
 def test_a_call_belongs_to_one_instance_and_what_others_sent_of_it_is_dropped() -> None:
     calls, call = Inflows(), Inflow(1, closed=False, highest=9, claimed_by="other")
     for seq, instance in ((3, "own"), (5, "other"), (6, "own"), (8, "other")):
-        calls.keep(call, event(seq, instance), 10)
+        keep(calls, call, seq, instance=instance)
     assert calls.bind(call, "own") == 2
-    assert (sorted(call.pending), call.bytes, calls.bytes, call.highest) == ([3, 6], 20, 20, 6)
+    assert (sorted(call.pending), call.kept_bytes, calls.kept_bytes, call.highest) == ([3, 6], 400, 400, 6)
     assert calls.bind(call, "own") == 0
     alone = Inflow(4, closed=False, highest=9, claimed_by="other")
     assert (calls.bind(alone, "own"), alone.highest) == (0, 4), "what others claimed does not count"
@@ -154,10 +199,10 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
     assert calls.room_for_claims
     assert not calls.forget_claim("a")
     assert [calls.get(name) for name in "abc"] == [made["a"], None, made["c"]]
-    calls.keep(made["c"], event(3), 10)
+    keep(calls, made["c"], 3)
     for name in "ad":
         calls.heard(name, made[name])
-    assert (calls.get("c"), calls.bytes, made["c"].nack_at) == (None, 0, None)
+    assert (calls.get("c"), calls.kept_bytes, made["c"].nack_at) == (None, 0, None)
     for name in "da":
         made[name].closed = True
         calls.heard(name, made[name])
@@ -179,8 +224,8 @@ def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatc
     for number in range(5):
         stranger = Inflow(0, closed=False, stranger=True)
         calls.heard(f"forged{number}", stranger)
-        calls.keep(stranger, event(3), 10)
-    assert (len(calls), calls.bytes) == (4, 20), "what is forgotten keeps no bytes"
+        keep(calls, stranger, 3)
+    assert (len(calls), calls.kept_bytes) == (4, 400), "what is forgotten keeps no bytes"
     for number in (3, 4):
         stranger = calls.get(f"forged{number}") or stranger
         stranger.closed = True

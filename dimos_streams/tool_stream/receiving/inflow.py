@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.wire import unpack_event
 
 MAX_PENDING = 2048
 """Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
 PENDING_BYTES = 2 * 1024 * 1024
 """The size that these may have together,"""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
-"""and those of all calls."""
+"""and those of all calls;"""
+STRANGERS_PENDING_BYTES = 512 * 1024
+"""of calls that nobody here has begun so much besides, each of them a fourth of it."""
 DEPUTY = "\0deputy"
 """The instance of what was said in the stead of a call's module; on the bus no instance can be called so."""
 MAX_OPEN = 2048
@@ -24,6 +27,15 @@ MAX_STRANGERS_OPEN, MAX_STRANGERS_CLOSED = 1024, 256
 """As many besides of calls that nobody here has begun: those that somebody makes up push out none of the others."""
 MAX_CLAIMED = 512
 """Calls that heartbeats name and nothing else has been heard of."""
+
+
+class _Early(NamedTuple):
+    """An event that came too early, as its bytes: of JSON that somebody chose Python makes objects twenty times as
+    large."""
+
+    instance: str
+    """As it is believed: ``DEPUTY``, or as its bytes say."""
+    packed: bytes
 
 
 class Names(NamedTuple):
@@ -64,9 +76,9 @@ class Inflow:
     claimed_by: str = ""
     """The instance that was heard of it last: it is asked, until it is known whose call it is."""
     highest: int = 0
-    pending: dict[int, tuple[ToolEvent, int]] = field(default_factory=dict)
-    """Events by seq, with their sizes on the wire."""
-    bytes: int = 0
+    pending: dict[int, _Early] = field(default_factory=dict)
+    """Events by seq."""
+    kept_bytes: int = 0
     heard_at: float = float("-inf")
     """When an event of its instance came last, delivered or not."""
     named_at: float = float("-inf")
@@ -79,33 +91,40 @@ class Inflow:
     """As its events say; the events themselves are not kept, they are large."""
     _order: list[int] = field(default_factory=list)
 
-    def keep(self, event: ToolEvent, size: int) -> None:
-        """Keep an event that came too early."""
-        self.pending[event.seq] = event, size
+    def keep(self, event: ToolEvent, packed: bytes) -> None:
+        """Keep an event that came too early, with its bytes."""
+        self.pending[event.seq] = _Early(event.instance, packed)
         bisect.insort(self._order, event.seq)
-        self.bytes += size
+        self.kept_bytes += len(packed)
 
     def pop_pending(self, seq: int) -> ToolEvent | None:
         """An event that was kept, and is not any more."""
         if seq not in self.pending:
             return None
-        event, size = self.pending.pop(seq)
-        del self._order[bisect.bisect_left(self._order, seq)]
-        self.bytes -= size
+        event = self._read(seq)
+        self._forget(seq)
         return event
+
+    def _read(self, seq: int) -> ToolEvent:
+        instance, packed = self.pending[seq]
+        return replace(unpack_event(packed), seq=seq, instance=instance)
+
+    def _forget(self, seq: int) -> None:
+        self.kept_bytes -= len(self.pending.pop(seq).packed)
+        del self._order[bisect.bisect_left(self._order, seq)]
 
     def drop_pending(self) -> None:
         """Forget all that was kept."""
         self.pending.clear()
         self._order.clear()
-        self.bytes = 0
+        self.kept_bytes = 0
 
     def bind(self, instance: str) -> int:
         """Belong to an instance from now on; how many events of others were kept, and are not any more."""
         self.instance = instance
-        foreign = [seq for seq, (event, _) in self.pending.items() if event.instance not in (instance, DEPUTY)]
+        foreign = [seq for seq, early in self.pending.items() if early.instance not in (instance, DEPUTY)]
         for seq in foreign:
-            self.pop_pending(seq)
+            self._forget(seq)
         if foreign or self.claimed_by not in ("", instance):
             self.highest = self._order[-1] if self._order else self.delivered
         return len(foreign)
@@ -113,7 +132,7 @@ class Inflow:
     def known(self) -> Names:
         """Whose call it is, as far as anything says."""
         first = self.first_pending()
-        return self.names or (Names.of(first) if first is not None else Names(self.module, "", ""))
+        return self.names or (Names.of(self._read(first)) if first is not None else Names(self.module, "", ""))
 
     def gap(self, call_id: str, to_seq: int) -> ToolEvent:
         """The event that says that all up to ``to_seq`` is lost."""
@@ -130,9 +149,9 @@ class Inflow:
             data={"from_seq": first, "to_seq": to_seq},
         )
 
-    def first_pending(self) -> ToolEvent | None:
-        """The first event that was kept."""
-        return self.pending[self._order[0]][0] if self._order else None
+    def first_pending(self) -> int | None:
+        """The seq of the first event that was kept."""
+        return self._order[0] if self._order else None
 
     def missing(self, limit: int) -> list[tuple[int, int]]:
         """The first ranges of seqs that are known to exist and have not come."""
@@ -159,11 +178,16 @@ class Inflows:
         self._strangers_open: OrderedDict[str, Inflow] = OrderedDict()
         self._strangers_closed: OrderedDict[str, Inflow] = OrderedDict()
         self._claimed: OrderedDict[str, Inflow] = OrderedDict()
-        self.bytes = 0
-        """The size of the events that came too early."""
+        self._kept = {False: 0, True: 0}
+        """The size of the events that came too early, of strangers' calls (True) and of others."""
 
     def __len__(self) -> int:
         return sum(map(len, self._tables()))
+
+    @property
+    def kept_bytes(self) -> int:
+        """The size of all events that came too early."""
+        return sum(self._kept.values())
 
     def get(self, call_id: str) -> Inflow | None:
         """One call, None if it is not known."""
@@ -198,30 +222,36 @@ class Inflows:
         else:
             self._put(self._closed, MAX_CLOSED, call_id, inflow)
 
-    def keep(self, inflow: Inflow, event: ToolEvent, size: int) -> None:
+    def keep(self, inflow: Inflow, event: ToolEvent, packed: bytes) -> None:
         """Keep an event that came too early, if there is room."""
-        room = min(PENDING_BYTES - inflow.bytes, ALL_PENDING_BYTES - self.bytes)
-        if len(inflow.pending) < MAX_PENDING and size <= room:
-            inflow.keep(event, size)
-            self.bytes += size
+        if len(inflow.pending) < MAX_PENDING and len(packed) <= self._room(inflow):
+            inflow.keep(event, packed)
+            self._kept[inflow.stranger] += len(packed)
+
+    def _room(self, inflow: Inflow) -> int:
+        if inflow.stranger:
+            each, of_all = STRANGERS_PENDING_BYTES // 4, STRANGERS_PENDING_BYTES
+        else:
+            each, of_all = PENDING_BYTES, ALL_PENDING_BYTES
+        return min(each - inflow.kept_bytes, of_all - self._kept[inflow.stranger])
 
     def pop_pending(self, inflow: Inflow, seq: int) -> ToolEvent | None:
         """An event that was kept, and is not any more."""
-        before = inflow.bytes
+        before = inflow.kept_bytes
         event = inflow.pop_pending(seq)
-        self.bytes += inflow.bytes - before
+        self._kept[inflow.stranger] += inflow.kept_bytes - before
         return event
 
     def empty(self, inflow: Inflow) -> None:
         """Forget what was kept of a call."""
-        self.bytes -= inflow.bytes
+        self._kept[inflow.stranger] -= inflow.kept_bytes
         inflow.drop_pending()
 
     def bind(self, inflow: Inflow, instance: str) -> int:
         """See ``Inflow.bind``."""
-        before = inflow.bytes
+        before = inflow.kept_bytes
         foreign = inflow.bind(instance)
-        self.bytes += inflow.bytes - before
+        self._kept[inflow.stranger] += inflow.kept_bytes - before
         return foreign
 
     def _put(self, table: OrderedDict[str, Inflow], limit: int, call_id: str, inflow: Inflow) -> None:

@@ -29,7 +29,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 _GONE = "gone"
 _RETRY_S = 0.005
 """Until events are handed over again that could not be."""
-_MAX_BATCH = 256
+_MAX_BATCH, _MAX_BATCH_BYTES = 256, 256 * 1024
 """Events that are handed over together at most."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _MOST_REFUSED = 500.0
@@ -88,6 +88,8 @@ class ToolStreamReceiver:
         self._instances = instances
         self._flood = Strangers(_MOST_REFUSED, self._marks)
         self._batch: list[ToolEvent] = []
+        self._batch_bytes = 0
+        """Of the messages that were read since it began."""
         self._flushing = False
         self._retry: asyncio.TimerHandle | None = None
         self._subscriptions: list[Subscription] = []
@@ -192,8 +194,10 @@ class ToolStreamReceiver:
         self._flood.came(stranger=not self._receive(channel, data))
         if not self._batch:
             return
+        self._batch_bytes += len(data)
         # What has come in together is handed over together; one that comes alone waits for nothing.
-        if not self._events.waiting or len(self._batch) >= _MAX_BATCH:
+        is_full = len(self._batch) >= _MAX_BATCH or self._batch_bytes >= _MAX_BATCH_BYTES
+        if is_full or not self._events.waiting:
             self._flush()
         elif not self._flushing:
             self._flushing = True
@@ -236,18 +240,18 @@ class ToolStreamReceiver:
             self._inflows.heard(event.call_id, stream)
             self._acks.soon(event.call_id, at_once=False)
         else:
-            self._take(stream, event, len(data))
+            self._take(stream, event, data)
         return True
 
-    def _take(self, stream: Inflow, event: ToolEvent, size: int) -> None:
-        """Deliver an event that has not come before, or keep it if it has come too early."""
+    def _take(self, stream: Inflow, event: ToolEvent, packed: bytes) -> None:
+        """Deliver an event that has not come before, or keep its bytes if it has come too early."""
         stream.highest = max(stream.highest, event.seq)
         if event.instance not in ("", DEPUTY):
             stream.claimed_by = event.instance
         if event.seq == stream.delivered + 1:
             self._advance(stream, event)
         else:
-            self._inflows.keep(stream, event, size)
+            self._inflows.keep(stream, event, packed)
         self._inflows.heard(event.call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(event.call_id, stream)
@@ -284,7 +288,7 @@ class ToolStreamReceiver:
                 self._retry.cancel()
             self._retry = self._loop.call_later(_RETRY_S, self._flush)
             return
-        self._batch = []
+        self._batch, self._batch_bytes = [], 0
         self._delivered += len(batch)
         for call_id in dict.fromkeys(event.call_id for event in batch):
             stream = self._stream(call_id)
@@ -319,6 +323,6 @@ class ToolStreamReceiver:
             return  # an answer to somebody else's question
         if stream.delivered < request.to_seq <= stream.highest:
             first = stream.first_pending()
-            to_seq = request.to_seq if first is None else min(request.to_seq, first.seq - 1)
+            to_seq = request.to_seq if first is None else min(request.to_seq, first - 1)
             if to_seq > stream.delivered:
                 self._give_up(request.call_id, stream, to_seq)
