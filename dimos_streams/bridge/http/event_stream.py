@@ -64,14 +64,20 @@ class EventStream(EventSourceResponse):
         self._reader = self._hub.reader(
             after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot, take=self._take
         )
-        with anyio.CancelScope() as stalled:
-            self._pace = _Pace(self._reader, stalled.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
+        with anyio.CancelScope() as stream:
+            self._pace = _Pace(self._reader, stream.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
+            leaving = asyncio.get_running_loop().create_task(
+                self._listen_for_disconnect(receive), name="event stream"
+            )
+            leaving.add_done_callback(lambda _: stream.cancel())
             try:
-                await super().__call__(scope, receive, send)
+                # The library has a group of three tasks for this, which takes as much memory as all the rest.
+                await self._stream_response(send)
             finally:
+                leaving.cancel()
                 self._pace.stop()
                 self._reader.close()
-        if stalled.cancelled_caught:
+        if self._pace.is_stalled:
             self._hub.cut += 1
             _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
             self._abort(scope.get("client"))
@@ -113,15 +119,6 @@ class EventStream(EventSourceResponse):
         """Send it: the pace has one timer for all chunks, where the library has a cancel scope for each."""
         await send(message)
 
-    @staticmethod
-    async def _listen_for_exit_signal() -> None:
-        """Never returns: the hub ends its readers when the bridge stops, and with them the stream.
-
-        The library's watcher looks twice a second for the end of the process's newest server, also when all streams
-        have ended. Others of our loops outlive a server, and in virtual time nobody may look at a clock unasked.
-        """
-        await asyncio.Event().wait()
-
 
 class _Pace:
     """The two periods of a stream. Events pass without a timer of their own, which would cost more than they do."""
@@ -132,6 +129,8 @@ class _Pace:
         self._reader, self._on_stalled = reader, on_stalled
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
         self._loop = asyncio.get_running_loop()
+        self.is_stalled = False
+        """Whether the client has taken nothing for too long."""
         self.begin()
         self._timer = self._loop.call_later(0.0, self._check)
 
@@ -150,6 +149,7 @@ class _Pace:
     def _check(self) -> None:
         passed = clock.monotonic() - self._since
         if self._sending and passed >= self._send_timeout_s:
+            self.is_stalled = True
             self._on_stalled()
             return
         if not self._sending and passed >= self._ping_s:

@@ -134,8 +134,12 @@ class BoundedProtocol(H11Protocol):
         self._shared.forget(self)
         self._unread.clear()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
         if self.scope is not None:
             leave(self.scope)  # type: ignore[arg-type]
+        # Else it would be there until the collector comes, which then has ten thousands of objects to look at in a
+        # single turn of the loop.
+        self.app = self._served
 
     def data_received(self, data: bytes) -> None:
         if self.is_kept_alive:
@@ -201,7 +205,10 @@ class BoundedProtocol(H11Protocol):
         assert self.cycle is not None
         if scope["http_version"] == "1.1":  # before, a body is not in chunks
             scope["extensions"] = {at_once.EXTENSION: _Body(self, self.cycle)}
-        await self._served(scope, receive, send)
+        try:
+            await self._served(scope, receive, send)
+        finally:
+            scope.pop("extensions", None)  # they know the request, which knows its scope
 
     def _wait(self) -> None:
         self.flow.hold()
@@ -247,7 +254,7 @@ class _MeteredConnection(h11.Connection):
     def next_event(self) -> Any:
         if self.allowance == 0:
             return h11.NEED_DATA
-        event = super().next_event()
+        event = self._next_event()
         self.needs_data = event is h11.NEED_DATA
         if isinstance(event, h11.Request):
             self._pieces = 0
@@ -258,6 +265,13 @@ class _MeteredConnection(h11.Connection):
         if self.too_many_pieces:
             raise h11.RemoteProtocolError(f"a body in more than {MAX_PIECES} pieces", 413)
         return event
+
+    def _next_event(self) -> Any:
+        try:
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            error.__traceback__ = None  # it has a frame in it that has the error
+            raise
 
 
 class _Flow(FlowControl):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,8 +19,8 @@ from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """The size of a page before it is coalesced, which leaves little of it."""
-_FRESH_EVENTS = 256
-"""The newest events are kept decoded as well, for readers that keep up; it takes several times their size."""
+_FRESH_EVENTS, _FRESH_BYTES = 256, 128 * 1024
+"""The newest events are kept decoded as well, for readers that keep up; that may take twenty times their size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,8 @@ class Broadcast:
         self._ring: list[EncodedEntry | None] = [None] * self.limits.ring_events
         self._ring_bytes = 0
         self._oldest, self._last = log.last_offset + 1, log.last_offset
+        self._fresh: deque[EncodedEntry] = deque()
+        self._fresh_bytes = 0
         self._readers: dict[HubReader, None] = {}
         self._turn = asyncio.Lock()
 
@@ -168,12 +171,15 @@ class Broadcast:
         while offset - self._oldest >= size:
             self._drop_oldest()
         ring[offset % size] = entry
-        aged = ring[(offset - _FRESH_EVENTS) % size]
-        if aged is not None:
-            aged.forget_decoded()
         self._ring_bytes += len(entry.body)
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
             self._drop_oldest()
+        self._fresh.append(entry)
+        self._fresh_bytes += len(entry.body)
+        while self._fresh_bytes > _FRESH_BYTES or len(self._fresh) > _FRESH_EVENTS:
+            aged = self._fresh.popleft()
+            self._fresh_bytes -= len(aged.body)
+            aged.forget_decoded()
 
     def _drop_oldest(self) -> None:
         index = self._oldest % len(self._ring)
@@ -247,6 +253,7 @@ class HubReader:
     def close(self) -> None:
         """End it; who waits in ``page`` gets an empty page. Twice is fine."""
         self.closed = True
+        self._take = None  # who takes entries knows this reader
         self._wake()
         self._hub.forget(self)
 

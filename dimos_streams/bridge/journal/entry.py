@@ -17,7 +17,7 @@ from dimos_streams.tool_stream.gateway import JournalEntry
 class EncodedEntry:
     """A ``JournalEntry`` in the form in which it is kept and sent, which most readers need no other of.
 
-    ``body`` is the event's JSON, encoded once for the journal and all readers, and decoded on demand.
+    ``body`` is the event's JSON, encoded once for the journal and all readers.
     """
 
     __slots__ = ("_event", "body", "call_id", "caller", "offset", "robot", "type")
@@ -49,12 +49,10 @@ class EncodedEntry:
     @property
     def event(self) -> ToolEvent:
         """The event itself."""
-        if self._event is None:
-            self._event = ToolEvent(**parse_json(self.body))
-        return self._event
+        return self._event or ToolEvent(**parse_json(self.body))
 
     def forget_decoded(self) -> None:
-        """Keep its JSON only, from which it is decoded again."""
+        """Keep its JSON only, from which it is decoded each time that somebody asks for it."""
         self._event = None
 
     @property

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import random
+import tracemalloc
 from typing import Protocol
 
 import pytest
@@ -160,6 +162,21 @@ def events_in(entry: EncodedEntry) -> int:
     count = entry.event.data.get("coalesced", 1)
     assert isinstance(count, int)
     return count
+
+
+@pytest.mark.virtual_time
+async def test_what_json_becomes_in_memory_is_kept_of_little(made: MakeHub) -> None:
+    hub = made(ring_bytes=1024 * 1024)
+    texts = [json.dumps({"deep": [{}] * 10_000, "number": number}) for number in range(50)]
+    tracemalloc.start()
+    for seq, text in enumerate(texts, 1):
+        put(hub, event(seq, "update", data=json.loads(text)))
+    entries = hub.entries(30, 20)
+    assert entries is not None
+    assert [entry.event.data["number"] for entry in entries] == list(range(30, 50))
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 6e6, "each is 0.7 MB as objects"
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
