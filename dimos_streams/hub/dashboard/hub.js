@@ -1,4 +1,9 @@
-/** The hub's page: robots, their state, and the newest calls. Whatever robots say becomes text, never HTML. */
+/**
+ * The hub's page: robots, their state, and the newest calls. Whatever robots say becomes text, never HTML, in which what
+ * hides or reorders is written out.
+ */
+
+import { shown } from "./texts.js";
 
 const EVERY_MS = 2_000;
 const byId = (id) => document.getElementById(id);
@@ -16,7 +21,7 @@ async function ask(path, options = {}) {
 
 function make(tag, text = "", kind = "") {
   const element = document.createElement(tag);
-  element.textContent = text;
+  element.textContent = shown(text);
   element.className = kind;
   return element;
 }
@@ -35,13 +40,17 @@ function since(seconds) {
   return `heard of ${Math.round(seconds / 3600)} h ago`;
 }
 
+function say(id, text) {
+  byId(id).textContent = shown(text);
+}
+
 async function order(path, robot) {
-  byId("notice").textContent = `${path} …`;
+  say("notice", `${path} …`);
   try {
     const report = await ask(path, { method: "POST", body: JSON.stringify(robot ? { robot } : {}) });
-    byId("notice").textContent = report.text;
+    say("notice", report.text);
   } catch (error) {
-    byId("notice").textContent = error.message;
+    say("notice", error.message);
   }
   await show();
 }
@@ -69,7 +78,7 @@ function row(robot) {
 
 function call(view) {
   const line = make("li", "", view.state === "closed" && view.outcome !== "completed" ? "bad" : "");
-  line.append(make("b", `${view.robot} ${view.skill}`), ` ${view.outcome ?? view.state}: ${view.text}`);
+  line.append(make("b", `${view.robot} ${view.skill}`), shown(` ${view.outcome ?? view.state}: ${view.text}`));
   return line;
 }
 
@@ -81,10 +90,10 @@ async function show() {
     byId("robots").tBodies[0].replaceChildren(...robots.map(row));
     byId("calls").replaceChildren(...calls.reverse().map(call));
     byId("no-calls").hidden = calls.length !== 0;
-    byId("state").textContent = health.database === "ok" ? `${health.counts.connected} of ${health.counts.robots} connected` : health.database;
+    say("state", health.database === "ok" ? `${health.counts.connected} of ${health.counts.robots} connected` : health.database);
     byId("state").className = health.database === "ok" ? "quiet" : "bad";
   } catch (error) {
-    byId("state").textContent = error.message;
+    say("state", error.message);
     byId("state").className = "bad";
   }
 }

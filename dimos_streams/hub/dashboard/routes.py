@@ -1,4 +1,4 @@
-"""The page's files as they are served; its base styles are those of the operators' page of a run."""
+"""The page's files as they are served; base styles and how texts are shown are those of the operators' page of a run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from dimos_streams.dashboard.serving import FILES, mount_page
 
 _OWN = files(__package__)
-_BASE = "styles/base.css"
-_FILES = {"hub.css": _OWN / "hub.css", "hub.js": _OWN / "hub.js", _BASE: FILES[_BASE]}
+_SHARED = ("styles/base.css", "texts.js")
+_FILES = {"hub.css": _OWN / "hub.css", "hub.js": _OWN / "hub.js", **{name: FILES[name] for name in _SHARED}}
 PATHS = frozenset({"/", *(f"/dashboard/{name}" for name in _FILES)})
 """The files that are served to anybody: they hold no secret."""
 

@@ -1,0 +1,23 @@
+"""What robots say is shown on the hub's page as on their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from dimos_streams.fleet.batches import encoded_event
+from tests.hub.serving import Robot, added, event, served_hub
+
+pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
+
+
+def test_what_reorders_or_hides_is_written_out_on_the_hubs_page_too(page: Page, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.ship(hub, encoded_event(1, event(1, "<b>stop</b> \u202etfel\u202c \u2066go\u2069\u200b\x07", "open")))
+        page.goto(hub.url)
+        calls = page.locator("#calls li")
+        expect(calls).to_have_text(r"r1 s open: <b>stop</b> \u202etfel\u202c \u2066go\u2069\u200b\x07")
