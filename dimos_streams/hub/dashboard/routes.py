@@ -1,4 +1,4 @@
-"""The page's files as they are served; base styles and how texts are shown are those of the operators' page of a run."""
+"""The page's files as they are served; base styles and how texts are shown are those of a run's page."""
 
 from __future__ import annotations
 
