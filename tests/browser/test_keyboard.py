@@ -121,6 +121,19 @@ def test_what_was_opened_gives_the_focus_back_and_lets_nothing_behind_it_have_it
     opened.get_by_role("button", name="Resume").press("Enter")
 
 
+def test_who_pauses_by_the_button_stays_on_it(opened: Page) -> None:
+    controls = opened.get_by_role("group", name="Control agent")
+    resume, pause = (controls.get_by_role("button", name=name, exact=True) for name in ("Resume", "Pause"))
+    pause.press("Enter")
+    expect(resume).to_be_focused()
+    opened.keyboard.press(" ")
+    expect(pause).to_be_focused()
+    pause.click()
+    expect(resume).to_be_focused()
+    resume.click()
+    expect(pause).to_be_focused()
+
+
 def test_keys_are_orders_only_where_nothing_else_is_meant(opened: Page) -> None:
     controls = opened.get_by_role("group", name="Control agent")
     resume, pause = (controls.get_by_role("button", name=name, exact=True) for name in ("Resume", "Pause"))

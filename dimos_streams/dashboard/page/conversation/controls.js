@@ -10,13 +10,14 @@ export function Controls({ name, agent, connected, ask }) {
   const control = (label, command, enabled, title, kind = "") => html`<button type="button" class=${kind} title=${title}
     disabled=${!(on && enabled)} onClick=${() => ask(command)}>${label}</button>`;
   const steps = agent.mode === "stepping";
+  const pause = () => control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)");
+  const resume = () => control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary");
   return html`<div class="controls" role="group" aria-label=${`Control ${name}`}>
     ${steps && control("Step", { command: "step", agent: name, mode: "once" }, agent.waiting_calls.length > 0, "Let the oldest call go")}
-    ${agent.mode !== "running" && control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary")}
-    ${agent.mode === "running" && control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)")}
+    ${agent.mode === "running" ? pause() : resume() /* one element: who has pressed it keeps the focus */}
     ${control("Abort", { command: "abort", agent: name, rollback: false }, busy, "End all missions and their calls", "danger")}
     <${Menu} label="⋯" title=${`More for ${name}`}>
-      ${steps && control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)")}
+      ${steps && pause()}
       ${control("Step mode", { command: "step", agent: name, mode: "on" }, !steps, "Let calls begin one by one")}
       ${control("Undo", { command: "undo", agent: name, count: 1 }, agent.state === "idle", "Take back the newest call")}
       ${control("Forget", { command: "forget", agent: name }, true, "Begin a new conversation; the record stays")}
