@@ -34,8 +34,8 @@ _TOGETHER = ("packaging", "docs", "recording")
 """Folders whose tests share what is costly to make."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
-_WAITING = 2
-"""So many workers more than processors: the chains wait for half of their time."""
+_WAITING, _WAITING_OF_FAST = 2, 1
+"""So many workers more than processors: the chains wait for half of their time, fast tests now and then."""
 _COLLECTED_AFTER = (5000, 50, 50)
 _LONGEST_OF_NAME = 200
 
@@ -45,9 +45,11 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """Where there are two processors, one less than there are chains: more at once are late."""
-    return len(os.sched_getaffinity(0)) + _WAITING
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Where there are two processors, one less than there are chains: more at once are late. Each worker imports all
+    of the tests and the package first, which takes three seconds of a processor."""
+    fast = config.getoption("markexpr") == "not slow"
+    return len(os.sched_getaffinity(0)) + (_WAITING_OF_FAST if fast else _WAITING)
 
 
 @pytest.hookimpl(wrapper=True)

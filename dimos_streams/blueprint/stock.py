@@ -24,15 +24,20 @@ class StockBlueprint:
 def stock_blueprints() -> dict[str, StockBlueprint]:
     """All stock blueprints by name, in order. This package's own can't be replaced."""
     registered = {entry.name: StockBlueprint(entry.name, entry.value) for entry in entry_points(group=GROUP)}
-    folder = Path(str(files("dimos_streams.blueprints")))
-    own = {path.stem: StockBlueprint(path.stem, path) for path in folder.glob("*.yaml")}
-    return dict(sorted((registered | own).items()))
+    return dict(sorted((registered | _own()).items()))
 
 
 def find_stock(name: str) -> StockBlueprint:
     """The stock blueprint of a name. Raises ``UserError`` that names the nearest."""
-    known = stock_blueprints()
+    known = _own()
+    if name not in known:  # asking every installed package takes longer than reading a blueprint
+        known = stock_blueprints()
     if name not in known:
         offered = ", ".join(known) or "none"
         raise UserError(f"no blueprint is called {name!r}{suggest(name, known)} (stock: {offered})")
     return known[name]
+
+
+def _own() -> dict[str, StockBlueprint]:
+    folder = Path(str(files("dimos_streams.blueprints")))
+    return {path.stem: StockBlueprint(path.stem, path) for path in folder.glob("*.yaml")}

@@ -143,11 +143,13 @@ def test_a_topic_is_its_namespace_and_its_name_or_absolute(own: dict[str, str | 
             assert topic == f"/{namespace}/{target}"
 
 
+@pytest.mark.slow
 @given(remaps, namespaces, namespaces)
 def test_namespaces_nest(own: dict[str, str | None], inner: str, outer: str) -> None:
     assert one(own).namespaced(inner).namespaced(outer) == one(own).namespaced(f"{outer}/{inner}")
 
 
+@pytest.mark.slow
 @given(remaps, remaps, namespaces)
 def test_remapping_and_namespaces_commute(
     own: dict[str, str | None], remap: dict[str, str | None], namespace: str
@@ -158,6 +160,7 @@ def test_remapping_and_namespaces_commute(
     assert before.external == (f"{namespace}/in#std_msgs.String", "/abs#x.Y")
 
 
+@pytest.mark.slow
 @given(remaps, remaps, remaps)
 def test_a_later_remap_wins_and_leaves_the_others(
     own: dict[str, str | None], first: dict[str, str | None], second: dict[str, str | None]

@@ -37,12 +37,14 @@ NEEDS = {"ros2-robot": "cyclonedds"}
 HEAVY = ("cyclonedds", "mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
 
 
+@pytest.mark.slow
 def test_they_are_listed_with_their_descriptions() -> None:
     described = {summary.name: summary.description for summary in stock_summaries()}
     assert [name for name in described if name in OWN] == OWN
     assert described["base-robot"] == "A simulated robot with a velocity gate and a detector of people"
 
 
+@pytest.mark.slow
 def test_they_are_listed_with_the_kinds_of_their_robots() -> None:
     robots = {summary.name: summary.robots for summary in stock_summaries()}
     assert robots["follow-person"] == {"simulated": 1}

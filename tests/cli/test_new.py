@@ -210,6 +210,7 @@ def test_a_directory_that_is_not_there_is_an_error(capsys: pytest.CaptureFixture
     assert "--dir nowhere: there is no such directory" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
 def test_what_is_made_is_formatted_whatever_it_is_called(here: Path) -> None:
     for name in ("u", "wave_twice", "n" * MAX_LENGTH):

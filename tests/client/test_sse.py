@@ -70,6 +70,7 @@ def test_no_bytes_are_an_error(pieces: list[bytes]) -> None:
     assert parse(*pieces) == reference(b"".join(pieces))
 
 
+@pytest.mark.slow
 @given(cut_streams(), st.integers(1, 30))
 def test_skipping_large_events_does_not_depend_on_the_cuts(pieces: list[bytes], limit: int) -> None:
     whole, cut = SseParser(max_event_bytes=limit), SseParser(max_event_bytes=limit)

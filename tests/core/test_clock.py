@@ -92,6 +92,7 @@ def test_a_deadlock_says_who_waits_for_what() -> None:
     assert rest[1].endswith(f"in {inner.__qualname__})")
 
 
+@pytest.mark.slow
 def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock() -> None:
     async def stubborn() -> None:
         try:

@@ -135,6 +135,7 @@ def test_tools_are_skills_with_schemas_policies_results_and_errors(tmp_path: Pat
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3")
 def test_a_tool_that_goes_on_streams_until_dimos_says_that_it_has_stopped() -> None:
     async def scenario(server: StandIn) -> None:
@@ -181,6 +182,7 @@ def test_a_tool_that_goes_on_streams_until_dimos_says_that_it_has_stopped() -> N
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3")
 def test_a_cancel_calls_the_tool_that_ends_it_and_what_nothing_ends_is_seen_to_go_on() -> None:
     async def scenario(server: StandIn) -> None:
@@ -231,6 +233,7 @@ def test_a_module_that_stops_waits_no_longer_for_what_nothing_ends(monkeypatch: 
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "B3")
 def test_a_hold_ends_what_may_move_and_lets_nothing_begin_but_what_stops() -> None:
     async def scenario(server: StandIn) -> None:
@@ -291,6 +294,7 @@ def test_what_only_sounds_as_if_it_stops_may_move() -> None:
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3")
 def test_a_server_that_is_absent_vanishes_and_comes_back(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
@@ -419,6 +423,7 @@ def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> Non
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
 def test_a_list_with_tools_that_can_not_be_skills() -> None:
     sound = {"name": "wave", "description": "Wave.", "inputSchema": {"properties": {}}}

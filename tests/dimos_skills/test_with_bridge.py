@@ -69,6 +69,7 @@ def test_it_shares_the_base_and_an_operators_stop_ends_it(monkeypatch: pytest.Mo
         asyncio.run(scenario(server))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F5")
 def test_a_cut_link_ends_what_may_move() -> None:
     async def scenario(server: StandIn) -> None:

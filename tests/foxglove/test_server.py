@@ -298,6 +298,7 @@ def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_who_orders_without_end_keeps_nobody_else_from_ordering() -> None:
     async def scenario() -> None:
         asked = 0

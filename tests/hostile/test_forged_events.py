@@ -159,6 +159,7 @@ async def test_forged_instances_lose_no_call_of_which_heartbeats_are_lost() -> N
         forging.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 async def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:

@@ -134,6 +134,7 @@ def look_at(log: Path) -> None:
             assert requests.get(f"{url}/{path}", timeout=20).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
 @pytest.mark.virtual_time
 async def test_on_each_channel_of_a_bus_and_in_recordings(

@@ -140,6 +140,7 @@ def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp
     answers.join()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -172,6 +173,7 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
     answers.join()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
     database_url: str, monkeypatch: pytest.MonkeyPatch
@@ -260,6 +262,7 @@ def test_a_command_given_at_one_hub_reaches_a_robot_at_another(postgres_url: str
     answers.join()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -356,6 +359,7 @@ def _unavailable() -> list[RobotRow]:
     raise StorageUnavailableError("the hub's database is down")
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"

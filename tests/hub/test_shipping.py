@@ -149,6 +149,7 @@ def test_a_second_hub_on_a_file_and_a_taken_port_are_told_in_a_line(tmp_path: Pa
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_full_disk_costs_robots_nothing(tmp_path: Path, small_disk: Path) -> None:
     """What can't be stored is not acknowledged, and is taken when there is room again."""
@@ -173,6 +174,7 @@ def test_a_full_disk_costs_robots_nothing(tmp_path: Path, small_disk: Path) -> N
         assert [each["seq"] for _, each in hub.events(6)] == [1, 2, 3, 4, 5, 6]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_two_hubs_on_one_database_have_one_sequence_and_a_database_that_is_gone_costs_nothing(
     postgres_url: str, postgres_server: str

@@ -88,6 +88,7 @@ def seqs(storage: Storage, **query: str) -> list[int]:
         after = read.upto
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_each_offset_is_stored_once_however_often_it_is_sent(storage: Storage) -> None:
     assert storage.position("r1", "journal-1") == 0
@@ -422,6 +423,7 @@ def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
         SqliteEngine(loop, partition=_PARTITION).take()
 
 
+@pytest.mark.slow
 def test_another_process_that_is_done_with_a_file_leaves_it_to_those_that_are_not(tmp_path: Path) -> None:
     """The last one to close it takes its log away. Whether there are others SQLite knows by their locks, which a
     process loses if it closes the file besides."""

@@ -50,6 +50,7 @@ any_message = st.sampled_from(TYPE_NAMES).flatmap(lambda name: messages(type_nam
 fuzzed = settings(deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TYPE_NAMES)
 def test_messages_survive_the_wire(name: str) -> None:
     @settings(fuzzed, max_examples=15)
@@ -63,6 +64,7 @@ def test_messages_survive_the_wire(name: str) -> None:
     check()
 
 
+@pytest.mark.slow
 @fuzzed
 @given(message=any_message)
 def test_every_truncation_is_an_error(message: Message) -> None:
@@ -72,6 +74,7 @@ def test_every_truncation_is_an_error(message: Message) -> None:
             decode(type(message), data[:length], CHANNEL)
 
 
+@pytest.mark.slow
 @fuzzed
 @given(message=any_message, junk=st.binary(min_size=1, max_size=9))
 def test_trailing_junk_is_an_error(message: Message, junk: bytes) -> None:
@@ -79,6 +82,7 @@ def test_trailing_junk_is_an_error(message: Message, junk: bytes) -> None:
         decode(type(message), encode(message) + junk, CHANNEL)
 
 
+@pytest.mark.slow
 @fuzzed
 @given(message=any_message, data=st.data())
 def test_mutated_bytes_give_a_message_or_a_message_error(message: Message, data: st.DataObject) -> None:

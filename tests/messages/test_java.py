@@ -83,6 +83,7 @@ def test_java_reads_and_writes_what_we_do(package: Package, tmp_path: Path) -> N
     assert said.stdout.splitlines() == lines
 
 
+@pytest.mark.slow
 def test_definitions_that_cannot_be_java_are_named(package: Package) -> None:
     package.define({"p/T.lcm": "package p;\nstruct T {\n  int8_t n;\n  int8_t final;\n}"})
     with pytest.raises(UserError, match=r"p/T\.lcm:4: 'final' can't be a name in Java"):

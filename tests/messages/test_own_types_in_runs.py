@@ -251,6 +251,7 @@ def test_an_external_channel_may_have_an_own_type(package: Package) -> None:
     assert texts(found) == []
 
 
+@pytest.mark.slow
 def test_commands_know_own_types(package: Package) -> None:
     package.define()
     folder = str(package.messages)

@@ -218,6 +218,7 @@ def test_the_same_in_a_chat(console: Console) -> None:
     assert reported[4:] == ["follow [a1] of agent: approve with steps=2", "nothing waits for approval"]
 
 
+@pytest.mark.slow
 def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
     agent = console.add()
 

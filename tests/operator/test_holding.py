@@ -29,6 +29,7 @@ lives = st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, ma
 """For each start of a source, what it says, in order."""
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B3")
 @given(lives, st.randoms(use_true_random=False), st.floats(0.0, 9.0))
 @settings(max_examples=200, deadline=None)

@@ -52,16 +52,19 @@ def run_tool(name: str, *arguments: str | Path) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_the_dockerfile_is_without_blame() -> None:
     done = run_tool("hadolint", "--no-color", DOCKERFILE)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_compose_is_of_the_form_that_engines_read() -> None:
     done = run_tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", COMPOSE)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", commands())
 def test_commands_are_ours_and_their_blueprints_can_be_run(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = parse(commands()[place], monkeypatch)
@@ -91,6 +94,7 @@ def parse(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, An
     return parameters
 
 
+@pytest.mark.slow
 def test_the_context_is_the_package_and_nothing_else() -> None:
     planted = {
         ".env",

@@ -83,6 +83,7 @@ def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None
     assert any(b"look_out_for" in data for _, _, data in statuses), "the skills that were offered before are kept"
 
 
+@pytest.mark.slow
 def test_a_cut_log_can_be_replayed(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"
     assert command("recording", "cut", mission_log, "-o", path, "--from", "8.3")[0] == 0

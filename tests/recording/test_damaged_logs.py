@@ -64,6 +64,7 @@ def event_bytes(event: Raw) -> bytes:
     return pack(0, *event)[12:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_damaged_logs(tmp_path: Path, block: int) -> None:
     path = tmp_path / "a.lcmlog"
@@ -133,6 +134,7 @@ def test_behind_damage_an_event_without_data_is_one(tmp_path: Path) -> None:
         assert raw(reader.events()) == [(1, "/empty", b"")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [b"", b"\0", b"not a log at all" * 1000, SYNC_BYTES * 50_000])
 def test_what_is_no_log_has_no_events(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "a"

@@ -74,6 +74,7 @@ def odometry(at_s: float, x: float) -> tuple[int, str, bytes]:
     return START + round(at_s * 1e6), ODOM, encode(Odometry(pose=PoseWithCovariance(pose=pose)))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 def test_a_mission_is_told_in_one_file_that_loads_nothing(picture_log: Path, tmp_path: Path) -> None:
     log = tmp_path / "a.lcmlog"
@@ -166,6 +167,7 @@ def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:
         assert said in page.text, said
 
 
+@pytest.mark.slow
 def test_a_long_recording_stays_within_the_bound(tmp_path: Path) -> None:
     events = []
     for number in range(600):

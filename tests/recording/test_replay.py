@@ -56,6 +56,7 @@ def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
     assert "linear.x: recorded 0." in text_of(report)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K4")
 def test_what_an_operator_set_in_a_run_is_set_again_at_its_moment(tmp_path: Path) -> None:
     log = record_mission(

@@ -212,6 +212,7 @@ def test_a_picture_has_what_changes_and_what_differs_most_first(figures: list[An
     assert all(len(panel.lines) == 2 for panel in figures[1].axes), "nothing has failed"
 
 
+@pytest.mark.slow
 def test_a_picture_that_can_not_be_drawn_is_one_line(tmp_path: Path) -> None:
     changing = {(VEL, "x"): series((0, 1, 1), (1, 2, 2))}
     with pytest.raises(UserError, match="no number that was recorded or replayed changes"):

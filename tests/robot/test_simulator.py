@@ -26,6 +26,7 @@ from dimos_streams.testing.harness import ModuleHarness
 from tests.helpers import run_virtual
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_rates_and_sizes_of_all_messages() -> None:
     counts: Counter[str] = Counter()

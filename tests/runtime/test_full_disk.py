@@ -63,6 +63,7 @@ def test_a_log_loses_lines_and_says_so_where_they_are_missing(small_disk: Path) 
     assert lines[-2] == "last"
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_opened_is_opened_later(small_disk: Path) -> None:
     ballast, path = fill(small_disk), small_disk / "logs" / "a.log"
     child = os.fork()

@@ -33,6 +33,7 @@ from tests.runtime.test_registry import ended_process
 POLICIES: list[Restart] = ["never", "on-failure", "always"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["", "p", "q"]), st.sampled_from(POLICIES)), min_size=1, max_size=6))
 def test_modules_of_one_label_share_a_process_with_the_most_persistent_policy(
     drawn: list[tuple[str, Restart]],

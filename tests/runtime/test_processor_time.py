@@ -30,6 +30,7 @@ def two_on_one_processor() -> Iterator[tuple[int, int]]:
             each.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say")
 def test_who_runs_while_others_do_waits_and_who_is_stopped_does_not() -> None:
     with two_on_one_processor() as (one, other):

@@ -174,6 +174,7 @@ async def test_go_to() -> None:
         assert _at(room)[:2] == pytest.approx((-3.5, 1.0), abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_go_to_goes_around_a_table() -> None:
     async with room_with(Drive, people=[], start_x=-2.6, start_y=0.9, start_yaw_deg=90.0) as room:

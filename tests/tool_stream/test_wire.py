@@ -46,6 +46,7 @@ def _message(event: ToolEvent) -> ToolStreamEvent:
     return ToolStreamEvent(**{name: getattr(event, name) for name in names}, data_json=json_text(event.data))
 
 
+@pytest.mark.slow
 @given(_EVENTS)
 def test_the_bytes_are_the_codecs_and_give_the_event_again(event: ToolEvent) -> None:
     packed = pack_event(event)
@@ -53,6 +54,7 @@ def test_the_bytes_are_the_codecs_and_give_the_event_again(event: ToolEvent) -> 
     assert unpack_event(packed) == event
 
 
+@pytest.mark.slow
 @given(_EVENTS, st.data())
 def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataObject) -> None:
     packed = bytearray(pack_event(event))
@@ -67,6 +69,7 @@ def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataO
         assert unpack_event(pack_event(found)) == found
 
 
+@pytest.mark.slow
 @given(_EVENTS, st.data())
 def test_bytes_that_are_missing_or_too_many_are_an_error(event: ToolEvent, data: st.DataObject) -> None:
     packed = pack_event(event)

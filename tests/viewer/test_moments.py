@@ -32,6 +32,7 @@ async def _bus() -> ReplayBus:
     return bus
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 @pytest.mark.virtual_time
 async def test_what_is_shown_is_what_the_bridge_knew(mission: Mission) -> None:
@@ -53,6 +54,7 @@ def _told(agent: AgentSnapshot) -> object:
     return agent.mode, agent.state == "idle", [mission.text for mission in agent.missions], agent.calls, said
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_agents_are_told_by_their_calls(mission: Mission) -> None:
     with indexed(mission.log) as index:
@@ -104,6 +106,7 @@ def test_what_is_kept_of_a_long_recording_is_bounded(mission: Mission, monkeypat
         assert keys[0] == index.begin
 
 
+@pytest.mark.slow
 def test_parts_of_a_recording_are_one(mission: Mission, tmp_path: Path) -> None:
     parts = [tmp_path / "a.lcmlog", tmp_path / "b.lcmlog"]
     with LogReader(mission.log) as log:

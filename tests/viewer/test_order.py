@@ -42,6 +42,7 @@ def test_calls_that_never_end_are_bounded_and_who_was_forgotten_goes_on_behind_a
     assert update == event(3, 2, "update")
 
 
+@pytest.mark.slow
 def test_many_holes_are_gone_over_in_their_order() -> None:
     order, count = InOrder(), 3 * call_events._MAX_WAITING
     handed_on = [each for seq in range(2, 2 * count, 2) for each in order.take(START, event(0, seq, "update"))]

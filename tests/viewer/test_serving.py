@@ -69,6 +69,7 @@ async def got(url: str) -> Any:
     return (await asyncio.to_thread(requests.get, url, timeout=WITHIN_S)).json()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 def test_a_page_sees_a_recording_as_it_would_see_a_run(mission: Mission) -> None:
     async def scenario() -> None:
@@ -195,6 +196,7 @@ def test_a_stopped_view_leaves_nothing_behind(
     assert time.monotonic() - began < WITHIN_S
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_recording_is_told(mission: Mission, tmp_path: Path) -> None:
     def notes(*paths: Path) -> str:
         async def ask() -> str:

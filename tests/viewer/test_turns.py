@@ -21,6 +21,7 @@ _SLOW_S = 0.02
 _WISHES = 200
 
 
+@pytest.mark.slow
 def test_others_have_turns_between_the_wishes_of_one_client(
     mission: Mission, monkeypatch: pytest.MonkeyPatch
 ) -> None:

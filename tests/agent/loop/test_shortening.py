@@ -119,6 +119,7 @@ async def test_what_can_not_be_shortened_enough_ends_the_mission_and_not_the_age
         assert (await rig.over(await rig.say("and now?"))).text == "here"
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_operators_input_is_kept_where_updates_fill_the_conversation() -> None:

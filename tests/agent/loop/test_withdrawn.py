@@ -155,6 +155,7 @@ async def test_nothing_moves_for_input_that_was_cancelled_behind_a_pause(now: bo
         assert s.skills.moves == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B9")
 def test_no_reply_reports_the_cancelling_of_others_input() -> None:
     """Whatever the timing: a turn that several missions share goes on for those that are left."""

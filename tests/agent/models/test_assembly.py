@@ -205,6 +205,7 @@ def test_half_a_character_in_pieces_of_a_call() -> None:
     assert json.loads(call.call.arguments) == call.arguments
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(ARGUMENTS, st.data())
 def test_every_cut_of_arguments_is_truncated_and_not_malformed(

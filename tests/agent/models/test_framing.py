@@ -59,6 +59,7 @@ def _text(content: Any) -> str:
     return "\n\n".join(part["text"] for part in content if part["type"] == "text")
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["operator", "task", "data"]), HOSTILE, HOSTILE), max_size=4))
 def test_whatever_is_said_is_read_back_from_blocks_that_were_joined(said: list[tuple[Any, str, str]]) -> None:
     joined = "\n\n".join(block(speaker, text, skill=skill) for speaker, text, skill in said)

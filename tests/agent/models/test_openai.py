@@ -351,6 +351,7 @@ def test_leaving_closes_the_socket(how: str) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B1")
 def test_a_megabyte_of_arguments() -> None:
     arguments = {"text": '}{"\\' * 250_000}

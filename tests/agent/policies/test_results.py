@@ -117,6 +117,7 @@ def test_old_results_are_masked_and_stay_so() -> None:
     assert pipeline.mask([*older, AssistantMessage("fifth")])[: len(older)][3:5] == masked[3:5]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_grows_is_masked_as_one_that_is_seen_for_the_first_time() -> None:
     """Whatever is forgotten meanwhile, by the conversation and by the store."""
     chance = random.Random(4)

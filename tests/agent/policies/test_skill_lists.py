@@ -206,6 +206,7 @@ async def test_without_a_list_all_are_there_and_with_an_empty_one_none() -> None
             assert "ask_operator" in brain.offered()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_list_holds_for_what_a_lookout_goes_on_with() -> None:
     for ask in (lookout, round_with):

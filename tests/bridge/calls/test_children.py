@@ -346,6 +346,7 @@ async def test_what_only_the_parent_misses_is_sent_again_to_it(seed: int) -> Non
         assert [text for text, _ in composer.heard] == [f"n {number}" for number in range(1, 201)]
 
 
+@pytest.mark.slow
 async def test_other_calls_do_not_wait_for_the_parent_of_a_child() -> None:
     async with composing() as (world, _, _process):
         call_id = await world.broker.call("use", {"skill": "search", "arguments": {}}, caller="me")

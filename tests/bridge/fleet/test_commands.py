@@ -120,6 +120,7 @@ async def test_a_link_that_is_always_slow_is_kept_until_a_command_comes_too_late
         await until(lambda: hub.streams > 3, timeout_s=60.0)
 
 
+@pytest.mark.slow
 async def test_no_commands_keep_out_what_makes_the_robot_stop() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):
@@ -177,6 +178,7 @@ async def test_a_command_is_carried_out_once_however_often_it_comes() -> None:
         assert len(await made.broker.calls()) == 1
 
 
+@pytest.mark.slow
 async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_again() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):

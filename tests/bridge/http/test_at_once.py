@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, Stream, served
 from tests.helpers import until
@@ -60,6 +62,7 @@ def test_what_a_client_leaves_waiting_comes_before_what_follows() -> None:
         assert count > 20, "the first ones were taken as they came"
 
 
+@pytest.mark.slow
 def test_a_client_that_takes_no_more_has_the_time_for_it_from_the_event_that_it_left() -> None:
     async def work() -> None:
         await settle()

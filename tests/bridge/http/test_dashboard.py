@@ -49,6 +49,7 @@ def bridge() -> Iterator[Served]:
         yield made
 
 
+@pytest.mark.slow
 def test_every_file_is_served_to_anybody_as_what_it_is(bridge: Served) -> None:
     assert {path.removeprefix("/dashboard/").strip("/") or "index.html" for path in PATHS} == set(SOURCES)
     for path in PATHS:

@@ -90,6 +90,7 @@ def test_waiting_is_bounded() -> None:
         problem(bridge.post("/calls?wait=forever", {"skill": "patrol"}), 422, "bad-request")
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E9")
 def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
     with served() as bridge:

@@ -82,6 +82,7 @@ def ask(bridge: Served, method: str, path: str, **kwargs: Any) -> requests.Respo
         return response
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E9")
 def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
@@ -210,6 +211,7 @@ def test_what_is_refused_before_there_is_a_route_is_declared_for_every_route(mon
         assert {("get", "/skills", "500"), ("post", "/calls", "503")} <= document.met
 
 
+@pytest.mark.slow
 def test_clients_can_be_made_of_the_document() -> None:
     with documented() as (_, document):
         content = document.content

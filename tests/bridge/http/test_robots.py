@@ -24,6 +24,7 @@ def bridge() -> Iterator[Served]:
         yield made
 
 
+@pytest.mark.slow
 def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     bridge.call("follow", "answer", description="ann")
     report = bridge.post("/robots/stop", {"reason": "wet floor"}).json()
@@ -44,6 +45,7 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     assert bridge.call("at_once", value=1)["outcome"] == "completed"
 
 
+@pytest.mark.slow
 def test_a_call_that_does_not_end_is_shown(bridge: Served) -> None:
     arm = Stubborn(name="arm")
     bridge.run(bridge.scene.add(arm))

@@ -63,6 +63,7 @@ async def test_filters_by_call_and_caller(made: MakeHub) -> None:
     assert [entry.offset for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_who_wants_no_updates_is_not_woken(made: MakeHub) -> None:
     hub = made()

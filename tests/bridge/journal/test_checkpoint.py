@@ -180,6 +180,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_the_loop_never_waits_for_the_disk(tmp_path: Path) -> None:
     trace = tmp_path / "trace"

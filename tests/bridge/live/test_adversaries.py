@@ -77,6 +77,7 @@ def connections(scene: Scene) -> set[Any]:
     return set(server._server.server_state.connections)
 
 
+@pytest.mark.slow
 def test_a_client_that_stalls_is_cut_off_and_delays_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with topics(send_timeout_s=0.5) as scene, stalled(scene, "/color_image"), looking(scene) as other:
@@ -233,6 +234,7 @@ def test_strangers_are_refused() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_message_are_told_of_and_the_next_one_is_shown() -> None:
     async def scenario() -> None:
         async with topics() as scene, looking(scene, "/color_image", "/level") as client:
@@ -270,6 +272,7 @@ def test_what_goes_wrong_in_a_frame_costs_only_that(
     assert "a mistake of ours" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_bus_that_refuses_ends_the_connection_and_says_why(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

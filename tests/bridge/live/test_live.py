@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 
+import pytest
 import requests
 
 from dimos_streams.messages.nav_msgs import Odometry
@@ -120,6 +121,7 @@ def test_nothing_is_subscribed_to_while_nobody_watches() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_what_can_be_watched_is_listed_and_how_often_it_comes() -> None:
     async def scenario() -> None:
         async with topics() as scene:

@@ -202,6 +202,7 @@ class PreciseWaver(Module):
         """Wave slowly."""
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_a_client_hears_when_a_tool_changes_its_description_or_its_schema() -> None:
     async def scenario() -> None:
@@ -311,6 +312,7 @@ def test_the_transport_by_hand() -> None:
         assert foreign.status_code == 403
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A3")
 def test_the_streams_of_clients_that_listen_are_bounded_and_end_with_their_session(
     monkeypatch: pytest.MonkeyPatch,

@@ -64,6 +64,7 @@ def test_a_wait_that_was_given_up_swallows_nothing() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_a_new_session_and_a_new_bridge_know_what_became_of_a_call(tmp_path: Path) -> None:
     with served(journal=tmp_path / "journal.sqlite") as bridge:

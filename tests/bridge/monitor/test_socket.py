@@ -214,6 +214,7 @@ GARBAGE: list[tuple[str | bytes, str, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C6")
 def test_garbage_gets_an_error_and_the_connection_stays() -> None:
     async def scenario() -> None:

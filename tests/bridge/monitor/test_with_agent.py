@@ -28,6 +28,7 @@ def test_commands_are_calls_of_the_agents_skills(agent: type[Any]) -> None:
         assert own == set(offered[name].parameters.schema()["properties"]), name
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C4", "C6")
 def test_a_mission_under_an_operators_control(tmp_path: Path) -> None:
     async def scenario() -> None:
