@@ -32,6 +32,9 @@ from dimos_streams.streams import In, Out
 
 _REMEMBERED = 1000
 """Calls that can be taken back."""
+_FAR_M = 100_000.0
+Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
+"""Metres; what is further away is a mistake, and no arithmetic of paths holds there."""
 
 
 class DriveConfig(ModuleConfig):
@@ -129,7 +132,7 @@ class Drive(Module):
 
     @skill(resources={"base"}, tags={"motion"}, motion=True, undo="go_back")
     async def go_to(
-        self, call: Call, x: float, y: float, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
+        self, call: Call, x: Coordinate, y: Coordinate, timeout_s: Annotated[float, Field(gt=0.0)] = 60.0
     ) -> DriveReport:
         """Drive to a point, around obstacles near the way, and answer on arrival. Plans no route through rooms.
 

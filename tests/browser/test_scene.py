@@ -205,10 +205,11 @@ def test_boxes_are_where_they_were_when_the_picture_was_taken(script_modules: Sc
 
 def _state(**given: Any) -> dict[str, Any]:
     go = {"name": "robot1_go_to", "module": "robot1/drive", "available": True, "audience": "everyone", "agent": False}
+    say = {"name": "say", "module": "robot1/agent", "available": True, "audience": "operator", "agent": True}
     agent = {"state": "idle", "mode": "running", "disabled_skills": [], "withheld_skills": []}
     zone = {"name": "kitchen", "polygon": [[1, -1], [2, -1], [2, 1], [1, 1]], "restricted": True}
     return {
-        "skills": [go],
+        "skills": [go, say],
         "agents": {"robot1/agent": agent},
         "calls": [],
         "leases": {},
@@ -219,11 +220,15 @@ def _state(**given: Any) -> dict[str, Any]:
 
 
 def test_a_robot_is_sent_by_its_agent_or_it_is_said_why_not(script_modules: ScriptModules) -> None:
-    (go,), agents = _state()["skills"], _state()["agents"]
+    (go, say), agents = _state()["skills"], _state()["agents"]
     forbidden = {"robot1/agent": {**agents["robot1/agent"], "disabled_skills": ["robot1_go_to"]}}
+    ended = {"robot1/agent": {**agents["robot1/agent"], "state": "closed"}}
     cases: list[tuple[dict[str, Any], str | None, str]] = [
         ({}, "robot1/agent", ""),
-        ({"agents": {}}, None, ""),
+        ({"skills": [go], "agents": {}}, None, ""),
+        ({"agents": {}}, None, "robot1/agent does not answer"),  # it has, as the page was opened while it hung
+        ({"agents": ended}, None, "robot1/agent does not answer"),
+        ({"skills": [go, {**say, "available": False}]}, None, "robot1/agent does not answer"),
         ({"skills": []}, None, "no skill go_to"),
         ({"skills": [{**go, "available": False}]}, None, "does not run"),
         ({"agents": forbidden}, None, "may not use"),
@@ -251,7 +256,8 @@ def test_what_speaks_against_a_place_is_said_before(script_modules: ScriptModule
     assert "lies in the restricted zone “kitchen”. The agent" in inside_zone
     assert "is stopped" in inside_zone
     assert "follow_person has the base, and is ended before: following ann" in inside_zone
-    behind = script_modules("map/orders.js", say, {"state": _state(agents={}), "point": {"x": 3, "y": 0}})
+    alone = _state(agents={}, skills=_state()["skills"][:1])
+    behind = script_modules("map/orders.js", say, {"state": alone, "point": {"x": 3, "y": 0}})
     assert "leads through the restricted zone “kitchen”. No agent" in behind
     beside = script_modules("map/orders.js", say, {"state": _state(), "point": {"x": 0, "y": 2}})
     assert beside == "No scan has shown yet what is there."

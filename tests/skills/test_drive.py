@@ -223,6 +223,15 @@ async def test_go_to_has_a_bound() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("goal", [(1.7e308, 1.7e308), (0.0, -1e5 - 1)])
+async def test_no_point_is_so_far_away_that_no_arithmetic_holds(goal: tuple[float, float]) -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        call = await room.harness.call("go_to", x=goal[0], y=goal[1])
+        assert call.events[-1].outcome is Outcome.REJECTED
+        assert "100000" in call.events[-1].text
+
+
+@pytest.mark.virtual_time
 async def test_a_motion_without_odometry_says_what_is_known() -> None:
     async with ModuleHarness(Drive, unwired=("scan",)) as harness:
         call = await harness.call("move", distance_m=1.0)

@@ -3,6 +3,7 @@
 import { bareSkill, clipped, namespaceOf } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
+import { agentsOf } from "../store.js";
 
 const SKILL = "go_to";
 const SOMETHING = 20;
@@ -10,7 +11,7 @@ const SOMETHING = 20;
 /**
  * How a robot is sent to a point.
  * @typedef {{skill: string, agent: string|null, why: string}} Way
- * `agent` is who is told, so that the call passes its gates; null where there is none, and the skill is called for the
+ * `agent` is who is told, so that the call passes its gates; null where the robot has none, and the skill is called for the
  * operator. `why` says why it can't be, empty if it can.
  */
 
@@ -20,13 +21,19 @@ export function wayTo(state, robot) {
   const skill = state.skills.find((each) => namespaceOf(each.module) === robot && bareSkill(each.name, robot) === SKILL);
   if (!skill) return { skill: "", agent: null, why: `${whose} has no skill ${SKILL}: none of its modules drives it to a point.` };
   if (!skill.available) return { skill: skill.name, agent: null, why: `${skill.module}, which has the skill ${skill.name}, does not run.` };
-  const agents = Object.entries(state.agents).filter(([name, { state: phase }]) => namespaceOf(name) === robot && phase !== "closed");
-  const may = ([, agent]) => ![...agent.disabled_skills, ...agent.withheld_skills].some((name) => bareSkill(name, robot) === SKILL);
-  const able = agents.find(may);
-  if (agents.length > 0 && !able) {
-    return { skill: skill.name, agent: null, why: `The agent ${agents[0][0]} may not use ${skill.name}: enable it among the skills.` };
+  const agents = agentsOf(state).filter(({ name }) => namespaceOf(name) === robot);
+  const whys = agents.map(({ name, agent }) => whyNot(state, name, agent, robot, skill.name));
+  const able = agents[whys.indexOf("")];
+  return { skill: skill.name, agent: able?.name ?? null, why: able ? "" : whys[0] ?? "" };
+}
+
+/** Why an agent can't be told; who has one never does without it, as what is called else passes no gates. */
+function whyNot(state, name, agent, robot, skill) {
+  if (!agent || agent.state === "closed" || !state.skills.some((each) => each.agent && each.module === name && each.available)) {
+    return `The agent ${name} does not answer, and nothing passes its gates without it.`;
   }
-  return { skill: skill.name, agent: able?.[0] ?? null, why: "" };
+  const isForbidden = [...agent.disabled_skills, ...agent.withheld_skills].some((each) => bareSkill(each, robot) === SKILL);
+  return isForbidden ? `The agent ${name} may not use ${skill}: enable it among the skills.` : "";
 }
 
 /** What the agent is told. @param {import("./geometry.js").Point} point in the frame of the odometry */
