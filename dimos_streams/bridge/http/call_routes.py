@@ -71,7 +71,20 @@ class CancelRequest(BaseModel):
 
 def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
     """Add the routes to an app."""
+    _mount_begin(app, broker, hub)
+    _mount_looks(app, broker)
 
+    @app.post(
+        "/calls/{call_id}/cancel",
+        status_code=202,
+        responses=refusals(kinds.UNKNOWN_CALL, kinds.BAD_REQUEST, takes_body=True),
+    )
+    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
+        await broker.cancel(call_id, (body or CancelRequest()).reason)
+        return await broker.view(call_id)
+
+
+def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
     @app.post(
         "/calls",
         status_code=201,
@@ -118,6 +131,8 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
             answer = WaitedCall(**dict(view), waited=wait if ended else "timed_out")
         return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
 
+
+def _mount_looks(app: FastAPI, broker: Broker) -> None:
     @app.get(
         "/calls",
         response_model=list[CallView],
@@ -136,15 +151,6 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
 
     @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
     async def one_call(call_id: str) -> CallView:
-        return await broker.view(call_id)
-
-    @app.post(
-        "/calls/{call_id}/cancel",
-        status_code=202,
-        responses=refusals(kinds.UNKNOWN_CALL, kinds.BAD_REQUEST, takes_body=True),
-    )
-    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
-        await broker.cancel(call_id, (body or CancelRequest()).reason)
         return await broker.view(call_id)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
-from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry, with_data
+from dimos_streams.bridge.journal.coalescing import coalesce
+from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
@@ -316,33 +317,6 @@ class HubReader:
             return None
         self._offset = first - 1
         return gap_entry(self._offset, asked, to_offset, text, caller=self._query.caller, call_id=self._query.call_id)
-
-
-def coalesce(entries: list[EncodedEntry]) -> list[EncodedEntry]:
-    """Leave out each ``progress`` whose next event of the same call is ``progress`` too.
-
-    The one that stays is the newest of its run, at its own offset, and says in ``coalesced`` how many it is.
-    """
-    newest: dict[str, int] = {}
-    counts: dict[int, int] = {}
-    for index, entry in enumerate(entries):
-        counts[index] = _events_in(entry)
-        earlier = newest.get(entry.call_id)
-        if earlier is not None and entry.type == entries[earlier].type == "progress":
-            counts[index] += counts.pop(earlier)
-        newest[entry.call_id] = index
-    return [
-        with_data(entries[index], coalesced=count) if count > _events_in(entries[index]) else entries[index]
-        for index, count in counts.items()
-    ]
-
-
-def _events_in(entry: EncodedEntry) -> int:
-    """How many events an entry stands for; a publisher may have coalesced it before."""
-    if entry.type == "progress" and b'"coalesced"' in entry.body:
-        count = entry.event.data.get("coalesced")
-        return count if isinstance(count, int) and count > 1 else 1
-    return 1
 
 
 def _within(entries: list[EncodedEntry], limit: int) -> Iterator[EncodedEntry]:

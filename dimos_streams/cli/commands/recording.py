@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.common.dates import utc_text
 from dimos_streams.errors import UserError
@@ -22,32 +22,6 @@ if TYPE_CHECKING:
     from dimos_streams.recording.summary import LogSummary
 
 _SHOWN = 5
-
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.", show_default=False)
-]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="An LCM log.", show_default=False)]
-Channels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--channels",
-        metavar="PATTERN",
-        help="Only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
-        show_default=False,
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    typer.Option("--without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False),
-]
-From = Annotated[float, typer.Option("--from", metavar="SECONDS", min=0, help="Begin so long after the first event.")]
-To = Annotated[
-    float | None, typer.Option("--to", metavar="SECONDS", min=0, help="End so long after it.", show_default=False)
-]
-Remap = Annotated[
-    list[str] | None,
-    typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic; several times.", show_default=False),
-]
 
 
 def create_app() -> typer.Typer:
@@ -61,7 +35,7 @@ def create_app() -> typer.Typer:
     return app
 
 
-def info(files: Files, as_json: options.Json = False) -> None:
+def info(files: log_options.Files, as_json: options.Json = False) -> None:
     """Show channels, types, rates, span, gaps and damage of a log."""
     from dimos_streams.cli.terminal.progress import progress
     from dimos_streams.recording.summary import summarize
@@ -76,13 +50,13 @@ def info(files: Files, as_json: options.Json = False) -> None:
 
 
 def cut(
-    files: Files,
+    files: log_options.Files,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", show_default=False)],
-    from_s: From = 0.0,
-    to_s: To = None,
-    channels: Channels = None,
-    without: Without = None,
-    remap: Remap = None,
+    from_s: log_options.From = 0.0,
+    to_s: log_options.To = None,
+    channels: log_options.Channels = None,
+    without: log_options.Without = None,
+    remap: log_options.Remap = None,
 ) -> None:
     """Copy a part of a log, or several parts into one log."""
     from dimos_streams.cli.terminal.progress import progress
@@ -98,7 +72,7 @@ def cut(
 
 
 def export(
-    file: File,
+    file: log_options.File,
     mcap: Annotated[
         Path | None,
         typer.Option("--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", show_default=False),
@@ -111,10 +85,10 @@ def export(
         Path | None,
         typer.Option("--output", "-o", metavar="OUT", help="Where the CSV goes; standard output without it."),
     ] = None,
-    from_s: From = 0.0,
-    to_s: To = None,
-    channels: Channels = None,
-    without: Without = None,
+    from_s: log_options.From = 0.0,
+    to_s: log_options.To = None,
+    channels: log_options.Channels = None,
+    without: log_options.Without = None,
 ) -> None:
     """Write a log, or a part of it, in another format: `--mcap OUT` or `--csv CHANNEL`."""
     from dimos_streams.cli.terminal.progress import progress
@@ -133,7 +107,7 @@ def export(
 
 
 def report(
-    files: Files,
+    files: log_options.Files,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False)
     ],
@@ -155,7 +129,7 @@ def report(
 
 
 def view(
-    files: Files,
+    files: log_options.Files,
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, help="Where the page is served; 0 takes any free port.")
     ] = 0,

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from dimos_streams.cli.commands.recording import (
-    Channels,
-    Files,
-    From,
-    Remap,
-    To,
-    Without,
-    note_damage,
-    note_unused,
-    opened,
-    part_of,
-)
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.commands.recording import note_damage, note_unused, opened, part_of
+from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json
 from dimos_streams.errors import UserError
 
@@ -35,68 +24,25 @@ if TYPE_CHECKING:
 
 
 def replay(
-    files: Files,
-    speed: Annotated[float, typer.Option("--speed", metavar="FACTOR", help="2 is twice as fast.")] = 1.0,
-    from_s: From = 0.0,
-    to_s: To = None,
-    channels: Channels = None,
-    without: Without = None,
-    remap: Remap = None,
-    loop: Annotated[bool, typer.Option("--loop", help="Begin again at the end, until Ctrl-C.")] = False,
+    files: log_options.Files,
+    speed: log_options.Speed = 1.0,
+    from_s: log_options.From = 0.0,
+    to_s: log_options.To = None,
+    channels: log_options.Channels = None,
+    without: log_options.Without = None,
+    remap: log_options.Remap = None,
+    loop: log_options.Loop = False,
     bus: options.BusUrl = None,
-    modules: Annotated[
-        str | None,
-        typer.Option(
-            "--modules",
-            metavar="NAMES",
-            help="Test these modules, as in 'follow,lookout': they get their recorded inputs, in virtual time, and "
-            "what they send and say is compared with the log.",
-            show_default=False,
-        ),
-    ] = None,
-    blueprint: Annotated[
-        str | None,
-        typer.Option(
-            "--blueprint",
-            metavar="BLUEPRINT",
-            help="Where the modules are from. Without it: what the log says of itself.",
-            show_default=False,
-        ),
-    ] = None,
+    modules: log_options.Modules = None,
+    blueprint: log_options.Blueprint = None,
     settings: options.Settings = None,
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Without it: the recording's own.", show_default=False)
-    ] = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Everything must be equal.")] = False,
-    tolerance: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tolerance",
-            metavar="[FIELD=]NUMBER",
-            help="By how much numbers may differ, all or those of a field: 'linear.x=0.01', '/odom:pose=0.1'; "
-            "several times.",
-            show_default=False,
-        ),
-    ] = None,
-    time_tolerance: Annotated[
-        float | None,
-        typer.Option(
-            "--time-tolerance", metavar="SECONDS", min=0, help="By how much times may differ.", show_default=False
-        ),
-    ] = None,
-    tolerances: Annotated[
-        Path | None,
-        typer.Option("--tolerances", metavar="FILE", help="Tolerances from a YAML file.", show_default=False),
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Write what the modules give now into the log, in place of what it has.")
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).", show_default=False
-        ),
-    ] = None,
+    seed: log_options.Seed = None,
+    exact: log_options.Exact = False,
+    tolerance: log_options.Tolerance = None,
+    time_tolerance: log_options.TimeTolerance = None,
+    tolerances: log_options.Tolerances = None,
+    update: log_options.Update = False,
+    plot: log_options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Play a log onto the bus. With `--modules`, test modules with it; exits with 1 if they behave differently."""

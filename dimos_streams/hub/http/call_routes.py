@@ -40,7 +40,25 @@ class FleetCallBody(CallBody):
 
 def mount_calls(app: FastAPI, parts: HubParts) -> None:
     """Add the routes to an app."""
+    _mount_begin(app, parts)
+    _mount_looks(app, parts)
 
+    @app.post(
+        "/calls/{call_id}/cancel",
+        status_code=202,
+        response_class=Response,
+        response_model=None,
+        responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
+        | refusals(*ASKING, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
+    )
+    async def cancel(call_id: str, body: CancelRequest | None = None, robot: RobotQuery = None) -> Response:
+        name = robot or (await find(parts, call_id, robot)).robot
+        path = f"/calls/{quote(call_id, safe='')}/cancel"
+        order = (body or CancelRequest()).model_dump()
+        return as_response(await asked(parts, BridgeRequest(name, "POST", path, order)))
+
+
+def _mount_begin(app: FastAPI, parts: HubParts) -> None:
     @app.post(
         "/calls",
         status_code=201,
@@ -76,6 +94,8 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
             response.headers["Link"] = f'</tool_streams?from={first}>; rel="events"'
         return response
 
+
+def _mount_looks(app: FastAPI, parts: HubParts) -> None:
     @app.get(
         "/calls",
         response_class=Response,
@@ -118,20 +138,6 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
     async def one_call(call_id: str, robot: RobotQuery = None) -> Response:
         row = await find(parts, call_id, robot)
         return Response(row.record, media_type="application/json")
-
-    @app.post(
-        "/calls/{call_id}/cancel",
-        status_code=202,
-        response_class=Response,
-        response_model=None,
-        responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
-        | refusals(*ASKING, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
-    )
-    async def cancel(call_id: str, body: CancelRequest | None = None, robot: RobotQuery = None) -> Response:
-        name = robot or (await find(parts, call_id, robot)).robot
-        path = f"/calls/{quote(call_id, safe='')}/cancel"
-        order = (body or CancelRequest()).model_dump()
-        return as_response(await asked(parts, BridgeRequest(name, "POST", path, order)))
 
 
 async def begin(

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader, coalesce
+from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader
+from dimos_streams.bridge.journal.coalescing import coalesce
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
