@@ -6,8 +6,9 @@ import re
 from typing import NamedTuple
 
 _BOM = b"\xef\xbb\xbf"
-_USUAL = re.compile(rb"event: ([^\r\n]+)\nid: ([^\r\n\0]*)\ndata: ([^\r\n]*)\n\n")
-"""A whole event as bridges write it, which is taken apart in one step instead of line by line."""
+_USUAL = re.compile(rb"event: (.+)\nid: ([^\0\n]*)\ndata: (.*)\n\n")
+"""A whole event as bridges write it, which is taken apart in one step instead of line by line. It is looked for where
+no line ends by CR: to look for the end of a line alone takes a third of the time."""
 _DIGITS = frozenset(b"0123456789")
 MAX_RETRY_MS = 10**9
 
@@ -56,7 +57,8 @@ class SseParser:
             if data.startswith(b"\n"):
                 data = data[1:]
         events: list[SseEvent] = []
-        if not (self._size or self._line or self._line_too_long or self._too_large):
+        is_within = self._size or self._line or self._line_too_long or self._too_large
+        if not is_within and b"\r" not in data:
             data = data[self._usual(data, events) :]
         if data:
             self._lines(data, events)

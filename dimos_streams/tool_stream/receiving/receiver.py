@@ -29,8 +29,10 @@ _log = LimitedLog(logging.getLogger(__name__))
 _GONE = "gone"
 _RETRY_S = 0.005
 """Until events are handed over again that could not be."""
-_MAX_BATCH, _MAX_BATCH_BYTES = 256, 256 * 1024
+_MAX_BATCH, _MAX_BATCH_BYTES = 128, 256 * 1024
 """Events that are handed over together at most."""
+_BATCH_TURNS = 3
+"""Turns of the loop, each of a millisecond at most, in which they may be gathered."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _MOST_REFUSED = 500.0
 """Events that are refused in a second, about; what is more the kernel drops, if it can."""
@@ -201,7 +203,7 @@ class ToolStreamReceiver:
             self._flush()
         elif not self._flushing:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_within, _BATCH_TURNS)
 
     def _wants(self, call_id: str) -> bool:
         return self._wanted is None or self._wanted(call_id) or self._inflows.get(call_id) is not None
@@ -273,6 +275,14 @@ class ToolStreamReceiver:
         stream.attempts, stream.nack_at = 0, None
         if stream.closed:
             self._inflows.empty(stream)
+
+    def _flush_within(self, turns: int) -> None:
+        """Hand over what has come in, at the latest in so many turns of the loop: a batch costs as much as two or
+        three events, and where they come faster than they are handled each waits already."""
+        if turns > 0 and self._flushing and self._events.waiting:
+            self._loop.call_soon(self._flush_within, turns - 1)
+        else:
+            self._flush()
 
     def _flush(self) -> None:
         """Hand over what has come in, then acknowledge it."""
