@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Literal
 
 from fastapi import FastAPI, HTTPException, Response
+
+from dimos_streams.dashboard.linking import linked
 
 Mode = Literal["live", "recording"]
 """Whether a run is watched, or a recording of one, to which no orders can be given."""
@@ -31,25 +34,38 @@ def _found(folder: Traversable, above: str = "") -> Iterator[tuple[str, Traversa
 
 FILES: Mapping[str, Traversable] = dict(sorted(_found(_PAGE)))
 """The page's files by their paths in the page's folder, ``index.html`` among them."""
-PATHS = frozenset("/" if name == "index.html" else f"/dashboard/{name}" for name in FILES)
+SCRIPT = "page.js"
+"""All scripts of the page as one; each is a file of its own as well."""
+PATHS = frozenset(("/", f"/dashboard/{SCRIPT}", *(f"/dashboard/{name}" for name in FILES if name != "index.html")))
 """What is served to anybody: the files hold no secret, and what the page shows comes over ``WS /monitor``."""
+
+
+@functools.cache
+def script() -> bytes:
+    """What is served as ``SCRIPT``. Raises ``ValueError`` if the scripts can't be linked."""
+    sources = {name: each.read_text(encoding="utf-8") for name, each in FILES.items() if name.endswith(".js")}
+    return linked("main.js", sources).encode()
 
 
 def mount_dashboard(app: FastAPI, mode: Mode = "live") -> None:
     """Add the page's routes to an app."""
-    mount_page(app, FILES["index.html"], {name: each for name, each in FILES.items() if name != "index.html"}, mode)
+    others = {name: each.read_bytes for name, each in FILES.items() if name != "index.html"}
+    mount_page(app, FILES["index.html"], {**others, SCRIPT: script}, mode)
 
 
-def mount_page(app: FastAPI, index: Traversable, others: Mapping[str, Traversable], mode: Mode = "live") -> None:
-    """Serve ``index`` at ``/`` and the other files below ``/dashboard/``; browsers let nothing else into the page."""
+def mount_page(
+    app: FastAPI, index: Traversable, others: Mapping[str, Callable[[], bytes]], mode: Mode = "live"
+) -> None:
+    """Serve ``index`` at ``/`` and the others below ``/dashboard/``; browsers let nothing else into the page."""
+    policy = policy_of(index)
 
     async def page() -> Response:
-        return _response(index, index.read_bytes().replace(_LIVE, f'data-mode="{mode}"'.encode()), policy_of(index))
+        return _response(index.name, index.read_bytes().replace(_LIVE, f'data-mode="{mode}"'.encode()), policy)
 
-    async def file(path: str) -> Response:
+    def file(path: str) -> Response:
         if path not in others:
             raise HTTPException(404, f"the page has no file {path!r}")
-        return _response(others[path], others[path].read_bytes(), policy_of(index))
+        return _response(path, others[path](), policy)
 
     app.add_api_route("/", page, methods=["GET"], include_in_schema=False)
     app.add_api_route("/dashboard/{path:path}", file, methods=["GET"], include_in_schema=False)
@@ -80,7 +96,7 @@ def _maps(index: Traversable) -> list[bytes]:
     return _IMPORT_MAP.findall(index.read_bytes())
 
 
-def _response(file: Traversable, content: bytes, policy: str) -> Response:
+def _response(name: str, content: bytes, policy: str) -> Response:
     headers = {
         "Content-Security-Policy": policy,
         "Cache-Control": "no-store",
@@ -90,4 +106,4 @@ def _response(file: Traversable, content: bytes, policy: str) -> Response:
         "X-Content-Type-Options": "nosniff",
         "X-Frame-Options": "DENY",
     }
-    return Response(content, media_type=_TYPES[file.name.rpartition(".")[2]], headers=headers)
+    return Response(content, media_type=_TYPES[name.rpartition(".")[2]], headers=headers)

@@ -17,4 +17,4 @@ PATHS = frozenset({"/", *(f"/dashboard/{name}" for name in _FILES)})
 
 def mount_dashboard(app: FastAPI) -> None:
     """Add the page's routes to an app."""
-    mount_page(app, _OWN / "hub.html", _FILES)
+    mount_page(app, _OWN / "hub.html", {name: each.read_bytes for name, each in _FILES.items()})

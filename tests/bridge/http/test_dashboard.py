@@ -19,7 +19,8 @@ from starlette.testclient import TestClient
 
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.dashboard.serving import FILES, PATHS, mount_dashboard, policy_of
+from dimos_streams.dashboard.linking import linked
+from dimos_streams.dashboard.serving import FILES, PATHS, SCRIPT, mount_dashboard, policy_of, script
 from dimos_streams.operator.schema import schema
 from tests.bridge.serving import Served, served
 
@@ -51,11 +52,12 @@ def bridge() -> Iterator[Served]:
 
 @pytest.mark.slow
 def test_every_file_is_served_to_anybody_as_what_it_is(bridge: Served) -> None:
-    assert {path.removeprefix("/dashboard/").strip("/") or "index.html" for path in PATHS} == set(SOURCES)
+    contents = {**SOURCES, SCRIPT: script().decode()}
+    assert {path.removeprefix("/dashboard/").strip("/") or "index.html" for path in PATHS} == set(contents)
     for path in PATHS:
         name = path.removeprefix("/dashboard/").strip("/") or "index.html"
         response = bridge.get(path)
-        assert (response.status_code, response.text) == (200, SOURCES[name])
+        assert (response.status_code, response.text) == (200, contents[name])
         headers = response.headers
         assert headers["content-type"] == TYPES[name.rpartition(".")[2]]
         assert headers["content-security-policy"] == policy_of(INDEX)
@@ -141,7 +143,9 @@ def test_the_page_loads_only_its_own_files() -> None:
     page.feed(SOURCES["index.html"])
     assert page.inline == []
     styles = {f"dashboard/{name}" for name in SOURCES if name.endswith(".css")}
-    assert {each for each in page.loaded if not each.startswith("data:")} == {"dashboard/main.js", *styles}
+    libraries = {path.removeprefix("./") for path in json.loads(_import_map())["imports"].values()}
+    loaded = {each for each in page.loaded if not each.startswith("data:")}
+    assert loaded == {f"dashboard/{SCRIPT}", *styles, *libraries}
     for name, text in OWN.items():
         assert not re.search(r"\w://|url\(|@import", text.replace("http://www.w3.org/", "")), (
             f"{name} names something outside"
@@ -171,6 +175,31 @@ def test_every_script_is_imported_from_where_it_is() -> None:
             assert wanted <= exported, f"{name} wants of {imported!r} what is not in it"
     unused = {name for name in SOURCES if name.endswith((".js", ".mjs"))} - seen
     assert unused == set(), "files that nobody imports"
+
+
+def test_all_scripts_are_served_as_one() -> None:
+    own = {name: text for name, text in OWN.items() if name.endswith(".js")}
+    parts = re.findall(r"^// ([\w/]+\.js)\nconst .* = \(\(\) => \{$", script().decode(), re.MULTILINE)
+    assert sorted(parts) == sorted(own)
+    assert parts[-1] == "main.js"
+    for name in own:
+        for imported in re.findall(r'^import .* from "(\.[^"]+)";$', own[name], re.MULTILINE):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), imported))
+            assert parts.index(path) < parts.index(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('import { b } from "./b.js";\nexport const a = b;\n', "a.js → b.js → a.js|b.js → a.js → b.js"),
+        ("export default 7;\n", "a.js: 'export default 7;' is a form"),
+        ('import "./b.js";\n', "is a form"),
+        ("export let a = 1;\n", "is a form"),
+    ],
+)
+def test_scripts_that_cannot_be_one_are_refused(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        linked("a.js", {"a.js": text, "b.js": 'import { a } from "./a.js";\nexport const b = a;\n'})
 
 
 def test_libraries_are_the_packages_own_files_with_their_licences() -> None:
