@@ -236,7 +236,7 @@ async def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
         heard = [message.text for message in brain.requests[2].messages]
         assert heard[-1] == "turn left"
         assert "turn right" not in heard
-        assert any("[interrupted" in text for text in heard)
+        assert any("[I have stopped: the operator had input that could not wait." in text for text in heard)
         assert [call.skill for call in made.agent.core.calls.open] == ["follow"]
         assert (await waiting.result())["text"] == "the rest"
         robot.done.set()

@@ -190,12 +190,15 @@ def model(browser: Browser, to: Path) -> None:
 
 
 def robots(browser: Browser, to: Path) -> None:
-    """Two robots."""
+    """Two robots; one of them is stopped."""
     with watched(browser, to, "two-robots") as run:
         run.say("follow the person in red", "robot1")
         run.say("turn left 360", "robot2")
         run.until(run.follows)
         run.picture("9-two-robots", 4000)
+        run.page.get_by_role("button", name="Stop robot1").click()
+        run.until(lambda: [each["robot"] for each in run.get("/healthz")["stopped"]["stops"]] == ["robot1"])
+        run.picture("9b-one-of-them-stopped", 3000)
 
 
 MOMENTS = {each.__name__: each for each in (following, approval, model, robots)}

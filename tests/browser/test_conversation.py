@@ -30,24 +30,63 @@ def items(module: ScriptModules, *entries: dict[str, Any], calls: Any = (), **ag
     return [(each["kind"], each.get("text") or each["approval"]["id"]) for each in made]
 
 
+_SAID = """(items, { entries, agent }) => items.itemsOf(entries, new Map(), agent)
+    .map(({ kind, text, reports }) => [kind, reports ? reports.map((each) => each.text) : text])"""
+
+
 @pytest.mark.feature("I1")
-def test_a_call_is_one_card_and_later_news_of_it_stand_where_they_were_heard(script_modules: ScriptModules) -> None:
+def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bubble(
+    script_modules: ScriptModules,
+) -> None:
     follow = {"skill": "follow_person", "call_id": "c"}
     told = [
         entry(1, "operator", "follow ann"),
         entry(3, "tool", "Following ann\n(Call c goes on; what follows will be reported.)", **follow),
-        entry(4, "event", "[follow_person, call c, update] Near", **follow),
+        entry(4, "assistant", "follow_person: Following ann"),
         entry(5, "assistant", "I follow her."),
         entry(6, "event", "[follow_person, call c, update] Lost ann", **follow),
-        entry(7, "event", "[follow_person, call c, failed] Lost ann", **follow),
+        entry(7, "event", "[follow_person, call c, update] Found ann\nagain", **follow),
+        entry(8, "assistant", "follow_person: Lost ann\nfollow_person: Found ann again"),
+        entry(9, "event", "[follow_person, call c, timed_out] 60 s are over", **follow),
+        entry(10, "assistant", "follow_person has ended (timed out): 60 s are over"),
+        entry(11, "tool", "'turn' needs 'base'", skill="turn", is_error=True),
+        entry(12, "assistant", "turn: 'turn' needs 'base'"),
+        entry(13, "assistant", "follow_person: Lost ann\nShall I look for her?"),
     ]
-    expected = [("operator", "follow ann"), ("call", "follow_person"), ("assistant", "I follow her.")]
-    assert items(script_modules, *told) == [*expected, ("update", "follow_person")]
-    echoed = items(script_modules, *told[:2], entry(4, "assistant", "follow_person: Following ann"))
-    assert echoed == expected[:2], "an agent that only repeats what it was told"
+    said = script_modules("conversation/items.js", _SAID, {"entries": told, "agent": _AGENT})
+    assert said == [
+        ["operator", "follow ann"],
+        ["call", ["Following ann", "Lost ann", "Found ann\nagain", "60 s are over"]],
+        ["assistant", "I follow her."],
+        ["refusal", "turn"],
+        ["assistant", "follow_person: Lost ann\nShall I look for her?"],
+    ]
+    expected = [("operator", "follow ann"), ("call", "follow_person")]
     first = items(script_modules, *told[:1], calls=[known("c", 2_000_000)])
-    assert first == expected[:2], "before anything is said of it, where it began"
+    assert first == expected, "before anything is said of it, where it began"
     assert items(script_modules, calls=[known("x", 1, caller="me"), known("x~1", 1, parent="x")]) == []
+
+
+_WRITTEN = """(echoes, { entries, texts }) => {
+    const made = echoes.Echoes.of(entries);
+    return texts.map((text) => [made.begins(text), made.has(text)]);
+}"""
+
+
+def test_what_is_written_is_shown_as_soon_as_it_says_something_of_its_own(script_modules: ScriptModules) -> None:
+    entries = [entry(1, "event", "[turn, call c, completed] Turned 90 deg", skill="turn", call_id="c")]
+    texts = ["", "tu", "turn is done: Turned", "turn is done: Turned 90 deg", "turn is done: Turned…", "turn, yes"]
+    made = script_modules("conversation/echoes.js", _WRITTEN, {"entries": entries, "texts": texts})
+    assert made == [[True, False], [True, False], [True, False], [True, True], [False, True], [False, False]]
+
+
+def test_a_call_that_finds_its_robot_busy_is_explained_to_people(script_modules: ScriptModules) -> None:
+    busy = "'r_turn' needs 'r/base', which 'r_follow_person' holds for 'r/agent' (following ann): call 'de68'"
+    say = '(report, texts) => texts.map((text) => report.refusalText(text, "r"))'
+    assert script_modules("conversation/report.js", say, [busy, "no such person"]) == [
+        "Follow person drives the robot now (following ann). It has to end first: cancel it, or say stop.",
+        "no such person",
+    ]
 
 
 def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_modules: ScriptModules) -> None:

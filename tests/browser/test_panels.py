@@ -83,7 +83,10 @@ def _state(**given: Any) -> dict[str, Any]:
     return {
         "robots": {"": {"x": 0, "y": 0, "yaw": 0, "frame_id": "odom", "battery": 0.5}},
         "modules": [{"name": "robot"}, {"name": "follow"}],
-        "skills": [{"name": "go_to", "module": "drive", "available": True, "audience": "everyone", "agent": False}],
+        "skills": [
+            {"name": "go_to", "module": "drive", "available": True, "audience": "everyone", "agent": False},
+            {"name": "say", "module": "agent", "available": True, "audience": "operator", "agent": True},
+        ],
         "agents": {"agent": {"state": "idle", "mode": "running", "disabled_skills": [], "withheld_skills": []}},
         "calls": [_FOLLOWS],
         "leases": {"base": "c1"},

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from dimos_streams.agent.context.render import failed, update_body, update_head
 from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids, note_failure
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.tool_stream.event import Outcome
 
 
-def close(parts: LoopParts, missions: Sequence[Mission], reason: str, label: str = "") -> None:
+def close(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
     """Answer for the model what it will not answer: no later turn may take it up again."""
-    text = f"[{label or reason}; nothing more is done about this]"
-    parts.events.emit(EventKind.ANSWER, ids(missions), text=text, finish=reason, tool_calls=[])
+    parts.events.emit(EventKind.ANSWER, ids(missions), text=stopped(reason, why), finish=reason, tool_calls=[])
 
 
 def release(items: Sequence[QueueItem]) -> None:

@@ -99,7 +99,7 @@ class Turn:
             self._execution.settle(ending.why_settled)
             self._execution = None
         if self.parts.view.conversation.awaits_answer:
-            close(self.parts, self.missions, ending.reason, ending.label)
+            close(self.parts, self.missions, ending.reason, ending.why)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:

@@ -15,11 +15,15 @@ _MEANINGS = {
     NOT_UNDERSTOOD: "the input is no command that the model knows",
     "aborted": "an operator has aborted it",
     "cancelled": "the operator has withdrawn the input",
+    "consecutive_errors": "too many calls in a row have failed",
     "content_filter": "the model's server has held its answer back",
     "cut": "the model's answer broke off",
     "deadline": "it took longer than it may",
+    "error": "something went wrong",
     "interrupted": "the operator had input that could not wait",
     "length": "the model's answer was cut off, for it was longer than it may be",
+    "looping": "the same was done over and over",
+    "max_iterations": "it took more answers than it may",
     "no_calls": "the model ended its answer as if it had asked for calls, but none came",
     "too_long": "the model's answer was longer than it may be, and was cut off",
     "script_ended": "the scripted model has nothing more to say",
@@ -45,6 +49,12 @@ def of_last_answer(finish: str) -> tuple[str, str]:
     if finish == "tool_calls":
         return "no_calls", "the model ended its answer as if it had asked for calls, but none came"
     return ("completed" if finish == "stop" else finish), ""
+
+
+def stopped(reason: str, why: str) -> str:
+    """What stands for an answer that did not come; the model does nothing more about the order then."""
+    meaning = why if reason == "aborted" and why else _MEANINGS.get(reason, reason.replace("_", " "))
+    return f"[I have stopped: {meaning}. This order is over.]"
 
 
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:

@@ -49,7 +49,9 @@ class ApprovalRule(_Settings):
 
     def __str__(self) -> str:
         patterns = ", ".join(f"{name} {pattern}" for name, pattern in self.arguments.items())
-        return f"a rule is about calls of {self.skill}{f' with {patterns}' if patterns else ''}"
+        does = {"ask": "ask before", "allow": "allow", "deny": "refuse"}[self.action]
+        whose = "every skill" if self.skill == "*" else self.skill
+        return f"this agent is set to {does} {whose}{f' with {patterns}' if patterns else ''}"
 
 
 class ApprovalSettings(_Settings):

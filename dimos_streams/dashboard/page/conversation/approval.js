@@ -33,7 +33,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
       <code> dimos-streams approvals ${approval.id}</code></p>`}
     <${Countdown} approval=${approval} now=${now} />
     ${!readOnly && html`
-      <input name="reason" placeholder="Reason, which the model is shown" aria-label="Reason" maxlength="4000" autocomplete="off" />
+      <input name="reason" placeholder="Why? The agent is told" aria-label="Reason" maxlength="4000" autocomplete="off" />
       <div class="controls">
         <button class="good" disabled=${!connected}>Approve</button>
         <button type="button" class="danger" disabled=${!connected} onClick=${() => decide("reject")}>Reject</button>
@@ -66,6 +66,6 @@ function Countdown({ approval, now }) {
   if (approval.expires_utime === null) return html`<p class="quiet">${asked} · waits as long as it takes</p>`;
   const left = Math.max(0, approval.expires_utime - now());
   const part = Math.min(1, left / (approval.expires_utime - approval.created_utime));
-  return html`<div><p class="quiet">${asked} · denied by itself in <b>${spanText(left / 1e6)}</b></p>
+  return html`<div><p class="quiet">${asked} · refused on its own in <b>${spanText(left / 1e6)}</b></p>
     <div class="bar" aria-hidden="true"><i style=${{ width: `${part * 100}%` }}></i></div></div>`;
 }

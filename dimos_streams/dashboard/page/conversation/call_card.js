@@ -8,8 +8,9 @@ import { bareSkill, givenText, measureOf, namespaceOf, numberText, spanText, tit
 import { Ago, Badge, memo, useSecond } from "../parts.js";
 
 const MAX_FIGURES = 4;
+const MAX_REPORTS = 3;
 
-export const CallCard = memo(({ item, agent, known, report, bad, isSelected, connected, readOnly, session }) => {
+export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, readOnly, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
   const text = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
@@ -27,11 +28,19 @@ export const CallCard = memo(({ item, agent, known, report, bad, isSelected, con
     ${known && html`<p class="given" title=${givenText(known.arguments)}>${givenText(known.arguments)}</p>`}
     <p class="words">${text}</p>
     ${isOpen && known && html`<${Figures} progress=${known.progress} />`}
+    <${Reports} reports=${reports} text=${text} now=${session.now} />
     ${picture && html`<${Picture} name=${picture} label=${text || "What the camera saw"} session=${session} />`}
     <${Details} id=${item.id} known=${known} report=${report} session=${session} />
   </article>`;
 }, (before, next) => ["known", "bad", "isSelected", "connected"].every((name) => before[name] === next[name])
-  && (before.known !== null || before.report === next.report || before.report?.text === next.report?.text));
+  && before.reports.length === next.reports.length && before.reports.at(-1)?.text === next.reports.at(-1)?.text);
+
+/** What the agent was told of it meanwhile, in order; the details have all updates. */
+function Reports({ reports, text, now }) {
+  const others = reports.filter((each, place) => each.text && each.text !== text && each.text !== reports[place - 1]?.text).slice(-MAX_REPORTS);
+  return others.length > 0 && html`<ol class="reports" aria-label="What it has reported">${others.map(({ utime, text: said }) =>
+    html`<li key=${utime}>${said} <${Ago} utime=${utime} now=${now} /></li>`)}</ol>`;
+}
 
 function stateText(name) {
   return name.replace("_", " ");

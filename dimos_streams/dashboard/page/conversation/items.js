@@ -1,5 +1,9 @@
-/** The conversation as a list of items in the order of time: what was said, calls, their later updates, notes. */
+/**
+ * The conversation as a list of items in the order of time. What an agent or a person says is a bubble; a fact about a call
+ * is on its card, once.
+ */
 
+import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
@@ -9,9 +13,10 @@ const COMMANDS = /\n`dimos-streams .*$/;
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
- *   approval?: object}} Item
- * `kind` is `operator`, `assistant`, `call` (one card for each call), `update` (of a call, when other things were said
- * in between), `note`, `notes` (so many that all but the newest are folded away) or `approval`.
+ *   reports?: {utime: number, text: string}[], approval?: object}} Item
+ * `kind` is `operator`, `assistant`, `call` (one card for each call), `refusal` (of a call that never was one), `note`,
+ * `notes` (so many that all but the newest are folded away) or `approval`. `reports` are all that the agent was told of a
+ * call, `report` is the newest.
  */
 
 /**
@@ -25,12 +30,13 @@ export function itemsOf(entries, calls, agent) {
   for (const entry of entries) made.add(entry);
   for (const known of calls.values()) made.addCall(known);
   for (const approval of agent.approvals) made.addApproval(approval);
-  return folded(withoutRepetition(made.items.sort((one, other) => one.utime - other.utime)));
+  return folded(made.items.sort((one, other) => one.utime - other.utime));
 }
 
 class Making {
   items = [];
   #cards = new Map();
+  #echoes = new Echoes();
 
   constructor(calls, agent) {
     this.calls = calls;
@@ -40,6 +46,8 @@ class Making {
 
   add(entry) {
     const { utime, text, role } = entry;
+    if (role === "assistant" && this.#echoes.has(text)) return;
+    this.#echoes.add(entry);
     const key = `entry ${entry.number}`;
     if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
     else if (entry.call_id) this.#report(entry);
@@ -57,18 +65,16 @@ class Making {
     this.items.push({ key: `approval ${approval.id}`, utime: approval.created_utime, kind: "approval", approval });
   }
 
-  #report({ number, call_id: id, skill, text, utime, is_error: bad }) {
+  #report({ call_id: id, skill, text, utime, is_error: bad }) {
     const report = reportOf(text);
-    const card = this.#cards.get(id);
-    const shown = card ?? this.#card(id, skill, utime);
-    shown.report = report;
-    shown.bad = bad;
-    if (card) this.items.push({ key: `entry ${number}`, utime, kind: "update", id, text: skill, report, bad });
+    const card = this.#cards.get(id) ?? this.#card(id, skill, utime);
+    card.reports.push({ utime, text: report.text });
+    Object.assign(card, { report, bad });
   }
 
   #card(id, skill, utime) {
     const known = this.calls.get(id) ?? null;
-    const card = { key: `call ${id}`, utime: known?.utime ?? utime, kind: "call", id, text: skill, call: known, report: null, bad: false };
+    const card = { key: `call ${id}`, utime: known?.utime ?? utime, kind: "call", id, text: skill, call: known, report: null, reports: [], bad: false };
     this.#cards.set(id, card);
     this.items.push(card);
     return card;
@@ -78,21 +84,6 @@ class Making {
   #isAsked(utime) {
     return this.askedAt.some((asked) => Math.abs(asked - utime) < SAME_MOMENT_US);
   }
-}
-
-/** An update right behind its call's card says nothing that the card does not; nor does an end what was said last, nor an
- * agent that passes on word for word what it was told. */
-function withoutRepetition(items) {
-  const kept = [];
-  for (const item of items) {
-    const last = kept.at(-1);
-    if (item.kind === "assistant" && last?.report && item.text === `${last.text}: ${last.report.text}`) continue;
-    const isSameCall = item.kind === "update" && last?.id === item.id;
-    if (isSameCall && last.kind === "call") continue;
-    if (isSameCall && last.report.text === item.report.text) kept.pop();
-    kept.push(item);
-  }
-  return kept;
 }
 
 /** Of many notes in a row only the newest are shown at once. */

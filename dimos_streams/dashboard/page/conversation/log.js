@@ -4,7 +4,9 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "htm/preact";
 import { Approval } from "./approval.js";
 import { CallCard } from "./call_card.js";
+import { Echoes } from "./echoes.js";
 import { itemsOf } from "./items.js";
+import { refusalText } from "./report.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
 import { Ago, memo } from "../parts.js";
@@ -18,14 +20,16 @@ export function Log({ name, agent, ...context }) {
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
   const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
-  const isThinking = agent.state === "streaming" && !agent.retry && !draft?.text;
+  const echoes = useMemo(() => Echoes.of(entries ?? []), [entries]);
+  const isWriting = Boolean(draft) && !echoes.begins(draft.text);
+  const isThinking = agent.state === "streaming" && !agent.retry && !isWriting;
   return html`<div class="talk-frame">
     <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last" aria-live="polite" aria-relevant="additions">
       ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} ...${context} />`)}
-      ${draft && html`<li key="draft" class="said assistant draft"><p class="who"><b>${agent.agent}</b> writes</p><p class="bubble">${draft.text}</p></li>`}
+      ${isWriting && html`<li key="draft" class="said assistant draft"><p class="who"><b>${agent.agent}</b> writes</p><p class="bubble">${draft.text}</p></li>`}
       ${agent.waiting_calls.length > 0 && html`<li key="waiting"><${Waiting} name=${name} agent=${agent} ...${context} /></li>`}
       ${isThinking && html`<li key="thinking" class="said assistant thinking" aria-label=${`${agent.agent} thinks`}><p class="bubble"><i></i><i></i><i></i></p></li>`}
-      ${items.length === 0 && !draft && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
+      ${items.length === 0 && !isWriting && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
     </ol>
     ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>
       ${agent.approvals.length > 0 ? `May it run ${agent.approvals.at(-1).skill}? ↓` : "Newest ↓"}</button>`}
@@ -34,7 +38,7 @@ export function Log({ name, agent, ...context }) {
 
 function Shown({ item, ...context }) {
   if (item.kind === "call") {
-    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} agent=${context.agent} known=${item.call} report=${item.report} bad=${item.bad}
+    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} agent=${context.agent} known=${item.call} report=${item.report} reports=${item.reports} bad=${item.bad}
       isSelected=${context.selected === item.id} connected=${context.connected} readOnly=${context.readOnly}
       session=${context.session} /></li>`;
   }
@@ -53,8 +57,7 @@ const Said = memo(({ item, agent, now }) => {
       ${item.notes.map((each) => html`<p key=${each.key}>${each.text} <${Ago} utime=${each.utime} now=${now} /></p>`)}</details></li>`;
   }
   if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
-  const word = kind === "refusal" ? (bad ? "was refused" : "answered") : report.state === "open" ? "" : report.state;
-  return html`<li class=${`update ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${word && `${word.replace("_", " ")}: `}${report.text} ${time}</p></li>`;
+  return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${bad ? "was refused" : "answered"}: ${refusalText(report.text, namespaceOf(agent))} ${time}</p></li>`;
 }, sameSaid);
 
 /** What was said does not change; its item is made anew each time. */
