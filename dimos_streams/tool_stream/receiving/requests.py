@@ -15,7 +15,8 @@ _NACK_RATE = 10_000.0
 """Requests for missing events in a second, of all calls together."""
 _STRANGERS_NACKS = (20.0, 200.0)
 """The bound of those requests for calls that nobody here has begun: in a second, and at once. Everybody on the bus
-hears each: who forges one event must not make a flood of them."""
+hears each: who forges one event must not make a flood of them. Those of which it is known who runs them have as many
+besides: after a flood of names it would take minutes until their ends are asked for."""
 _STRANGERS_ACKS = (100.0, 200.0)
 """Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
 _EVERYTHING = 2**31 - 1
@@ -31,7 +32,7 @@ class Requests:
         self._bus = bus
         self._name = name
         self._allowed = Allowance(_NACK_RATE, _NACK_RATE)
-        self._strangers_nacks = Allowance(*_STRANGERS_NACKS)
+        self._strangers_nacks = {is_bound: Allowance(*_STRANGERS_NACKS) for is_bound in (False, True)}
         self._strangers_acks = Allowance(*_STRANGERS_ACKS)
 
     def ack(self, call_id: str, stream: Inflow) -> None:
@@ -44,7 +45,9 @@ class Requests:
 
     def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; whether it was done."""
-        if (stream.stranger and not self._strangers_nacks.take()) or not self._allowed.take():
+        if stream.stranger and not self._strangers_nacks[bool(stream.instance)].take():
+            return False
+        if not self._allowed.take():
             return False
         self.nacks += 1
         self._send(NACK, call_id, stream, from_seq, to_seq)

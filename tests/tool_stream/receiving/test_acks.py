@@ -10,7 +10,9 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, ToolEvent
 from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
+from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
+from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.wire import EventPacker
 from tests.helpers import anybody
 
@@ -54,6 +56,17 @@ async def _happens(monkeypatch: pytest.MonkeyPatch, count: int, last: EventType)
     receiver.stop()
     await bus.close()
     return happened
+
+
+async def test_a_flood_of_names_keeps_nobody_from_asking_for_the_end_of_a_call_whose_module_is_known() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    requests = Requests(bus, "bridge")
+    named, bound = Inflow(0, closed=False, stranger=True), Inflow(1, closed=False, stranger=True, instance="mine")
+    assert not all(requests.nack(f"named{number}", named, 1, 2) for number in range(1000))
+    assert requests.nack("bound", bound, 2, 2)
+    assert not all(requests.nack(f"bound{number}", bound, 2, 2) for number in range(1000))
+    await bus.close()
 
 
 @pytest.mark.parametrize(("count", "last"), [(2, "close"), (ACK_EVERY, "update")])
