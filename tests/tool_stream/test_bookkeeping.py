@@ -433,7 +433,7 @@ def test_a_directory_knows_how_much_its_modules_have_said(
             entry = table.entries[name]
             if entry.instances.heard(ModuleStatus(module=name, instance=instance), clock.monotonic()):
                 table.heard(name, entry)
-                table.turn_to_bound(entry)
+                table.turn_to_bound(name, entry)
             report = entry.current
             version, text = f"v{number // 2}", "x" * size
             if what == "skills":

@@ -290,7 +290,7 @@ class ModuleDirectory:
                 other,
             )
         self._table.heard(status.module, entry)
-        self._table.turn_to_bound(entry)
+        self._table.turn_to_bound(status.module, entry)
         report = entry.current
         report.health = at_most(status.health, MAX_HEALTH)
         if status.health == ENDED:
@@ -299,7 +299,7 @@ class ModuleDirectory:
             self._table.take_part(report, status, part)
         elif skills is not None:
             self._table.take_skills(report, status, skills)
-        elif report.skills_version != status.skills_version:
+        elif report.skills_version != status.skills_version or self._table.has_room_again(status.module, report):
             self._ask_for_skills()
         self._table.take_state(report, status)
 
@@ -318,7 +318,7 @@ class ModuleDirectory:
     def _part_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillPart | None:
         """The part of a description in a heartbeat, None for no part or a known one. Raises ``ValueError``."""
         text = status.skills_json
-        if not is_part(text) or (known is not None and known.skills_version == status.skills_version):
+        if not is_part(text) or (known is not None and known.knows(status.skills_version)):
             return None
         part = SkillPart.model_validate_json(well_formed_json(text))
         for info in part.skills:

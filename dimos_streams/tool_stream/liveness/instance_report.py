@@ -23,6 +23,8 @@ class InstanceReport:
     skills: tuple[SkillInfo, ...] = ()
     partial: PartialSkills = field(default_factory=PartialSkills)
     """A description of which not all parts have come."""
+    refused: int = 0
+    """The size of a description for which there was no room; 0 if there was."""
     state_text: int = 0
     """The hash of what came as its state."""
     state_json: str = ""
@@ -44,6 +46,15 @@ class InstanceReport:
             skills_bytes=former.skills_bytes,
             skills=former.skills,
         )
+
+    def take_skills(self, version: str, skills: tuple[SkillInfo, ...], size: int) -> None:
+        """It offers these, of so many bytes."""
+        self.skills_version, self.skills, self.skills_bytes, self.skills_text = version, skills, size, 0
+        self.partial, self.refused = PartialSkills(), 0
+
+    def knows(self, version: str) -> bool:
+        """Whether the skills of a version are those that it is known to offer."""
+        return self.skills_version == version and not self.refused
 
     def forget_skills(self) -> None:
         """Know nothing of what it offers, so that it is asked."""

@@ -16,13 +16,15 @@ from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
-from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart
+from dimos_streams.tool_stream.liveness.skill_parts import SkillPart
 
 MAX_MODULES = 1000
 MAX_NEW = 256
 """Of these, names that nobody has spoken for long (``instances.SETTLED_S``): anybody can make them up."""
 MAX_BYTES = 1024 * 1024
 """The size of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
+MAX_NEW_BYTES = MAX_BYTES // 2
+"""Of this, those of names that nobody has spoken for long."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -73,12 +75,12 @@ class ModuleTable:
         self._new.pop(name, None)
         return True
 
-    def turn_to_bound(self, entry: ModuleEntry) -> None:
+    def turn_to_bound(self, name: str, entry: ModuleEntry) -> None:
         """See ``ModuleEntry.turn_to_bound``."""
         before = entry.bytes
         entry.turn_to_bound()
         self._bytes += entry.bytes - before
-        if self._bytes > MAX_BYTES and not self._has_room(0):
+        if self._bytes > MAX_BYTES and not self._has_room(name, 0):
             before = entry.bytes
             entry.current.forget_skills()
             self._bytes += entry.bytes - before
@@ -86,35 +88,49 @@ class ModuleTable:
     def take_part(self, report: InstanceReport, status: ModuleStatus, part: SkillPart) -> None:
         """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
         size, before = len(status.skills_json), report.bytes
-        if self._has_room(size):
+        if self._has_room(status.module, size):
             skills = report.partial.add(status.skills_version, part, size)
-            size = report.partial.bytes
+            if skills is not None:
+                report.take_skills(status.skills_version, skills, report.partial.bytes)
         else:
-            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
-            size, skills = 0, ()
-        if skills is not None:
-            report.skills_version, report.skills, report.skills_text = status.skills_version, skills, 0
-            report.skills_bytes, report.partial = size, PartialSkills()
+            self._refuse(report, status, size * part.parts)
         self._bytes += report.bytes - before
 
     def take_skills(self, report: InstanceReport, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
         """Take the whole of what an instance offers."""
-        report.skills_version = status.skills_version
         if report.skills_text == hash(status.skills_json):
+            report.skills_version = status.skills_version
             return
-        size = len(status.skills_json)
-        if not self._has_room(size - report.skills_bytes - report.partial.bytes):
-            _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
-            size, skills = 0, ()
-        self._bytes += size - report.skills_bytes - report.partial.bytes
-        report.partial = PartialSkills()
-        report.skills, report.skills_text, report.skills_bytes = skills, hash(status.skills_json), size
+        size, before = len(status.skills_json), report.bytes
+        if self._has_room(status.module, size - report.skills_bytes - report.partial.bytes):
+            report.take_skills(status.skills_version, skills, size)
+            report.skills_text = hash(status.skills_json)
+        else:
+            self._refuse(report, status, size)
+        self._bytes += report.bytes - before
 
-    def _has_room(self, more: int) -> bool:
-        """Whether a module may say so much more. If need be, those that are gone are forgotten."""
+    def has_room_again(self, name: str, report: InstanceReport) -> bool:
+        """Whether there is room now for a description that found none."""
+        return report.refused > 0 and self._make_room_for(name, report.refused)
+
+    def _refuse(self, report: InstanceReport, status: ModuleStatus, size: int) -> None:
+        _log.warning("modules have more than %d bytes of skills; %r has none", MAX_BYTES, status.module)
+        report.take_skills(status.skills_version, (), 0)
+        report.refused = size
+
+    def _has_room(self, name: str, more: int) -> bool:
+        """Whether a module may say so much more; if not, that counts."""
+        has_room = self._make_room_for(name, more)
+        self.ignored += not has_room
+        return has_room
+
+    def _make_room_for(self, name: str, more: int) -> bool:
+        """Whether there is room for more of a module. If need be, those that are gone are forgotten."""
+        while name in self._new and sum(self.entries[each].bytes for each in self._new) + more > MAX_NEW_BYTES:
+            if not self._forget_if_gone(next(iter(self._new))):
+                return False
         while self._bytes + more > MAX_BYTES:
             if not self._forget_one():
-                self.ignored += 1
                 return False
         return True
 
@@ -130,7 +146,7 @@ class ModuleTable:
             if len(text) > MAX_STATE:
                 raise MessageError(STATUS, ModuleStatus.msg_name, f"a state of more than {MAX_STATE} bytes")
             json_object(text, STATUS, ModuleStatus.msg_name)
-            if self._has_room(len(text)):
+            if self._has_room(status.module, len(text)):
                 report.state_json = text
                 self._bytes += len(text)
         except MessageError as error:

@@ -9,15 +9,18 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
 class Heard:
@@ -186,6 +189,74 @@ async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make
         assert [info.name for _, info in world.directory.skills()] == ["b1", "c2", "c3"]
         assert [view.name for view in world.directory.modules()] == ["b", "c"]
         assert world.directory.ignored == 2
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F6")
+@pytest.mark.parametrize("parts", [1, 3])
+async def test_skills_that_found_no_room_are_asked_for_again_when_there_is(
+    parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infos = [SkillInfo(name=f"s{number}", description="x" * 1000, parameters={}) for number in range(25 * parts)]
+    texts = described("real", infos)
+    assert (len(texts) > 1) == (parts > 1)
+    size = sum(map(len, texts))
+    monkeypatch.setattr(module_table, "MAX_BYTES", int(1.5 * size))
+    bus = create_bus("memq://")
+    await bus.open()
+    directory, asked = ModuleDirectory(bus), list[float]()
+    bus.subscribe(REQUESTS, lambda _, data: asked.append(clock.monotonic()))
+    directory.start()
+
+    def beat(name: str, text: str = "") -> None:
+        bus.publish(STATUS, encode(ModuleStatus(module=name, instance="1", skills_version="1", skills_json=text)))
+
+    async def beats(*names: str) -> None:
+        for _ in range(20):
+            for name in names:
+                beat(name)
+            await asyncio.sleep(0.25)
+
+    for name in ("other", "real"):
+        for text in texts:
+            beat(name, text)
+    await beats("other", "real")
+    began = clock.monotonic()
+    await beats("other", "real")
+    assert {view.name for view, _ in directory.skills()} == {"other"}
+    assert max(asked) < began, "while there is no room nobody is asked"
+    asked.clear()
+    await beats("real")
+    await beats("real")
+    assert asked
+    for text in texts:
+        beat("real", text)
+    await asyncio.sleep(0.01)
+    assert [info.name for view, info in directory.skills() if view.name == "real"] == [info.name for info in infos]
+    asked.clear()
+    await beats("real")
+    assert not asked
+    directory.stop()
+    await bus.close()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F6")
+async def test_skills_of_names_that_nobody_has_spoken_for_long_leave_room_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size = len(json.dumps([{"name": "a1", "description": "", "parameters": {}}]))
+    monkeypatch.setattr(module_table, "MAX_BYTES", 4 * size)
+    monkeypatch.setattr(module_table, "MAX_NEW_BYTES", 2 * size)
+    async with heard() as world:
+        for _ in range(10):
+            await world.beat("a", skills="a1")
+            await asyncio.sleep(0.25)
+        for name in ("b", "c", "d"):
+            await world.beat(name, skills=f"{name}1")
+        assert [info.name for _, info in world.directory.skills()] == ["a1", "b1", "c1"]
+        await world.beat("a", skills="a1 a2")
+        assert [info.name for _, info in world.directory.skills()] == ["a1", "a2", "b1", "c1"]
 
 
 @pytest.mark.virtual_time
