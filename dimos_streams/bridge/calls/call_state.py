@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from pydantic import ConfigDict, Field
 from dimos_streams import clock
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.common.moment import Moment
+from dimos_streams.common.text import at_most
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
@@ -23,6 +25,8 @@ OPEN: Final = "open"
 CLOSED: Final = "closed"
 ENDS_WITHIN_S: Final = 3.0
 """A call that was asked to end and goes on for longer is one that operators hear of."""
+_SHORT_TEXT, _MAX_PLAIN = 200, 32
+"""Characters, and values, of what is remembered of somebody else's call that has no room for more."""
 
 
 @dataclass(slots=True)
@@ -83,12 +87,14 @@ class CallState(CallView):
     closing: bool = Field(default=False, exclude=True)
     """It is being given up as lost."""
     last: ToolEvent | None = Field(default=None, exclude=True)
+    """Its newest event; None for a foreign one, whose data may be large."""
     progress: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-    """The data of its newest progress, empty before the first since the bridge was started."""
+    """The data of its newest progress, empty before the first since the bridge was started; of a foreign one only
+    numbers and short texts."""
     answered: Moment = Field(default_factory=Moment, exclude=True)
     closed: Moment = Field(default_factory=Moment, exclude=True)
-    remembered_bytes: int = Field(default=0, exclude=True)
-    """See ``size``; 0 until somebody asks for it."""
+    arguments_bytes: int | None = Field(default=None, exclude=True)
+    """The memory that its arguments take, about; None until somebody asks for ``size``."""
 
     # Nothing is validated at an assignment, and each event makes four: this takes a third of the time.
     __setattr__ = object.__setattr__
@@ -100,7 +106,7 @@ class CallState(CallView):
         if not self.skill:
             # All that was known of it before was that events of it are gone.
             self.module, self.skill, self.caller = event.module or self.module, event.skill, event.caller
-        self.last, self.text = event, event.text
+        self.last, self.text = None if self.foreign else event, event.text
         if event.type != "gap":  # which the receiver makes itself, of silence
             self.listed = clock.monotonic()
         milestone = event.type in ("open", "close")
@@ -111,7 +117,7 @@ class CallState(CallView):
         if self.answer is None and event.type in ("update", "close"):
             self.answer, milestone = event.text, True
         if event.type == "progress":
-            self.progress = event.data
+            self.progress = _plain(event.data) if self.foreign else event.data
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
@@ -120,11 +126,17 @@ class CallState(CallView):
 
     @property
     def size(self) -> int:
-        """Bytes of what is remembered of it, once it is closed; its last event says the same again."""
-        if self.remembered_bytes == 0:
-            texts = (self.text, self.answer or "", json_text(self.arguments), json_text(self.result))
-            self.remembered_bytes = 1000 + 2 * sum(map(len, texts))
-        return self.remembered_bytes
+        """Bytes of memory of what is remembered of it, about; the last event of one of ours says the same again."""
+        if self.arguments_bytes is None:
+            self.arguments_bytes = _weight(json_text(self.arguments))
+        texts = len(self.text) + len(self.answer or "")
+        result = 0 if self.result is None else _weight(json_text(self.result))
+        return 1000 + 2 * texts + result + self.arguments_bytes
+
+    def shorten(self) -> None:
+        """Remember the beginnings of its texts only; readers of its events have them."""
+        self.text = at_most(self.text, _SHORT_TEXT)
+        self.answer = None if self.answer is None else at_most(self.answer, _SHORT_TEXT)
 
     def wake(self) -> None:
         """Wake who waits for what has happened; after the events are safe in the journal."""
@@ -176,6 +188,20 @@ class CallState(CallView):
             requested_utime=event.utime,
             missing_open=event.type != "open",
         )
+
+
+def _weight(json: str) -> int:
+    """The memory that the value of a JSON text takes, about: short values take more than their text."""
+    return len(json) + 64 * sum(map(json.count, "{[")) + 32 * sum(map(json.count, ",:"))
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    plain = ((name, value) for name, value in data.items() if len(name) <= _SHORT_TEXT and _is_short(value))
+    return dict(itertools.islice(plain, _MAX_PLAIN))
+
+
+def _is_short(value: Any) -> bool:
+    return len(value) <= _SHORT_TEXT if isinstance(value, str) else value is None or isinstance(value, int | float)
 
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024

@@ -21,6 +21,8 @@ MAX_OPEN = 1000
 """Calls that may be open at a time; more are refused."""
 MAX_FOREIGN = 500
 """The bound of calls that were begun without the bridge; more are not looked at,"""
+FOREIGN_BYTES = 1024 * 1024
+"""nor what goes beyond so much memory for the texts and arguments of all of them, of which long texts have half;"""
 _NEW_FOREIGN = (5.0, 200.0)
 """nor more new ones in a second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
@@ -44,7 +46,9 @@ class Ledger:
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
         self.live_reader: LiveReader | None = None
-        self._foreign = 0
+        self._foreign: dict[str, int] = {}
+        """The open calls that were begun without the bridge, and the memory of each."""
+        self._foreign_bytes = 0
         self._new_foreign = Allowance(*_NEW_FOREIGN)
         self.ignored = 0
         """Events of calls that were closed already, or of too many calls."""
@@ -96,8 +100,11 @@ class Ledger:
             else:
                 live.append((self.journal.last_offset + len(taken), event))
             touched[call.call_id] = call
+            milestone = call.apply(event)
+            if call.foreign:
+                self._weigh(call)
             # How far a call has got is in the journal with its events, or nowhere but in its row.
-            if call.apply(event) or not call.journalled:
+            if milestone or not call.journalled:
                 changed[call.call_id] = call
         rows = [call.row() for call in changed.values()]
         self.hub.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
@@ -112,10 +119,18 @@ class Ledger:
         """Draw the consequences of a call's events, once they are safe."""
         if call.state == CLOSED:
             self.closed[str(call.outcome)] += 1
-            self._foreign -= call.foreign
+            self._foreign_bytes -= self._foreign.pop(call.call_id, 0)
             self.leases.release(call.call_id)
             self.calls.close(call)
         call.wake()
+
+    def _weigh(self, call: CallState) -> None:
+        """Keep count of the memory of a call that was begun without the bridge; what is too much is cut."""
+        others = self._foreign_bytes - self._foreign.get(call.call_id, 0)
+        if others + call.size > FOREIGN_BYTES // 2:
+            call.shorten()
+        self._foreign[call.call_id] = call.size
+        self._foreign_bytes = others + call.size
 
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal knows any more, None if that does not know it either."""
@@ -140,13 +155,14 @@ class Ledger:
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
             return call
-        is_full = self._foreign >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN
-        if is_full or not self._new_foreign.take():
+        is_full = len(self._foreign) >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN
+        taken = None if is_full or not self._new_foreign.take() else CallState.from_event(event)
+        if taken is None or self._foreign_bytes + taken.size > FOREIGN_BYTES:
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
-        call = CallState.from_event(event)
+        call = taken
         call.foreign = True
-        self._foreign += 1
+        self._weigh(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call

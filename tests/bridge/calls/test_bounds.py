@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import tracemalloc
 
 import pytest
 
@@ -60,6 +62,35 @@ async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.Monk
         await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 1}, caller="you"))
         ledger.enter([event(1, "open", call_id="c3"), event(1, "open", call_id="c4")])
         assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c1", "c3"], 2)
+
+
+@pytest.mark.virtual_time
+async def test_what_calls_that_were_begun_without_the_bridge_say_takes_bounded_memory() -> None:
+    """Their JSON is small and makes large objects; texts, answers, arguments and newest events count."""
+    large = json.dumps([{}] * 15_000)
+
+    async with scene() as world:
+        ledger = world.broker.ledger
+        tracemalloc.start()
+        for number in range(100):
+            arguments = {"deep": json.loads(large)} if number % 2 else {}
+            ledger.enter([event(1, "open", call_id=f"c{number}", data={"arguments": arguments})])
+            update = {"deep": json.loads(large), "share": 0.5}
+            text = f"{number}" * 10_000
+            ledger.enter([event(2, "update", call_id=f"c{number}", text=text, data=update)])
+            ledger.enter([event(3, "progress", call_id=f"c{number}", text=text, data=update)])
+        taken = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        # The journal's newest events are in memory, too, as JSON.
+        assert taken < 20e6
+        small = [call for call in ledger.calls.open if int(call.call_id[1:]) % 2 == 0]
+        assert [(call.last_seq, dict(call.progress)) for call in small] == [(3, {"share": 0.5})] * 50
+        assert not any(call.arguments for call in ledger.calls.open), "those are too large"
+        for number in range(100):
+            ledger.enter([event(4, "close", call_id=f"c{number}", data={"outcome": "completed"})])
+        assert ledger.calls.open == []
+        ledger.enter([event(1, "open", call_id="new")])
+        assert [call.call_id for call in ledger.calls.open] == ["new"], "there is room again"
 
 
 @pytest.mark.virtual_time
