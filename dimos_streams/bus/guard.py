@@ -29,7 +29,6 @@ _MAX_FRAGMENT = 0xFFFF
 _CHANNEL_MAX = 64
 _CHANNELS_KEPT = 1024
 _NAMESPACE_MAX = 32  # longer ones are accepted
-_LOADS = ((bpf.LD_W, 4), (bpf.LD_H, 2), (bpf.LD_B, 1))
 _MODULE_NAME = 8 + 8 + 4  # behind the channel: fingerprint, time, length of the name
 
 Namespaces = tuple[str, ...]

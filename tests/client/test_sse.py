@@ -98,6 +98,13 @@ def test_rules(stream: bytes, expected: list[SseEvent]) -> None:
     assert parse(stream) == expected
 
 
+@pytest.mark.parametrize("field", [b"event", b"id", b"data"])
+def test_a_line_ends_by_cr_also_in_an_event_of_the_usual_form(field: bytes) -> None:
+    usual = b"event: a\nid: 1\ndata: b\n\n"
+    stream = usual + usual.replace(field + b": ", field + b": x\rdata: ") + usual
+    assert parse(stream) == reference(stream)
+
+
 def test_an_event_comes_with_its_blank_line() -> None:
     parser = SseParser()
     assert parser.feed(b"data: a\r\n") == []

@@ -150,8 +150,8 @@ class Journal:
 
     def settle(self) -> None:
         """Have the database take in what only the tail has."""
-        if count := self.storage.settle():
-            self._grow(count)
+        if self.storage.tail.unsettled:
+            self._grow(self.storage.settle())
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
         """See ``Asked.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""

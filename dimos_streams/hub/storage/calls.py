@@ -39,11 +39,6 @@ class CallTable:
                 values.append(value)
         return self._rows(f"WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?", *values, limit)
 
-    def open_count(self) -> int:
-        """How many calls are not closed, as far as their events have come."""
-        with self._engine.reading() as db:
-            return int(db.rows("SELECT count(*) FROM calls WHERE closed = 0")[0][0])
-
     def fold(self, db: Transaction, events: Sequence[tuple[int, str, ParcelEntry]]) -> None:
         """Enter what new events say of their calls. Progress says nothing that lasts, and is passed over."""
         said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]

@@ -206,7 +206,7 @@ class ToolStreamReceiver:
             self._loop.call_soon(self._flush_within, _BATCH_TURNS)
 
     def _wants(self, call_id: str) -> bool:
-        return self._wanted is None or self._wanted(call_id) or self._inflows.get(call_id) is not None
+        return self._wanted is None or self._wanted(call_id)
 
     def _marks(self) -> Iterator[Mark]:
         for instance in self._instances():
@@ -215,9 +215,9 @@ class ToolStreamReceiver:
     def _receive(self, channel: str, data: bytes) -> bool:
         """Take an event's bytes; False if they are refused."""
         call_id = call_id_of(data)
-        if not self._wants(call_id):
-            return True
         stream = self._inflows.get(call_id)
+        if stream is None and not self._wants(call_id):
+            return True
         if stream is None and is_call_id(call_id):
             stream = self._resumed(call_id)
         if stream is not None and not self._admission.may_read(stream, data):
