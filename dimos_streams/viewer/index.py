@@ -26,7 +26,8 @@ from dimos_streams.viewer.world import World
 KEY_EVERY_US = 2_000_000
 """Of the log, between two moments that are kept; of a long log more."""
 KEY_BYTES = 4_000_000
-"""Of the log, after which another one is kept: it is what is read again at most."""
+"""Of the log, after which another one is kept, however little time has passed; of a long log more. It is what is read
+again at most."""
 MAX_KEYS = 600
 _BATCH = 256
 _log = LimitedLog(logging.getLogger(__name__))
@@ -91,8 +92,8 @@ class Index:
         self.namespaces = {namespace_of(module.name) for module in world.modules()}
 
     def key_before(self, utime: int) -> Key:
-        """The last one that is kept from before a moment, or the first."""
-        index = bisect.bisect_left(self._keys, utime, key=lambda key: key.utime)
+        """The last one that is kept up to a moment, or the first."""
+        index = bisect.bisect_right(self._keys, utime, key=lambda key: key.utime)
         return self._keys[max(0, index - 1)]
 
     def heard_until(self, utime: int) -> int:
@@ -135,10 +136,9 @@ class Index:
     def _keep_key(self, world: World, event: LogEvent, place: Place) -> None:
         """Keep the moment before an event, if the last one is long ago; of too many every second goes."""
         last = self._keys[-1] if self._keys else None
-        every = KEY_EVERY_US
         if last is not None:
             passed, read = event.utime - last.utime, place.offset - last.place.offset
-            if passed <= 0 or (passed < self._spacing() and (read < KEY_BYTES or passed < every // 8)):
+            if passed < 0 or (passed < self._spacing() and read < self._spacing_bytes(place)):
                 return
         self._keys.append(Key(event.utime, place, world.copy()))
         if len(self._keys) > MAX_KEYS:
@@ -148,6 +148,9 @@ class Index:
         """The time between two keys: so that there is room for as many again as there are."""
         span = self._keys[-1].utime - self._keys[0].utime
         return max(KEY_EVERY_US, span // (MAX_KEYS // 2))
+
+    def _spacing_bytes(self, place: Place) -> int:
+        return max(KEY_BYTES, (place.offset - self._keys[0].place.offset) // (MAX_KEYS // 2))
 
 
 def _models(metadata: Metadata | None) -> dict[str, str]:

@@ -21,7 +21,7 @@ from dimos_streams.recording.tape import Place
 from dimos_streams.tool_stream.event import EVENTS
 from dimos_streams.tool_stream.wire import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
-from dimos_streams.viewer.index import Index
+from dimos_streams.viewer.index import KEY_BYTES, Index
 from dimos_streams.viewer.transport import Transport
 from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, Wish
 
@@ -80,7 +80,9 @@ class Stage:
 
     def show(self, utime: int) -> None:
         """Have this moment be the one that is shown."""
-        if self.world.utime <= utime <= self.world.utime + max(_NEAR_US, self._tick_us()):
+        if self.world.utime <= utime <= self.world.utime + max(_NEAR_US, self._tick_us()) and self._is_soon_read(
+            utime
+        ):
             self._advance(utime, shows=True)
         else:
             self._go_to(utime)
@@ -114,6 +116,10 @@ class Stage:
             self.show(self.transport.at(clock.monotonic()))
             if not self.transport.playing:
                 self._tell()  # it has come to its end
+
+    def _is_soon_read(self, utime: int) -> bool:
+        """Whether little was recorded up to a moment, however near it is: all may be at one instant."""
+        return self._next is None or self.index.key_before(utime).place.offset <= self._next.offset + KEY_BYTES
 
     def _tick_us(self) -> int:
         """What may pass between two looks while it plays."""

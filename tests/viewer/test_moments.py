@@ -12,9 +12,11 @@ from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.recording.cut import Part, cut
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
 from dimos_streams.tool_stream.wire import pack_event
 from dimos_streams.viewer import index as index_module
+from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import Step
@@ -104,6 +106,33 @@ def test_what_is_kept_of_a_long_recording_is_bounded(mission: Mission, monkeypat
         keys = [key.utime for key in index._keys]
         assert keys == sorted(keys)
         assert keys[0] == index.begin
+
+
+@pytest.mark.virtual_time
+async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"module": "m", "skill": "s", "caller": "me", "text": "x" * 2000}
+    told = [ToolEvent(utime=START, call_id=f"c{n}", seq=1, type="open", data={}, **names) for n in range(4000)]
+    log = write_log(tmp_path / "dense.lcmlog", [(START, EVENTS, pack_event(event)) for event in told])
+    read = 0
+
+    def counted(tape: Tape, place: Place = Place()) -> Any:  # noqa: B008 - it is never changed
+        nonlocal read
+        for read_now, event in enumerate(events(tape, place), 1):
+            read = max(read, read_now)
+            yield event
+
+    events = Tape.events
+    monkeypatch.setattr(index_module, "KEY_BYTES", 500_000)
+    monkeypatch.setattr(stage_module, "KEY_BYTES", 500_000)
+    with indexed(log) as index:
+        monkeypatch.setattr(Tape, "events", counted)
+        stage = Stage(index, await _bus())
+        for utime in (START, START - 1, START + 1, START):
+            stage.show(utime)
+            assert (stage.world.offset == 4000) == (utime >= START)
+        assert 0 < read < 1000
 
 
 @pytest.mark.slow

@@ -35,9 +35,10 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
 }, (before, next) => ["known", "bad", "isSelected", "connected"].every((name) => before[name] === next[name])
   && before.reports.length === next.reports.length && before.reports.at(-1)?.text === next.reports.at(-1)?.text);
 
-/** What the agent was told of it meanwhile, in order; the details have all updates. */
+/** What the agent was told of it meanwhile, in order, but what the card says now; the details have all updates. */
 function Reports({ reports, text, now }) {
-  const others = reports.filter((each, place) => each.text && each.text !== text && each.text !== reports[place - 1]?.text).slice(-MAX_REPORTS);
+  const says = text.toLowerCase();
+  const others = reports.filter((each, place) => each.text !== reports[place - 1]?.text && !says.startsWith(each.text.toLowerCase())).slice(-MAX_REPORTS);
   return others.length > 0 && html`<ol class="reports" aria-label="What it has reported">${others.map(({ utime, text: said }) =>
     html`<li key=${utime}>${said} <${Ago} utime=${utime} now=${now} /></li>`)}</ol>`;
 }
