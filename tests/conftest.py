@@ -41,8 +41,11 @@ _LONGEST_OF_NAME = 200
 
 
 def pytest_configure() -> None:
-    """Of the hundreds of processes that tests start only the first of a kind compiles what it imports."""
+    """Of the hundreds of processes that tests start only the first of a kind compiles what it imports; and none reads
+    the machine's certificates, which takes each client of a model longer than all else: tests have their own."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
