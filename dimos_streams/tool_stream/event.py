@@ -31,8 +31,9 @@ CALLS = channel_name("/skill_calls", SkillCall)
 CANCELS = channel_name("/skill_cancels", SkillCancel)
 STATUS = channel_name("/module_status", ModuleStatus)
 
-NACK = "repair"
-"""The kind of a ``ToolStreamRequest`` for events to be sent again, as it is called on the wire."""
+ACK, NACK, GONE, DESCRIBE = "ack", "repair", "gone", "describe"
+"""Kinds of a ``ToolStreamRequest``, as they are called on the wire: events have come; events are to be sent again;
+they are not kept any more, as a publisher answers; modules are to say what skills they have."""
 
 CHILD = "~"
 """Stands in the id of a call that belongs to another one, between that one's id and a number (``family.py``)."""

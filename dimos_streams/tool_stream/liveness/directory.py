@@ -19,7 +19,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
-from dimos_streams.tool_stream.event import REQUESTS, STATUS, is_call_id, is_name
+from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id, is_name
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
@@ -31,7 +31,7 @@ from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 
 HEARTBEAT_S = 0.25
 _DESCRIBE_EVERY_S = 0.2
-_DESCRIBE = (1.0, 10.0)
+_ASKING = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _STRANGERS = (10_000.0, 60_000.0)
@@ -61,7 +61,7 @@ class ModuleDirectory:
         self._subscription: Subscription | None = None
         self._unwatch: Callable[[], None] = lambda: None
         self._described = float("-inf")
-        self._may_ask = Allowance(*_DESCRIBE)
+        self._may_ask = Allowance(*_ASKING)
         self._strangers = Allowance(*_STRANGERS)
         self._flood = Strangers(_MOST_STRANGERS, self._marks)
         self._malformed = self._ignored = 0
@@ -335,5 +335,5 @@ class ModuleDirectory:
         now = clock.monotonic()
         if now - self._described >= _DESCRIBE_EVERY_S and self._may_ask.take():
             self._described = now
-            request = ToolStreamRequest(utime=clock.utime(), kind="describe")
+            request = ToolStreamRequest(utime=clock.utime(), kind=DESCRIBE)
             self._bus.publish(REQUESTS, encode(request))

@@ -15,7 +15,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
@@ -26,7 +26,6 @@ from dimos_streams.tool_stream.wire import call_id_of, instance_ending, unpack_e
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-_GONE = "gone"
 _RETRY_S = 0.005
 """Until events are handed over again that could not be."""
 _MAX_BATCH, _MAX_BATCH_BYTES = 128, 256 * 1024
@@ -316,7 +315,7 @@ class ToolStreamReceiver:
     def _on_request(self, channel: str, data: bytes) -> None:
         """A publisher's answer that it has not kept (a part of) what was asked for."""
         texts = first_texts(ToolStreamRequest, data, 3)
-        if texts is not None and (texts[1] != _GONE or self._inflows.get(texts[2]) is None):
+        if texts is not None and (texts[1] != GONE or self._inflows.get(texts[2]) is None):
             return
         try:
             request = decode(ToolStreamRequest, data, channel=channel)
@@ -324,7 +323,7 @@ class ToolStreamReceiver:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        if request.kind != _GONE or not self._requests.are_from_here(request):
+        if request.kind != GONE or not self._requests.are_from_here(request):
             return
         stream = self._inflows.get(request.call_id)
         if stream is None or stream.closed or request.from_seq > stream.delivered + 1:

@@ -7,7 +7,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import NACK, REQUESTS
+from dimos_streams.tool_stream.event import ACK, NACK, REQUESTS
 from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.signature import parse_signature, signed
 
@@ -41,7 +41,7 @@ class Requests:
             return
         stream.acked = stream.delivered
         # A closed call wants nothing more, whatever its publisher still holds or sends.
-        self._send("ack", call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
+        self._send(ACK, call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
 
     def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; whether it was done."""

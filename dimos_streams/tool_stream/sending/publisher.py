@@ -18,14 +18,23 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import EVENTS, NACK, PARENT, REQUEST_BYTES, REQUESTS, Outcome
+from dimos_streams.tool_stream.event import (
+    ACK,
+    DESCRIBE,
+    EVENTS,
+    GONE,
+    NACK,
+    PARENT,
+    REQUEST_BYTES,
+    REQUESTS,
+    Outcome,
+)
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-_DESCRIBE = "describe"
 _NACK_RATE = 32 * 1024 * 1024
 """Bytes a second that are sent again."""
 
@@ -126,21 +135,21 @@ class ToolStreamPublisher:
 
     def _on_request(self, channel: str, data: bytes) -> None:
         first = first_texts(ToolStreamRequest, data, 3)
-        if first is not None and first[1] != _DESCRIBE and not self.knows(first[2]):
+        if first is not None and first[1] != DESCRIBE and not self.knows(first[2]):
             return
         try:
             request = decode(ToolStreamRequest, data, channel=channel)
         except MessageError as error:
             _log.warning("skipped: %s", error)
             return
-        if request.kind == _DESCRIBE:
+        if request.kind == DESCRIBE:
             self._on_describe()
             return
         writer = self._open.get(request.call_id) or self._ended.get(request.call_id)
         receiver, instance = parse_signature(request.receiver)
         if writer is None or not self._is_meant(instance):
             return
-        if request.kind == "ack":
+        if request.kind == ACK:
             if receiver != PARENT:  # that one receives a single call, and none of the others waits for it
                 self.receivers.heard(receiver)
             writer.acknowledge(receiver, request.to_seq)
@@ -179,7 +188,7 @@ class ToolStreamPublisher:
             answer = ToolStreamRequest(
                 utime=clock.utime(),
                 receiver=request.receiver,
-                kind="gone",
+                kind=GONE,
                 call_id=writer.call_id,
                 from_seq=gone[0],
                 to_seq=gone[1],
