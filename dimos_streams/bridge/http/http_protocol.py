@@ -31,6 +31,8 @@ MAX_HEAD = 16 * 1024
 """Bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
 MAX_UNSENT = 8 * 1024 * 1024
 """Bytes that wait for all clients together to take them."""
+MAX_UNPARSED = 8 * 1024 * 1024
+"""Bytes that have come from all clients together and wait to be parsed; a read may bring 256 kB of one."""
 _UNSENT = 0
 """Bytes that wait for one client before its response is held up; the last write comes on top. With none, whatever
 waits here is what a client leaves that does not keep up, and all of it counts; the kernel's buffer lies in front."""
@@ -61,6 +63,8 @@ class Connections:
         self._most = most
         self._full = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
         self._backed_up: dict[BoundedProtocol, None] = {}
+        self._unparsed: dict[BoundedProtocol, int] = {}
+        self._unparsed_bytes = 0
         self.cut = 0
         """Connections that were ended for what they cost."""
 
@@ -92,6 +96,17 @@ class Connections:
     def forget(self, connection: BoundedProtocol) -> None:
         """A client has taken what there was, or is gone."""
         self._backed_up.pop(connection, None)
+
+    def leave_unparsed(self, connection: BoundedProtocol, size: int) -> None:
+        """So many bytes of a client wait to be parsed. Where all have sent too much, who has most is cut off."""
+        self._unparsed_bytes += size - self._unparsed.pop(connection, 0)
+        if size:
+            self._unparsed[connection] = size
+        if self._unparsed_bytes > MAX_UNPARSED:
+            victim = max(self._unparsed, key=self._unparsed.__getitem__)
+            self._unparsed_bytes -= self._unparsed.pop(victim)
+            self.cut += 1
+            victim.drop()
 
 
 class BoundedProtocol(H11Protocol):
@@ -133,6 +148,7 @@ class BoundedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._shared.forget(self)
         self._unread.clear()
+        self._shared.leave_unparsed(self, 0)
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         if self.scope is not None:
@@ -163,6 +179,8 @@ class BoundedProtocol(H11Protocol):
             super().handle_events()
         if self.conn.allowance == 0 and not self.flow.held:
             self._wait()
+        else:
+            self._shared.leave_unparsed(self, len(self._unread))
 
     def go_on(self) -> None:
         """For ``Turns``."""
@@ -210,7 +228,13 @@ class BoundedProtocol(H11Protocol):
         finally:
             scope.pop("extensions", None)  # they know the request, which knows its scope
 
+    def drop(self) -> None:
+        """End the connection, and forget what has come on it."""
+        self._unread.clear()
+        self.transport.abort()
+
     def _wait(self) -> None:
+        self._shared.leave_unparsed(self, len(self._unread))
         self.flow.hold()
         self._shared.turns.wait(self, self.loop, is_new=self.conn.their_state is h11.IDLE)
 

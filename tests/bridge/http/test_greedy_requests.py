@@ -17,7 +17,7 @@ import uvicorn
 from dimos_streams.bridge.http import http_protocol, turns
 from dimos_streams.bridge.http import idle_connections as idle
 from dimos_streams.bridge.http import request_guard as guard
-from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, Connections
+from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, BoundedProtocol, Connections
 from dimos_streams.bridge.http.server import ACCEPTED
 from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
@@ -57,6 +57,12 @@ def answer(connection: socket.socket) -> bytes:
     return found
 
 
+def send_all(connection: socket.socket, data: bytes) -> None:
+    """Send it to a server that may end the connection meanwhile."""
+    with contextlib.suppress(OSError):
+        connection.sendall(data)
+
+
 def shared(bridge: Served) -> Connections:
     server = bridge.scene.bridge._server
     assert server is not None
@@ -82,6 +88,37 @@ class Parsed:
     def _turn(self) -> None:
         self.most, self._before = max(self.most, self.all - self._before), self.all
         self._loop.call_soon(self._turn)
+
+
+@pytest.mark.feature("F6")
+def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_protocol, "MAX_UNPARSED", 500_000)
+    with served() as bridge:
+        server = bridge.scene.bridge._server
+        assert server is not None
+        assert server._server is not None
+        state, most = server._server.server_state, 0
+
+        def look() -> None:
+            nonlocal most
+            waiting = (len(each._unread) for each in state.connections if isinstance(each, BoundedProtocol))
+            most = max(most, sum(waiting))
+            bridge._loop.call_soon(look)
+
+        bridge._loop.call_soon_threadsafe(look)
+        body = head(bridge, "POST /calls", "Transfer-Encoding: chunked") + b"1\r\nx\r\n" * CHUNKS
+        connections = [connect(bridge) for _ in range(20)]
+        threads = [threading.Thread(target=lambda each=each: send_all(each, body)) for each in connections]
+        for thread in threads:
+            thread.start()
+        until(lambda: shared(bridge).cut > 0)
+        assert bridge.get("/healthz").status_code == 200
+        for thread in threads:
+            thread.join(10)
+        for connection in connections:
+            connection.close()
+        assert 0 < most <= 500_000 + 256_000, "and what one read brings"
+        until(lambda: not state.connections and shared(bridge)._unparsed_bytes == 0)
 
 
 @pytest.mark.feature("F6")
