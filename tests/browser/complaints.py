@@ -32,6 +32,11 @@ class Complaints:
         """All that were not expected."""
         return [text for text in self._made if not any(re.search(pattern, text) for pattern in self._expected)]
 
+    def taken(self) -> list[str]:
+        """The same, and those are forgotten."""
+        made, self._made = self.made, []
+        return made
+
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning", "assert"}:
             where = message.location

@@ -52,16 +52,21 @@ class Contexts:
         """All complaints."""
         for context, _ in self._made:
             context.close()
-        return [text for _, complaints in self._made for text in complaints.made]
+        return self.complaints()
+
+    def complaints(self) -> list[str]:
+        """Those that were not asked for before."""
+        return [text for _, complaints in self._made for text in complaints.taken()]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Keep pictures of what a test saw that has failed."""
     report = yield
-    contexts = getattr(item, "funcargs", {}).get("contexts")
-    if report.when == "call" and report.failed and contexts is not None:
-        report.sections.append(("Pictures", "\n".join(map(str, contexts.pictures(item.name)))))
+    used = [each for each in getattr(item, "funcargs", {}).values() if isinstance(each, Contexts)]
+    if report.when == "call" and report.failed and used:
+        kept = [path for contexts in used for path in contexts.pictures(item.name)]
+        report.sections.append(("Pictures", "\n".join(map(str, kept))))
     return report
 
 
@@ -111,7 +116,24 @@ def page(contexts: Contexts) -> Page:
     return contexts.new()[0].new_page()
 
 
+@pytest.fixture(scope="package")
+def kept_contexts(browser: Browser) -> Iterator[Contexts]:
+    """For the page that tests take turns at: a window of its own takes each of them half a second."""
+    made = Contexts(browser)
+    yield made
+    assert made.close() == []
+
+
+@pytest.fixture(scope="package")
+def blank_page(kept_contexts: Contexts, bridge: Served) -> ScriptModules:
+    """What ``script_modules`` begins anew for each test."""
+    return ScriptModules(kept_contexts.new()[0].new_page(), bridge.url)
+
+
 @pytest.fixture
-def script_modules(page: Page, bridge: Served) -> ScriptModules:
+def script_modules(blank_page: ScriptModules, kept_contexts: Contexts) -> Iterator[ScriptModules]:
     """Evaluates functions of the dashboard's modules."""
-    return ScriptModules(page, bridge.url)
+    blank_page.begin()
+    yield blank_page
+    blank_page.page.evaluate("0")  # what was on its way before has come then
+    assert "\n".join(dict.fromkeys(kept_contexts.complaints())) == ""

@@ -16,11 +16,14 @@ _READ = """({ selector, colour, tolerance, rows }) => {
     copy.drawImage(canvas, 0, 0);
     const { data } = copy.getImageData(0, 0, width, height);
     const found = { count: 0, x: 0, y: 0, left: width, right: 0, top: height, bottom: 0 };
-    for (let at = 0; at < data.length; at += 4) {
-        const isOther = colour.some((value, place) => Math.abs(data[at + place] - value) > tolerance);
+    const [red, green, blue] = colour;
+    const [first, last] = rows ?? [0, height - 1];
+    const end = Math.min(data.length, (last + 1) * width * 4);
+    for (let at = Math.max(0, first) * width * 4; at < end; at += 4) {
+        const isOther = Math.abs(data[at] - red) > tolerance || Math.abs(data[at + 1] - green) > tolerance
+            || Math.abs(data[at + 2] - blue) > tolerance;
         if (isOther || data[at + 3] < 255) continue;
         const [x, y] = [(at / 4) % width, Math.floor(at / 4 / width)];
-        if (rows && (y < rows[0] || y > rows[1])) continue;
         found.count += 1;
         found.x += x;
         found.y += y;

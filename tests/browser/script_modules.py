@@ -18,7 +18,12 @@ class ScriptModules:
         self._page = page
         self._url = url
         page.route(f"{url}/", self._blank)
-        page.goto(f"{url}/")
+        self.begin()
+
+    def begin(self) -> None:
+        """A page that nobody has put anything into, with modules that nobody has used."""
+        self._page.mouse.move(0, 0)
+        self._page.goto(f"{self._url}/")
 
     def _blank(self, route: Route) -> None:
         """The real page with its policy and its import map, but nothing that runs."""

@@ -57,6 +57,13 @@ EVIL = f"<img src=x onerror=alert(1)> {REORDERED} Approve Reject \n{'x' * 4000}"
 UNSEEN = "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
+_OFTEN = """{
+    const plain = window.setInterval;
+    window.setInterval = (tick, ms) => plain(tick, ms / 20);
+}"""
+"""What a page says once a second it says twenty times."""
+
+
 class HostileRobot(Module):
     """Says what it likes, and when it likes."""
 
@@ -181,7 +188,6 @@ def test_times_that_cannot_be_have_no_end_of_marks(script_modules: ScriptModules
 
 
 def test_a_panel_that_fails_costs_only_itself(script_modules: ScriptModules) -> None:
-    script_modules.page.on("console", lambda message: None)
     texts = script_modules(
         "parts.js",
         """async (parts) => {
@@ -249,6 +255,7 @@ def page_at_another_port(body: str) -> Iterator[str]:
 def test_the_page_goes_on_whatever_a_robot_sends(robot: Served, contexts: Contexts) -> None:
     context, complaints = contexts.new()
     page = context.new_page()
+    page.add_init_script(_OFTEN)
     page.goto(robot.url)
     _sees(page, robot)
     for name, send in _attacks().items():

@@ -57,7 +57,7 @@ def busy(quick_time: None) -> Iterator[Served]:
 @pytest.mark.timeout(120)
 def test_after_an_hour_and_ten_thousand_events_it_is_as_large_as_before(busy: Served, page: Page) -> None:
     page.clock.install()
-    page.route("**/timeline/calls.js", _remembers_less)
+    page.route("**/page.js", _remembers_less)
     page.goto(busy.url)
     growth = Growth(page)
     _live_through(busy, page, EVENTS // 2, LASTS_S / 2)

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
 
 from dimos_streams.common.polygon import Point, crosses, inside
-from tests.bridge.serving import Served
-from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
 
 pytestmark = pytest.mark.feature("I1")
-
-
-@pytest.fixture(scope="module")
-def script_modules(browser: Browser, bridge: Served) -> Iterator[ScriptModules]:
-    """Of one page for all: nothing here leaves anything in it."""
-    contexts = Contexts(browser)
-    yield ScriptModules(contexts.new()[0].new_page(), bridge.url)
-    assert contexts.close() == []
 
 
 _ROOM = """(occupancy, { moved, far }) => {

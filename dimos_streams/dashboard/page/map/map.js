@@ -71,7 +71,7 @@ export function MapPanel(context) {
     hover: (pixel) => write(where.current, pixel ? hovered(kept.current, pixel) : ""),
     key: onKey,
   }), []);
-  useTick(1000, () => {
+  const tell = () => {
     if (document.hidden || !list.current) return; // references end before effects do
     kept.current.isDue = true;
     surface.current?.request(); // ages grow although nothing comes
@@ -82,7 +82,9 @@ export function MapPanel(context) {
     if (said.length !== list.current.children.length || lines.some(Boolean)) {
       list.current.replaceChildren(...said.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     }
-  });
+  };
+  useTick(1000, tell);
+  useEffect(tell, [keys]); // who is there is said at once
 
   /** Change the view by hand: it does not fit itself to what is known any more. */
   function change(how) {
