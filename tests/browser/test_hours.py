@@ -27,8 +27,8 @@ EVENTS = 10_000
 MAY_GROW_BYTES = 1_500_000
 MORE = 2
 """So often it is looked again: what is held at one moment is let go at another, and what grows has grown on."""
-MAX_NODES, MAX_LISTENERS = 16_000, 1_000
-"""Lists are full at their own times, after hours with 9,600 and 450."""
+MAX_NODES, MAX_LISTENERS = 9_000, 500
+"""Lists are full at their own times, after hours with about half as many."""
 _TIMELINE = ("{ calls: 4000, ticks: 40_000,", "{ calls: 100, ticks: 1_000,")
 _log = logging.getLogger(__name__)
 

@@ -192,6 +192,7 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     dialog = page.get_by_role("dialog")
     assert "It lies in the restricted zone “kitchen”" in dialog.inner_text()
     dialog.get_by_role("button", name="Cancel").click()
+    dialog.wait_for(state="detached")  # a click before would be one beside it
     page.mouse.click(box["x"] + x, box["y"] + y - metre)
     dialog.get_by_role("button", name="End follow_person and go here").click()
     until(page, lambda: page.evaluate("scene.asked.length") == 2)
@@ -203,6 +204,7 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     dialog.get_by_role("button", name="Cancel").click()
+    dialog.wait_for(state="detached")
     page.evaluate("scene.show({ readOnly: true })")
     page.mouse.click(box["x"] + 50, box["y"] + 50)
     assert dialog.count() == 0, "nobody goes anywhere in a recording"

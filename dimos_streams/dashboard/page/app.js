@@ -1,7 +1,7 @@
 /** The page as a whole. */
 
 import { useEffect, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "./html.js";
 import { CameraPanel } from "./camera/camera.js";
 import { ConversationPanel } from "./conversation/conversation.js";
 import { Header } from "./header.js";

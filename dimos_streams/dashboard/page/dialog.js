@@ -1,7 +1,7 @@
 /** A question or a text before the page. The page's head stays free: Stop is in reach, whatever is asked. */
 
-import { useEffect, useId, useRef } from "preact/hooks";
-import { html } from "htm/preact";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
+import { html } from "./html.js";
 
 /** @param {{title: string, kind?: string, close: () => void, children: unknown}} given closed by Esc and a click beside it, too */
 export function Dialog({ title, kind = "", close, children }) {
@@ -9,7 +9,8 @@ export function Dialog({ title, kind = "", close, children }) {
   const section = useRef(null);
   const newest = useRef(close);
   newest.current = close;
-  useEffect(() => {
+  // Not a moment later: who closes it at once must find again what it has set aside.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     const comeBack = setAside(section.current.parentElement);
     section.current.querySelector("button").focus();

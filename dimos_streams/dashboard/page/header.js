@@ -1,7 +1,7 @@
 /** The top of the page: the connection, the robots, and the button that stops them. */
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "./html.js";
 import { clockText, counted, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { Apart } from "./parts.js";

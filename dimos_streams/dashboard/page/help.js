@@ -1,6 +1,6 @@
 /** What the page can do. */
 
-import { html } from "htm/preact";
+import { html } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { KEYS, RECORDING_KEYS } from "./keys.js";
 

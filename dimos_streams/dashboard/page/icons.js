@@ -1,6 +1,6 @@
 /** Small drawings, of lines in the colour of the text around them. They say nothing that words don't say as well. */
 
-import { html } from "htm/preact";
+import { html } from "./html.js";
 
 const PATHS = {
   system: "M8 1.8a6.2 6.2 0 1 0 0 12.4zM8 1.8a6.2 6.2 0 0 1 0 12.4",

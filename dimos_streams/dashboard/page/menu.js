@@ -1,7 +1,7 @@
 /** Buttons behind a button. */
 
 import { useEffect, useRef } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "./html.js";
 
 export function Menu({ label, title, children }) {
   const menu = useFolding();

@@ -1,6 +1,6 @@
 /** What became of orders, for a while; what has gone wrong stays until it is dismissed. */
 
-import { html } from "htm/preact";
+import { html } from "./html.js";
 
 export function Notices({ session, notices }) {
   return html`<div class="notices" role="status" aria-live="polite">

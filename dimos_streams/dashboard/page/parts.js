@@ -2,7 +2,7 @@
 
 import { Component, h } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "./html.js";
 import { agoText, clipped, clockText, dateOf, dayText, listed } from "./format.js";
 
 /** A view that is made anew only when its properties are others. */

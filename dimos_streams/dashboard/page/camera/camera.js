@@ -1,7 +1,7 @@
 /** What the robots' cameras show, with who is seen. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { followedBy } from "../canvas/followed.js";
 import { name as nameElement, useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
 import { Empty, Panel } from "../parts.js";

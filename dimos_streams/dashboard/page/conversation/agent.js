@@ -1,6 +1,6 @@
 /** One agent: what it does now, and what for. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Ago, Badge, useSecond } from "../parts.js";
 import { badgesOf, detailOf } from "./doing.js";
 

@@ -1,7 +1,7 @@
 /** A call that waits for an operator's word. */
 
 import { useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { spanText } from "../format.js";
 import { Ago, useSecond } from "../parts.js";
 import { shownJson } from "../texts.js";

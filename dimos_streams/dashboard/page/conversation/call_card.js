@@ -1,7 +1,7 @@
 /** A call in the conversation: how it stands, its newest words and figures; all else is folded away. */
 
 import { useEffect, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
 import { bareSkill, givenText, measureOf, namespaceOf, numberText, spanText, titled, unitText } from "../format.js";

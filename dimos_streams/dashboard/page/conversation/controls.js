@@ -1,6 +1,6 @@
 /** The operator's hand on an agent. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Menu } from "../menu.js";
 
 /** Buttons that would do nothing are disabled. */

@@ -1,7 +1,7 @@
 /** What was said and done: one conversation for each agent, with its controls, approvals and missions. */
 
 import { useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { AgentState, Badges } from "./agent.js";
 import { Controls } from "./controls.js";
 import { newestWords } from "./doing.js";

@@ -21,10 +21,10 @@ export class Echoes {
   /** Note an entry of a conversation, if it is about a call. */
   add({ skill, text }) {
     if (!skill) return;
-    const { text: reported, state } = reportOf(text);
+    const { text: reported, state: outcome } = reportOf(text);
     const words = reported.slice(0, MAX_TEXT);
     for (const said of [words.replaceAll(/\s+/g, " ").trim(), ...words.split("\n", MAX_LINES)]) {
-      for (const how of ["", " is done", ` has ended (${state.replace("_", " ")})`]) this.#lines.add(`${skill}${how}: ${said}`);
+      for (const how of ["", " is done", ` has ended (${outcome.replace("_", " ")})`]) this.#lines.add(`${skill}${how}: ${said}`);
     }
   }
 

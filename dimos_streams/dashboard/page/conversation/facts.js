@@ -1,6 +1,6 @@
 /** What an agent's model is and has used, on a line. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { counted } from "../format.js";
 
 export function Facts({ agent }) {

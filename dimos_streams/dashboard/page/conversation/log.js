@@ -1,7 +1,7 @@
 /** The conversation itself. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Approval } from "./approval.js";
 import { CallCard } from "./call_card.js";
 import { Echoes } from "./echoes.js";

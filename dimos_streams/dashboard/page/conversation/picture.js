@@ -1,7 +1,7 @@
 /** A picture that a skill has kept among the run's files. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 
 export function Picture({ name, label, session }) {
   const frame = useRef(null);

@@ -1,6 +1,6 @@
 /** The plan that an agent has made. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Badge, Written } from "../parts.js";
 
 export function Plan({ plan }) {

@@ -1,7 +1,7 @@
 /** The line in which the operator says something. */
 
 import { useRef } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 
 export function Say({ name, agent, connected, ask }) {
   const field = useRef(null);

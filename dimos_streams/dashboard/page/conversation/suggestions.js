@@ -1,6 +1,6 @@
 /** What could be said, where nothing was said yet. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 
 const EXAMPLES = [
   ["follow_person", "follow the person in the red shirt"],

@@ -1,6 +1,6 @@
 /** In step mode: the calls that wait to be let go, oldest first. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Written } from "../parts.js";
 
 export function Waiting({ name, agent, connected, readOnly, ask }) {

@@ -1,7 +1,7 @@
 /** Asks before a robot is sent anywhere. */
 
 import { useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Dialog } from "../dialog.js";
 import { inMap } from "./floor.js";
 import { metresText, seenFrom } from "./geometry.js";

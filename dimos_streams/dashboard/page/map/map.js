@@ -1,7 +1,7 @@
 /** The map: what the robots have found out of the floor, where they are, and who. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { followedBy } from "../canvas/followed.js";
 import { name, useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
 import { namespaceOf } from "../format.js";

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { useEffect, useRef } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { write } from "../canvas/hooks.js";
 import { clockText, valueText } from "../format.js";
 import { colour, onTheme } from "../theme.js";

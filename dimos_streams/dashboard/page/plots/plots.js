@@ -1,7 +1,7 @@
 /** Plots of what changes: fields of open calls, speed and battery of robots, rates of topics. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { useNewest, useTick, useTopics, useVisible } from "../canvas/hooks.js";
 import { valueText } from "../format.js";
 import { useFolding } from "../menu.js";

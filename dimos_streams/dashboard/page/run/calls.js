@@ -1,6 +1,6 @@
 /** The calls that are open, and what they hold. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Ago, Badge, Empty, Panel, Written } from "../parts.js";
 
 /** @param {import("../session.js").Context} context */

@@ -1,7 +1,7 @@
 /** What has happened, newest first. */
 
 import { useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Empty, memo, Panel, Time } from "../parts.js";
 
 /** @param {import("../session.js").Context} context */

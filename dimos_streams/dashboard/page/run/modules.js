@@ -1,6 +1,6 @@
 /** The modules of the run with their health. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Badge, Empty, memo, Panel } from "../parts.js";
 import { isWell } from "./unwell.js";
 

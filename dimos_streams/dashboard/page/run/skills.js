@@ -1,6 +1,6 @@
 /** The skills that are offered, with a switch for each agent that may use them. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { namespaceOf } from "../format.js";
 import { Badge, Empty, Panel } from "../parts.js";
 

@@ -1,6 +1,6 @@
 /** The robots that an operator has stopped, with the gates that do not confirm it. It stands in the page's head. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { Ago } from "../parts.js";
 
 /** @param {import("../session.js").Context} context */

@@ -1,6 +1,6 @@
 /** Asks for the run's token. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 
 export function TokenForm({ session }) {
   const connect = (event) => {

@@ -1,6 +1,6 @@
 /** Modules that are not well, in the page's head: why a robot does nothing may be that one of them is gone. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { clipped } from "../format.js";
 
 const MAX_NAMED = 2;

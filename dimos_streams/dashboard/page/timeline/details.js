@@ -1,6 +1,6 @@
 /** What there is to know of one call, and the table of all that are seen. */
 
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { clipped, counted, listed } from "../format.js";
 import { Empty, Folded, Time, useSecond } from "../parts.js";
 import { APPROVAL } from "./board.js";

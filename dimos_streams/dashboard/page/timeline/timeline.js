@@ -1,7 +1,7 @@
 /** A timeline of calls: what was asked for, what was done then, how it went on and how it ended. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { counted } from "../format.js";
 import { Empty, Panel } from "../parts.js";
 import { Board } from "./board.js";

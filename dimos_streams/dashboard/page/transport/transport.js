@@ -1,7 +1,7 @@
 /** The bar by which a recording is played, slowed down, gone through event by event, and set to any moment. */
 
 import { useEffect, useState } from "preact/hooks";
-import { html } from "htm/preact";
+import { html } from "../html.js";
 import { momentOf, momentText } from "./time.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
