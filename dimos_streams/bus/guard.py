@@ -4,7 +4,7 @@ A datagram ("LC02", or the first "LC03" fragment) whose channel name has no term
 its end and kills the process. A fragment may claim to be all of a message of 256 MB, which LCM then delivers, or be
 of a message that is larger than any that is taken. Where a fragment is lost, LCM keeps the others, 16 MB in each
 process. A classic BPF program on the receiving socket drops such datagrams in the kernel, and the first fragment of
-what is too large for its channel, without which LCM keeps none.
+what is too large for its channel, without which it is never whole; what is left of it is among the 16 MB.
 
 Every socket of a port gets every datagram of a multicast group. A process that would be woken by each message of each
 robot costs more with every robot that runs; so the program drops what is on a channel without a subscription, too.
