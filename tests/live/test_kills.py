@@ -37,7 +37,7 @@ def test_skills(bus_url: str, free_port: int, tmp_path: Path) -> None:
         assert still is not None
         assert still <= 0.5
         await mission.until_restarted("skills")
-        turned = await mission.call("turn", angle_deg=30)
+        turned = await mission.drive("turn", angle_deg=30)
         assert turned.outcome is Outcome.COMPLETED
 
     with_mission(bus_url, free_port, tmp_path, scenario)
@@ -68,7 +68,7 @@ def test_simulator(bus_url: str, free_port: int, tmp_path: Path) -> None:
         mission.kill("robot")
         await mission.until_restarted("robot")
         assert (await mission.call("stop_following")).outcome is Outcome.COMPLETED
-        assert (await mission.call("turn", angle_deg=20)).outcome is Outcome.COMPLETED
+        assert (await mission.drive("turn", angle_deg=20)).outcome is Outcome.COMPLETED
         seen = await mission.call("observe")
         assert seen.outcome is Outcome.COMPLETED
 

@@ -61,7 +61,7 @@ def test_a_cut_link_stops_the_robot(bus_url: str, free_port: int, tmp_path: Path
         assert still <= 3.0
 
         cut.unlink()
-        turned = await mission.call("turn", angle_deg=30)
+        turned = await mission.drive("turn", angle_deg=30)
         assert turned.outcome is Outcome.COMPLETED
         (view,) = [call for call in await mission.gateway.calls() if call.call_id == follow]
         assert view.outcome is Outcome.LOST

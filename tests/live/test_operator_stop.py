@@ -69,7 +69,7 @@ def test_stop_robot_needs_no_agent(bus_url: str, free_port: int, tmp_path: Path)
 
             released = await command("release-robot")
             assert (released.code, released.out) == (0, "every robot may move again; nothing goes on by itself\n")
-            assert (await mission.call("turn", angle_deg=30)).outcome == "completed"
+            assert (await mission.drive("turn", angle_deg=30)).outcome == "completed"
 
             mission.kill("gate", signal.SIGSTOP)
             told = await command("stop-robot")
