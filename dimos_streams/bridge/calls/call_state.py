@@ -216,14 +216,17 @@ class ClosedCalls:
     def __init__(self, most: int, most_bytes: int) -> None:
         self.calls: OrderedDict[str, CallState] = OrderedDict()
         self._most, self._most_bytes = most, most_bytes
+        self._sizes: dict[str, int] = {}
         self._bytes = 0
 
     def add(self, call: CallState) -> None:
         """Remember a call, and forget the oldest ones that there is no room for."""
+        size = self._sizes[call.call_id] = call.size
         self.calls[call.call_id] = call
-        self._bytes += call.size
+        self._bytes += size
         while len(self.calls) > self._most or self._bytes > self._most_bytes:
-            self._bytes -= self.calls.popitem(last=False)[1].size
+            oldest, _ = self.calls.popitem(last=False)
+            self._bytes -= self._sizes.pop(oldest)
 
 
 class Calls:

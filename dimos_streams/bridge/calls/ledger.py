@@ -129,8 +129,8 @@ class Ledger:
         others = self._foreign_bytes - self._foreign.get(call.call_id, 0)
         if others + call.size > FOREIGN_BYTES // 2:
             call.shorten()
-        self._foreign[call.call_id] = call.size
-        self._foreign_bytes = others + call.size
+        size = self._foreign[call.call_id] = call.size
+        self._foreign_bytes = others + size
 
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal knows any more, None if that does not know it either."""

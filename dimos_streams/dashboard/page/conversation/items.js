@@ -23,10 +23,11 @@ const COMMANDS = /\n`dimos-streams .*$/;
  * @param {object[]} entries the conversation's, oldest first
  * @param {Map<string, object>} calls those that are known, by id
  * @param {object} agent its snapshot
+ * @param {Echoes} echoes of the entries, for who has them already: calls change more often than what was said
  * @returns {Item[]}
  */
-export function itemsOf(entries, calls, agent) {
-  const made = new Making(calls, agent);
+export function itemsOf(entries, calls, agent, echoes = Echoes.of(entries)) {
+  const made = new Making(calls, agent, echoes);
   for (const entry of entries) made.add(entry);
   for (const known of calls.values()) made.addCall(known);
   for (const approval of agent.approvals) made.addApproval(approval);
@@ -36,9 +37,9 @@ export function itemsOf(entries, calls, agent) {
 class Making {
   items = [];
   #cards = new Map();
-  #echoes = new Echoes();
 
-  constructor(calls, agent) {
+  constructor(calls, agent, echoes) {
+    this.echoes = echoes;
     this.calls = calls;
     this.agent = agent;
     this.askedAt = agent.approvals.map((approval) => approval.created_utime);
@@ -46,8 +47,7 @@ class Making {
 
   add(entry) {
     const { utime, text, role } = entry;
-    if (role === "assistant" && this.#echoes.has(text)) return;
-    this.#echoes.add(entry);
+    if (role === "assistant" && this.echoes.has(text)) return;
     const key = `entry ${entry.number}`;
     if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
     else if (entry.call_id) this.#report(entry);

@@ -19,8 +19,8 @@ export function Log({ name, agent, ...context }) {
   useShowSelected(list, context.selected);
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
-  const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
-  const echoes = useMemo(() => Echoes.of(entries ?? []), [entries]);
+  const echoes = useMemo(() => Echoes.of(entries), [entries]);
+  const items = useMemo(() => itemsOf(entries, run.calls, agent, echoes), [echoes, run.callsChanged, agent.approvals]);
   const isWriting = Boolean(draft) && !echoes.begins(draft.text);
   const isThinking = agent.state === "streaming" && !agent.retry && !isWriting;
   return html`<div class="talk-frame">
