@@ -134,6 +134,51 @@ def test_who_pauses_by_the_button_stays_on_it(opened: Page) -> None:
     expect(pause).to_be_focused()
 
 
+def test_what_goes_or_is_disabled_leaves_the_focus_where_it_was_and_has_it_again(robot: Rover, opened: Page) -> None:
+    keys, controls = opened.keyboard, opened.get_by_role("group", name="Control agent")
+    approval, talk = opened.get_by_role("form", name="Approval of move"), opened.locator("ol.talk")
+    step = controls.get_by_role("button", name="Step", exact=True)
+
+    approval.get_by_role("button", name="Reject").press("Enter")
+    expect(approval).to_be_hidden()
+    expect(talk).to_be_focused()
+
+    opened.get_by_role("button", name="More for agent").press("Enter")
+    opened.get_by_role("button", name="Step mode").press("Enter")
+    robot.say("patrol")
+    expect(step).to_be_enabled()
+    step.press("Enter")
+    expect(step).to_be_disabled()
+    expect(controls).to_be_focused()
+    keys.press("Enter")
+    robot.say("patrol")
+    expect(step).to_be_focused()
+    keys.press("Tab")
+    expect(controls.get_by_role("button", name="Resume")).to_be_focused()
+    keys.press("Enter")
+
+    robot.say("move 1")
+    reason = approval.get_by_label("Reason")
+    reason.fill("because it")
+    robot.bridge.post("/calls/cancel", {"reason": "for a test"})
+    expect(approval).to_be_hidden()
+    expect(talk).to_be_focused()
+    keys.type(" is / ?")
+    expect(talk).to_be_focused()
+    expect(controls.get_by_role("button", name="Pause")).to_be_visible()
+    keys.press("Escape")
+    expect(talk).not_to_be_focused()
+
+    robot.say("patrol")
+    abort = controls.get_by_role("button", name="Abort")
+    expect(abort).to_be_enabled()
+    abort.press("Enter")
+    expect(abort).to_be_disabled()
+    expect(controls).to_be_focused()
+    keys.press("Tab")
+    expect(controls.locator(":focus")).to_be_visible()
+
+
 def test_keys_are_orders_only_where_nothing_else_is_meant(opened: Page) -> None:
     controls = opened.get_by_role("group", name="Control agent")
     resume, pause = (controls.get_by_role("button", name=name, exact=True) for name in ("Resume", "Pause"))

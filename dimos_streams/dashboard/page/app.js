@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { CameraPanel } from "./camera/camera.js";
 import { ConversationPanel } from "./conversation/conversation.js";
+import { useKeptFocus } from "./focus.js";
 import { Header } from "./header.js";
 import { Help } from "./help.js";
 import { useKeys } from "./keys.js";
@@ -23,6 +24,7 @@ export function App({ session }) {
   const [, show] = useState(0);
   useEffect(() => session.listen(() => show((count) => count + 1)), [session]);
   useKeys(session);
+  useKeptFocus();
   const context = session.context();
   const asked = Object.values(context.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
   const title = `${asked ? `(${asked}) ` : ""}dimos-streams`;

@@ -2,6 +2,9 @@
 
 import { useEffect } from "preact/hooks";
 
+/** Where something is typed, or was until a moment ago (`focus.js`). */
+const TYPED = "input, textarea, select, [contenteditable], [data-typed]";
+
 /** Where a recording is looked at. */
 export const RECORDING_KEYS = [
   ["Space", "Play, or pause"],
@@ -33,7 +36,7 @@ function act(event, session) {
     letGo(event, session);
     return;
   }
-  if (event.defaultPrevented || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.defaultPrevented || event.target.closest(TYPED)) return;
   if (event.key === "/") {
     event.preventDefault();
     document.getElementById("say")?.focus();
@@ -49,7 +52,7 @@ function act(event, session) {
 }
 
 function letGo(event, session) {
-  const field = event.target.closest("input, textarea, select");
+  const field = event.target.closest(TYPED);
   if (field) field.blur();
   else if (session.selected !== null) session.select(null);
 }
