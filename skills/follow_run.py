@@ -264,7 +264,10 @@ class Following:
             text = f"following {self._description}"
         held = self._module.holds.held
         speed = 0.0 if held else round(abs(command[0]), 2)
-        self._call.progress(f"held; {text}" if held else text, speed=speed, track=self._track(), **self._measures())
+        measures = self._measures()
+        if self._frozen or not self._in_sight():  # where they were is not where they are
+            measures = dict.fromkeys(measures)
+        self._call.progress(f"held; {text}" if held else text, speed=speed, track=self._track(), **measures)
 
     def _in_sight(self) -> bool:
         """Whether somebody was found and is not lost."""

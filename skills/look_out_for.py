@@ -55,12 +55,14 @@ class LookOutReport:
     """None if depth is unknown."""
     continued_as: str | None = None
     """Id of the call that ``then`` began."""
+    continued_with: str | None = None
+    """The skill of that call."""
 
     def __str__(self) -> str:
         if not self.matched:
             return f"The time is over: {listed(self.descriptions, 'or')} did not come into view"
         where = "" if self.distance_m is None else f", {self.distance_m:.1f} m away"
-        then = "" if self.continued_as is None else f"; went on with call {self.continued_as}"
+        then = "" if self.continued_with is None else f"; went on with {self.continued_with}"
         return f"Saw {self.label} (matches {self.description!r}){where}{then}"
 
 
@@ -202,7 +204,7 @@ async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutRep
         call_id = await call.skills.start(then.skill, then.arguments_with(values), on_wait=report_match)
     except SkillError as error:
         raise SkillError(f"{report}, but {then.skill!r} could not be started: {error}") from error
-    return replace(report, continued_as=call_id)
+    return replace(report, continued_as=call_id, continued_with=then.skill)
 
 
 def _cleaned(descriptions: list[str]) -> list[str]:

@@ -80,13 +80,74 @@ def test_what_is_written_is_shown_as_soon_as_it_says_something_of_its_own(script
     assert made == [[True, False], [True, False], [True, False], [True, True], [False, True], [False, False]]
 
 
-def test_a_call_that_finds_its_robot_busy_is_explained_to_people(script_modules: ScriptModules) -> None:
-    busy = "'r_turn' needs 'r/base', which 'r_follow_person' holds for 'r/agent' (following ann): call 'de68'"
-    say = '(report, texts) => texts.map((text) => report.refusalText(text, "r"))'
-    assert script_modules("conversation/report.js", say, [busy, "no such person"]) == [
-        "Follow person drives the robot now (following ann). It has to end first: cancel it, or say stop.",
-        "no such person",
+_BUSY = "'r_turn' needs 'r/base', which 'r_follow_person' holds for 'r/agent' (following ann): call 'de68'"
+_DRIVES = "Follow person drives the robot now (following ann). It has to end first: cancel it, or say stop."
+_MODEL = "model 'm' at http://h/v1: the connection failed: ConnectError: All connection attempts failed"
+_CANT = "The language model can\u2019t be asked: All connection attempts failed (m at http://h/v1)"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (_BUSY, _DRIVES),
+        (_BUSY.replace("r/base", "r/arm"), _DRIVES.replace("drives the robot", "uses \u201cr/arm\u201d")),
+        (
+            "'r_patrol' runs already as call '1f' of 'r/agent' (round 2). Repeat the call with on_duplicate='allow'",
+            "Patrol runs already, for r/agent. It has to end first: cancel it, or say stop.",
+        ),
+        (
+            "Not run: go_to(x=2.0) was not approved: too far. Do not repeat it as it is.",
+            "An operator did not approve it: too far.",
+        ),
+        (f"the mission did not complete: call_failed (r_turn: {_BUSY})", f"Not done: Turn: {_DRIVES}"),
+        ("the mission did not complete: max_iterations", "Not done: max iterations"),
+        (f"the mission did not complete: error (the model failed: {_MODEL})", f"Not done: {_CANT}"),
+        (f"The model is asked again in 5.2 s: {_MODEL}", f"{_CANT}. It is asked again in 5.2 s."),
+        (
+            "nobody has acknowledged this call for 2 s, so it was ended and the robot was stopped",
+            "Nobody listened to it for 2 s, as if the connection were lost: it was ended and the robot was stopped.",
+        ),
+        ("it is paused already, held by r/gate", "it is paused already, r stands still"),
+        ("the robot is held by gate", "the robot stands still"),
+        (
+            "every robot is stopped, held by a/g, b/g; 1 call has ended",
+            "every robot is stopped, a and b stand still; 1 call has ended",
+        ),
+        ("no such person", "no such person"),
+    ],
+)
+def test_why_something_was_not_done_is_explained_to_people(
+    script_modules: ScriptModules, written: str, said: str
+) -> None:
+    assert script_modules("reasons.js", '(reasons, text) => reasons.reasonText(text, "r")', written) == said
+
+
+def test_that_robots_stand_is_said_by_their_names_and_of_each_that_has_not_confirmed_it_why(
+    script_modules: ScriptModules,
+) -> None:
+    lines = "(held, answers) => held.heldLines(answers).map(({ text, isGood }) => [text, isGood])"
+    missing = [{"gate": "b/gate", "problem": "deaf", "text": "it does not listen to /hold"}]
+    missing += [{"gate": "c", "problem": "missing", "text": "no velocity gate of it was heard of"}]
+    assert script_modules("held.js", lines, {"held": ["a/gate", "a/other"], "not_held": missing}) == [
+        ["held: a stands still", True],
+        ["NOT confirmed that b stands: it does not listen to such orders", False],
+        ["NOT confirmed that c stands: it has nothing that could confirm it", False],
     ]
+    assert script_modules("held.js", lines, {}) == [["NOT confirmed that a robot stands: nobody has said so", False]]
+
+
+_NEWEST = "(doing, entries) => doing.newestWords(entries, 'r/agent')?.text ?? null"
+
+
+def test_an_agents_line_says_what_was_said_last_and_not_what_it_only_repeats(script_modules: ScriptModules) -> None:
+    told = [
+        entry(1, "operator", "turn left"),
+        entry(2, "tool", _BUSY, skill="r_turn", is_error=True),
+        entry(3, "assistant", f"r_turn: {_BUSY}"),
+        entry(4, "assistant", "I can't."),
+    ]
+    said = [script_modules("conversation/doing.js", _NEWEST, told[:count]) for count in range(5)]
+    assert said == [None, "You: turn left", _DRIVES, _DRIVES, "I can't."]
 
 
 def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_modules: ScriptModules) -> None:
@@ -97,7 +158,8 @@ def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_module
         ("note", "it broke"),
     ]
     waits = entry(1, "note", "Waits for an operator's decision: go_to()\n`dimos-streams approve a-1`, or `reject`")
-    assert items(script_modules, waits) == [("note", "Waits for an operator's decision: go_to()")]
+    asked = [("note", "An operator was asked for approval.")]
+    assert items(script_modules, waits) == asked, "it waits no longer: there is no approval of it any more"
     approval = {"id": "a", "created_utime": 1_000_000}
     assert items(script_modules, notes[0], approvals=[approval]) == [("approval", "a")]
 
@@ -223,7 +285,7 @@ def test_the_clock_follows_the_fastest_message_and_a_recordings_pace(script_modu
 
 
 @pytest.mark.feature("I1")
-def test_stop_is_in_reach_whatever_is_open_and_says_which_gates_hold(bridge: Served, contexts: Contexts) -> None:
+def test_stop_is_in_reach_whatever_is_open_and_says_which_robots_stand(bridge: Served, contexts: Contexts) -> None:
     page = contexts.new(viewport={"width": 390, "height": 844})[0].new_page()
     page.goto(bridge.url)
     page.get_by_text("Live", exact=True).wait_for()
@@ -231,7 +293,7 @@ def test_stop_is_in_reach_whatever_is_open_and_says_which_gates_hold(bridge: Ser
     page.get_by_role("dialog", name="Help").wait_for()
     page.get_by_role("button", name="Stop every robot").click()
     stopped = page.get_by_role("alert", name="Stopped")
-    stopped.get_by_text("no velocity gate of it was heard of, nothing confirms that it stands").wait_for()
+    stopped.get_by_text("NOT confirmed that the robot stands: it has nothing that could confirm it").wait_for()
     assert bridge.broker.stops.stopped().stops
     stopped.get_by_role("button", name="Release").click()
     stopped.wait_for(state="detached")

@@ -95,7 +95,7 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
 
     page.locator("body").press("Space")
-    expect(page.locator(".held")).to_have_text("the robot stands, held by gate")
+    expect(page.locator(".held")).to_have_text("held: the robot stands still")
     until(page, lambda: run.robot.stands)
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".held")).to_be_hidden()
@@ -127,7 +127,7 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     run.follow()
     page.get_by_role("button", name="Stop every robot").click()
     stopped = page.get_by_role("alert", name="Stopped")
-    expect(stopped).to_contain_text("held by gate")
+    expect(stopped).to_contain_text("held: the robot stands still")
     until(page, lambda: run.robot.stands)
     stopped.get_by_role("button", name="Release").click()
     expect(stopped).to_be_hidden()
@@ -199,7 +199,7 @@ def test_a_slow_tab_delays_no_other(run: LiveRun, contexts: Contexts) -> None:
     slow, quick = (contexts.new()[0].new_page() for _ in range(2))
     for page in (slow, quick):
         page.goto(run.url)
-    expect(quick.get_by_text("2 consoles")).to_be_visible()
+    expect(quick.get_by_text("2 watching")).to_be_visible()
     until(quick, lambda: blot(slow, CAMERA, FOLLOWED) and blot(quick, CAMERA, FOLLOWED))
     slow.evaluate("void setInterval(() => { const end = Date.now() + 3000; while (Date.now() < end); }, 3100)")
     seen = set()
@@ -210,6 +210,6 @@ def test_a_slow_tab_delays_no_other(run: LiveRun, contexts: Contexts) -> None:
 
     until(quick, go_on)
     quick.get_by_role("button", name="Pause", exact=True).click()
-    expect(quick.locator(".held")).to_have_text("the robot stands, held by gate")
-    expect(slow.locator(".held")).to_have_text("the robot stands, held by gate")
+    expect(quick.locator(".held")).to_have_text("held: the robot stands still")
+    expect(slow.locator(".held")).to_have_text("held: the robot stands still")
     quick.get_by_role("button", name="Resume").click()

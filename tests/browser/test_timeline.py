@@ -227,6 +227,23 @@ def test_only_what_is_seen_is_drawn(script_modules: ScriptModules) -> None:
     assert drawn["few"] < 21 * 8 + 21 * 9 + 100, f"a bar with its label and updates: {drawn}"
 
 
+def test_a_call_is_told_in_words_and_not_as_programs_write_it(script_modules: ScriptModules) -> None:
+    busy = "'r_turn' needs 'r/base', which 'r_follow' holds for 'r/agent' (following ann): call 'de68'"
+    plain = "Follow drives the robot now (following ann). It has to end first: cancel it, or say stop."
+    call = {"skill": "r_turn", "module": "r/drive", "caller": "r/agent", "arguments": {"angle_deg": 30}}
+    refused = call | {"state": "rejected", "begin": 0, "end": 0, "isWhole": True, "ticks": [], "text": busy}
+    mission = refused | {"skill": "r_say", "arguments": {"text": "turn"}, "state": "failed"}
+    mission |= {"text": f"the mission did not complete: call_failed (r_turn: {busy})"}
+    say = "(words, calls) => calls.map((call) => [words.saidOf(call), words.inWords(call, 0)])"
+    assert script_modules("timeline/words.js", say, [refused, mission]) == [
+        [plain, f"Turn · angle 30°, rejected after 0.0 s, asked by r/agent: {plain}"],
+        [
+            f"Not done: Turn: {plain}",
+            f"Mission “turn”, failed after 0.0 s, asked by r/agent: Not done: Turn: {plain}",
+        ],
+    ]
+
+
 def publish(bridge: Served, *events: Any) -> None:
     async def work() -> None:
         hub = bridge.scene.bridge.hub
@@ -261,7 +278,7 @@ def test_calls_are_bars_that_one_points_at_chooses_and_reads(page: Page) -> None
         follow = bridge.call("follow", wait="answer", description="ann")["call_id"]
         timeline = page.get_by_role("region", name="Timeline of calls")
         options = timeline.get_by_role("option")
-        until(page, lambda: any("follow(" in text for text in options.all_inner_texts()))
+        until(page, lambda: any(text.startswith("Follow, ") for text in options.all_inner_texts()))
         until(page, lambda: pixels(page) > 300)
 
         listbox = timeline.get_by_role("listbox")

@@ -73,6 +73,7 @@ async def test_a_match_is_reported_with_all_that_is_known() -> None:
             "bbox": [140.0, 60.0, 180.0, 180.0],
             "distance_m": 5.0,
             "continued_as": None,
+            "continued_with": None,
         }
         match = call.events[-2]
         assert (match.type, match.data["event"], match.data["bbox"]) == ("update", "match", result["bbox"])
@@ -147,7 +148,8 @@ async def test_then_goes_on_with_another_skill() -> None:
             "match",
         ]
         assert result["matched"] is True
-        assert f"went on with call {result['continued_as']}" in call.events[-1].text
+        assert call.events[-1].text.endswith("; went on with follow_person"), "an id tells nobody anything"
+        assert result["continued_with"] == "follow_person"
         await asyncio.sleep(1.0)
         follow = [event for event in harness.events() if event.call_id == result["continued_as"]]
         assert follow[0].data["arguments"] == {"description": RED}

@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
-import { clockText, counted, namespaceOf } from "./format.js";
+import { clockText, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { Apart } from "./parts.js";
 import { Stopped } from "./run/stopped.js";
@@ -24,7 +24,7 @@ export function Header(context) {
       ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
       <${Apart} name="Robots" view=${Told} given=${context} of=${state} />
       <div class="end">
-        <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? counted(state.watchers, "console") : ""}</p>
+        <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? `${state.watchers.toLocaleString()} watching` : ""}</p>
         <${Theme} />
         <button type="button" class="plain icon-only" aria-label="Help" title="Help (?)" onClick=${() => session.help(true)}><${Icon} name="help" /></button>
         ${monitor.status !== "token" && !session.readOnly && html`<${Stop} order=${session.order} />`}

@@ -11,8 +11,7 @@ const SIGNS = [
   ["person", "Person", "in the colour of their clothes, where they were seen; dashed if they are out of sight"],
   ["followed", "Followed", "who is followed, in the picture and on the map"],
   ["zone", "Zone", "hatched red: nobody drives there without an operator’s approval"],
-  ["", "Gate", "lets drive what may drive, and holds the robot still when it is told to"],
-  ["", "Base", "what drives: one call has it at a time, and the others are refused"],
+  ["", "Drives", "below the timeline: one call drives a robot at a time, and the others are refused"],
 ];
 
 export function Help({ session }) {
@@ -28,7 +27,7 @@ export function Help({ session }) {
     <h3>Good to know</h3>
     ${session.transport ? html`<p>A recording is looked at: nothing can be ordered. What is not in it is said in the notes beside its slider.</p>` : html`<ul>
       <li><b>Stop every robot</b> holds all robots still until somebody presses <b>Release</b>. It waits for nothing, and works while the page is not connected. The red button beside a robot’s name stops that one.</li>
-      <li><b>Pause</b> holds an agent's robot still and lets nothing new begin; <b>Abort</b> ends its missions. Below it stands by which velocity gate the robot is held.</li>
+      <li><b>Pause</b> holds an agent's robot still and lets nothing new begin; <b>Abort</b> ends its missions. That the robot <b>stands still</b> is said when the robot itself has confirmed it.</li>
       <li>A click on a call highlights it everywhere; a click on the map sends the robot there, after asking.</li>
       <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
     </ul>`}

@@ -1,7 +1,8 @@
 /** The page's link to a run: what it reports, what it is asked, and what the user has chosen to see. */
 
 import { RunClock } from "./clock.js";
-import { clipped, counted, namespaceOf } from "./format.js";
+import { clipped, counted, namespaceOf, titled } from "./format.js";
+import { withoutGates } from "./held.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { agentsOf, outcome, Run } from "./store.js";
@@ -175,14 +176,14 @@ export class Session {
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
     // What was said is in the conversation.
-    if (!isGood || command.command !== "say") this.notify(`${command.command}: ${outcome(answer)}`, isBad);
+    if (!isGood || command.command !== "say") this.notify(`${titled(command.command)}: ${outcome(answer)}`, isBad);
     return answer;
   };
 
   /** Give an order by a request of its own. @returns {Promise<object>} the bridge's report, or a problem */
   order = async (path, body) => {
     const report = await this.monitor.order(path, body);
-    const text = report.text ?? report.detail;
+    const text = withoutGates(report.text ?? report.detail ?? "");
     const isBad = report.detail !== undefined || report.confirmed === false || Boolean(report.unsaved);
     if (text) this.notify(text, isBad);
     return report;

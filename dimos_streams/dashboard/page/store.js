@@ -1,6 +1,8 @@
 /** What the run has reported, bounded. */
 
-import { clipped, listed } from "./format.js";
+import { clipped, listed, namespaceOf } from "./format.js";
+import { withoutGates } from "./held.js";
+import { causeText, reasonText } from "./reasons.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
@@ -13,7 +15,7 @@ const MAX_TALK = 300;
  * operators' own calls. */
 const STEPS = new Set([
   "input", "update", "iteration_start", "content", "call_start", "call_complete", "answer", "usage", "call_run",
-  "call_open", "call_end", "result",
+  "call_open", "call_end", "result", "free_motion",
 ]);
 
 /**
@@ -57,14 +59,14 @@ export class Run {
     this.#draft(event);
     const { utime, agent: who, kind, data } = event;
     const bad = kind === "error" || data.is_error === true;
-    this.#log({ utime, who, kind, text: rendered(data), bad }, STEPS.has(kind));
+    this.#log({ utime, who, kind, text: rendered(data, namespaceOf(who)), bad }, STEPS.has(kind));
   }
 
   callEvent(event) {
     const kind = event.data.outcome ?? event.type;
     const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
     const isCommand = agentsOf(this.state).some(({ name }) => name === event.module);
-    this.#log({ utime: event.utime, who: event.skill, kind, text: event.text, bad }, isCommand);
+    this.#log({ utime: event.utime, who: event.skill, kind, text: reasonText(event.text, namespaceOf(event.module)), bad }, isCommand);
     this.#callHappened(event);
   }
 
@@ -167,15 +169,17 @@ export function outcome(answer) {
     return text.includes(fields) ? text : `${text}; ${fields}`;
   }
   if (command === "decide" || command === "amend") return rendered({ approval: result });
-  if (command !== "undo") return text;
+  if (command === "cancel") return "it is asked to end";
+  if (command !== "undo") return withoutGates(text);
   return result.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`).join("; ") || "there is nothing";
 }
 
-/** What an event's data say, on a line. */
-function rendered(data) {
+/** What an event's data say, on a line. @param {string} space the agent's */
+function rendered(data, space = "") {
   if (data.approval) return `${data.approval.skill}(${listed(data.approval.arguments)}): ${data.approval.state}`;
   if (data.plan) return `${data.plan.goal}: ${data.plan.state}`;
-  return [data.phase, data.reason, data.text].filter(Boolean).join(": ") || listed(data);
+  if (data.reason === "call_failed") return causeText(data.reason, data.text, space);
+  return [data.phase, data.reason, data.text && reasonText(data.text, space)].filter(Boolean).join(": ") || listed(data);
 }
 
 /** By name; null for an agent that offers its skills but has not reported (yet). */

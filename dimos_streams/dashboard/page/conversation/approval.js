@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { spanText } from "../format.js";
+import { bareSkill, measureOf, namespaceOf, spanText, titled, unitText } from "../format.js";
 import { Ago, useSecond } from "../parts.js";
 import { shownJson } from "../texts.js";
 
@@ -26,7 +26,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
     decide("approve");
   };
   return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
-    <h3>May it run <code>${approval.skill}</code>?</h3>
+    <h3 title=${approval.skill}>May it do this: ${titled(bareSkill(approval.skill, namespaceOf(name)))}?</h3>
     ${approval.reason && html`<p>${approval.reason}</p>`}
     <${Values} values=${approval.arguments} />
     ${approval.hidden_characters > 0 && html`<p>${approval.hidden_characters} characters are not shown:
@@ -55,8 +55,12 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
 function Values({ values }) {
   const given = Object.entries(values);
   if (given.length === 0) return html`<p class="quiet">Without arguments.</p>`;
-  return html`<dl class="values">${given.map(([name, value]) => html`<dt key=${`${name} name`}>${name}</dt>
-    <dd key=${name}>${typeof value === "string" ? value : html`<code>${JSON.stringify(value)}</code>`}</dd>`)}</dl>`;
+  return html`<dl class="values">${given.map(([name, value]) => {
+    const measure = measureOf(name);
+    const [title, unit] = typeof value === "number" ? [measure.title, unitText(measure)] : [name.replaceAll("_", " "), ""];
+    return html`<dt key=${`${name} name`} title=${name}>${title}</dt>
+      <dd key=${name}>${typeof value === "string" ? value : html`<code>${JSON.stringify(value)}</code>${unit}`}</dd>`;
+  })}</dl>`;
 }
 
 /** How long somebody still has to decide. */

@@ -2,6 +2,8 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
+import { reasonText } from "../reasons.js";
+import { lookOf } from "../timeline/outcomes.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
 import { bareSkill, givenText, measureOf, namespaceOf, numberText, spanText, titled, unitText } from "../format.js";
@@ -13,14 +15,15 @@ const MAX_REPORTS = 3;
 export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, readOnly, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
-  const text = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
+  const said = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
+  const text = reasonText(said, namespaceOf(agent));
   const picture = pictureOf(known?.result ?? report?.data);
   return html`<article class=${`card ${state} ${isSelected ? "selected" : ""}`} aria-label=${`Call of ${item.text}`}>
     <div class="card-head">
       <span class="dot" aria-hidden="true"></span>
       <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
         onClick=${() => session.select(isSelected ? null : item.id)}>${titled(bareSkill(item.text, namespaceOf(agent)))}</button>
-      <${Badge} kind=${state}>${stateText(state)}<//>
+      <${Badge} kind=${state}>${lookOf(state).word}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
       ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
         onClick=${() => session.ask({ command: "cancel", call_id: item.id })}>Cancel</button>`}
@@ -41,10 +44,6 @@ function Reports({ reports, text, now }) {
   const others = reports.filter((each, place) => each.text !== reports[place - 1]?.text && !says.startsWith(each.text.toLowerCase())).slice(-MAX_REPORTS);
   return others.length > 0 && html`<ol class="reports" aria-label="What it has reported">${others.map(({ utime, text: said }) =>
     html`<li key=${utime}>${said} <${Ago} utime=${utime} now=${now} /></li>`)}</ol>`;
-}
-
-function stateText(name) {
-  return name.replace("_", " ");
 }
 
 /** How long it runs, or ran. */

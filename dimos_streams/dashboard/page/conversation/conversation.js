@@ -11,6 +11,8 @@ import { Plan } from "./plan.js";
 import { Say } from "./say.js";
 import { Ago, Empty, Panel } from "../parts.js";
 
+const NOTHING = [];
+
 /** @param {import("../session.js").Context} context */
 export function ConversationPanel(context) {
   const [chosen, choose] = useState("");
@@ -26,10 +28,10 @@ export function ConversationPanel(context) {
 /** A line for each: whoever talks to one sees what the others do and say. */
 function Agents({ agents, shown, choose, run, now }) {
   return html`<div class="agents" role="group" aria-label="Agents">${agents.map(({ name, agent }) => {
-    const newest = newestWords(run.talks.get(name) ?? []);
+    const newest = newestWords(run.talks.get(name) ?? NOTHING, name);
     return html`<button key=${name} type="button" aria-pressed=${String(name === shown)} onClick=${() => choose(name)}>
-      <b>${name}</b>${agent && html`<${Badges} agent=${agent} now=${now} />`}
-      <span class="words">${newest?.text}</span>${newest?.utime > 0 && html`<${Ago} utime=${newest.utime} now=${now} />`}</button>`;
+      <b>${name}</b>${agent && html`<${Badges} agent=${agent} now=${now} />`}${newest?.utime > 0 && html`<${Ago} utime=${newest.utime} now=${now} />`}
+      <span class="words">${newest?.text}</span></button>`;
   })}</div>`;
 }
 

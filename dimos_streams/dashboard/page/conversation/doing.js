@@ -1,6 +1,8 @@
 /** What an agent does now, in a few words. Free of the DOM. */
 
 import { bareSkill, counted, namespaceOf, spanText, titled } from "../format.js";
+import { reasonText } from "../reasons.js";
+import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
 
 const STATES = {
@@ -43,17 +45,21 @@ export function detailOf(agent, lines) {
   const [approval] = agent.approvals;
   const named = (skill) => titled(bareSkill(skill, namespaceOf(agent.agent)));
   if (approval) return `${named(approval.skill)} begins when you approve it, below.`;
-  if (agent.retry) return agent.retry.error;
+  if (agent.retry) return reasonText(agent.retry.error, namespaceOf(agent.agent));
   const own = new Set(agent.calls);
   const newest = lines.findLast(({ call_id: id, text }) => own.has(id) && text);
   return newest ? `${named(newest.skill)}: ${newest.text}` : "";
 }
 
-/** The newest that was said or heard in a conversation, on a line. @param {object[]} entries oldest first */
-export function newestWords(entries) {
-  const newest = entries.at(-1);
+/**
+ * The newest that was said or heard in a conversation, on a line; not what the agent only repeats of a call.
+ * @param {object[]} entries oldest first @param {string} agent
+ */
+export function newestWords(entries, agent) {
+  const echoes = Echoes.of(entries);
+  const newest = entries.findLast(({ role, text }) => role !== "assistant" || !echoes.has(text));
   if (!newest) return null;
   const { role, utime } = newest;
-  const text = role === "operator" || role === "assistant" ? newest.text : reportOf(newest.text).text;
+  const text = role === "operator" || role === "assistant" ? newest.text : reasonText(reportOf(newest.text).text, namespaceOf(agent));
   return { utime, text: role === "operator" ? `You: ${text}` : text };
 }

@@ -6,15 +6,20 @@ import { reportOf } from "./report.js";
 const MAX_LINES = 20;
 const MAX_TEXT = 4000;
 const CUT = "…";
+/** A conversation that goes on is another list; of one several views ask. */
+const OF_LISTS = new WeakMap();
 
 /** The lines with which a model only repeats what calls have reported, which their cards say. */
 export class Echoes {
   #lines = new Set();
 
-  /** @param {object[]} entries of a conversation */
+  /** @param {object[]} entries of a conversation; the same list has the same */
   static of(entries) {
+    const known = OF_LISTS.get(entries);
+    if (known) return known;
     const made = new Echoes();
     for (const entry of entries) made.add(entry);
+    OF_LISTS.set(entries, made);
     return made;
   }
 

@@ -3,13 +3,15 @@
  * is on its card, once.
  */
 
+import { namespaceOf } from "../format.js";
+import { reasonText } from "../reasons.js";
 import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
-/** What to type in a terminal helps nobody who has buttons. */
-const COMMANDS = /\n`dimos-streams .*$/;
+/** So begins the note of an approval; what it asks is in its form, and afterwards it waits no longer. */
+const ASKS = "Waits for an operator's decision";
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
@@ -23,11 +25,10 @@ const COMMANDS = /\n`dimos-streams .*$/;
  * @param {object[]} entries the conversation's, oldest first
  * @param {Map<string, object>} calls those that are known, by id
  * @param {object} agent its snapshot
- * @param {Echoes} echoes of the entries, for who has them already: calls change more often than what was said
  * @returns {Item[]}
  */
-export function itemsOf(entries, calls, agent, echoes = Echoes.of(entries)) {
-  const made = new Making(calls, agent, echoes);
+export function itemsOf(entries, calls, agent) {
+  const made = new Making(calls, agent, Echoes.of(entries));
   for (const entry of entries) made.add(entry);
   for (const known of calls.values()) made.addCall(known);
   for (const approval of agent.approvals) made.addApproval(approval);
@@ -52,7 +53,7 @@ class Making {
     if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
     else if (entry.call_id) this.#report(entry);
     else if (entry.skill) this.items.push({ key, utime, kind: "refusal", text: entry.skill, report: reportOf(text), bad: entry.is_error });
-    else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: reportOf(text).text.replace(COMMANDS, ""), bad: role === "error" });
+    else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: this.#noted(text), bad: role === "error" });
   }
 
   /** A call that no entry is about yet. */
@@ -78,6 +79,10 @@ class Making {
     this.#cards.set(id, card);
     this.items.push(card);
     return card;
+  }
+
+  #noted(text) {
+    return text.startsWith(ASKS) ? "An operator was asked for approval." : reasonText(reportOf(text).text, namespaceOf(this.agent.agent));
   }
 
   /** Whether a note is about an approval that is shown itself. */

@@ -6,11 +6,11 @@ import { Approval } from "./approval.js";
 import { CallCard } from "./call_card.js";
 import { Echoes } from "./echoes.js";
 import { itemsOf } from "./items.js";
-import { refusalText } from "./report.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
 import { Ago, memo } from "../parts.js";
 import { bareSkill, counted, namespaceOf, titled } from "../format.js";
+import { reasonText } from "../reasons.js";
 
 export function Log({ name, agent, ...context }) {
   const { run, now } = context;
@@ -19,8 +19,8 @@ export function Log({ name, agent, ...context }) {
   useShowSelected(list, context.selected);
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
-  const echoes = useMemo(() => Echoes.of(entries), [entries]);
-  const items = useMemo(() => itemsOf(entries, run.calls, agent, echoes), [echoes, run.callsChanged, agent.approvals]);
+  const echoes = Echoes.of(entries);
+  const items = useMemo(() => itemsOf(entries, run.calls, agent), [entries, run.callsChanged, agent.approvals]);
   const isWriting = Boolean(draft) && !echoes.begins(draft.text);
   const isThinking = agent.state === "streaming" && !agent.retry && !isWriting;
   return html`<div class="talk-frame">
@@ -32,7 +32,7 @@ export function Log({ name, agent, ...context }) {
       ${items.length === 0 && !isWriting && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
     </ol>
     ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>
-      ${agent.approvals.length > 0 ? `May it run ${agent.approvals.at(-1).skill}? ↓` : "Newest ↓"}</button>`}
+      ${agent.approvals.length > 0 ? `May it do this: ${titled(bareSkill(agent.approvals.at(-1).skill, namespaceOf(name)))}? ↓` : "Newest ↓"}</button>`}
   </div>`;
 }
 
@@ -57,7 +57,7 @@ const Said = memo(({ item, agent, now }) => {
       ${item.notes.map((each) => html`<p key=${each.key}>${each.text} <${Ago} utime=${each.utime} now=${now} /></p>`)}</details></li>`;
   }
   if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
-  return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${bad ? "was refused" : "answered"}: ${refusalText(report.text, namespaceOf(agent))} ${time}</p></li>`;
+  return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${bad ? "was refused" : "answered"}: ${reasonText(report.text, namespaceOf(agent))} ${time}</p></li>`;
 }, sameSaid);
 
 /** What was said does not change; its item is made anew each time. */

@@ -1,11 +1,8 @@
 /** What a skill has reported, as the agent has written it down for its model, taken apart for people. */
 
-import { bareSkill, titled } from "../format.js";
-
 const HEAD = /^\[[^\],]+, call [^\],]+, (\w+)\] /;
 const DATA = /^(?:data|result): (?=[[{"])/;
 const GOES_ON = /^\(Call \S+ goes on; what follows will be reported\.\)$/;
-const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
 
 /**
  * @typedef {{text: string, state: string, data: unknown}} Report
@@ -23,15 +20,6 @@ export function reportOf(written) {
   const state = head && !["open", "update"].includes(head[1]) ? head[1] : goesOn || head ? "open" : "";
   const whole = place < 0 && /^[{[]/.test(text) ? parsed(text) : null;
   return whole !== null && typeof whole === "object" ? { text: "", state, data: whole } : { text, state, data };
-}
-
-/** Why a call was refused, for people: who has what it needs is said by its name. @param {string} text @param {string} space */
-export function refusalText(text, space) {
-  const [, needed, holder, says] = text.match(BUSY) ?? [];
-  if (needed === undefined) return text;
-  const named = titled(bareSkill(holder, space));
-  const what = /(?:^|\/)base$/.test(needed) ? "drives the robot" : `uses “${needed}”`;
-  return `${named} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
 }
 
 function parsed(json) {

@@ -44,7 +44,7 @@ function Question({ context, robot, state, point, close }) {
     <p><b>x ${metresText(goal.x)} m, y ${metresText(goal.y)} m</b> in ${whose}${metres !== null && `, ${metres.toFixed(1)} m from the robot`}.</p>
     ${way.why && html`<p class="caution">${way.why}</p>`}
     ${!way.why && html`<p class="how">${way.agent
-      ? html`The agent is told “${words(goal)}”, and its gates decide.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
+      ? html`The agent is told “${words(goal)}”, and may refuse it or ask for your approval.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
     ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
     <div class="choices">
       ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>${busy ? `End ${busy.skill} and go here` : "Go here"}</button>`}

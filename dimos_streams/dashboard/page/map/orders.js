@@ -30,7 +30,7 @@ export function wayTo(state, robot) {
 /** Why an agent can't be told; who has one never does without it, as what is called else passes no gates. */
 function whyNot(state, name, agent, robot, skill) {
   if (!agent || agent.state === "closed" || !state.skills.some((each) => each.agent && each.module === name && each.available)) {
-    return `The agent ${name} does not answer, and nothing passes its gates without it.`;
+    return `The agent ${name} does not answer, and nobody else checks what it would be told.`;
   }
   const isForbidden = [...agent.disabled_skills, ...agent.withheld_skills].some((each) => bareSkill(each, robot) === SKILL);
   return isForbidden ? `The agent ${name} may not use ${skill}: enable it among the skills.` : "";
@@ -57,7 +57,7 @@ export function cautions(state, robot, { point, from }, way) {
   if (zone) {
     const how = inside(zone.polygon, point) ? "It lies in" : "The straight way there leads through";
     say(`${how} the restricted zone “${zone.name}”. ${way.agent
-      ? "The agent’s gates ask for an approved plan before." : "No agent’s gates look at what you call yourself."}`, true);
+      ? "The agent asks for an approved plan before." : "No agent checks what you call yourself."}`, true);
   }
   const sure = robot.occupancy.at(point);
   if (sure > SOMETHING) say("Something stands there, as the scans show it.", true);
@@ -68,7 +68,7 @@ export function cautions(state, robot, { point, from }, way) {
   const agent = way.agent && state.agents[way.agent];
   if (agent?.mode === "paused") say("The agent is paused: it begins nothing until it may go on.", true);
   const busy = holderOf(state, robot.name);
-  if (busy) say(`${busy.skill} has the base, and is ended before: ${clipped(busy.text, 120)}`);
+  if (busy) say(`${busy.skill} drives the robot, and is ended before: ${clipped(busy.text, 120)}`);
   return found;
 }
 

@@ -11,40 +11,53 @@ const ROBOT_M = 0.24;
 const OLD_S = 60;
 const LINE_LETTERS = 20;
 const LINE_PX = 14;
-/** The width that a robot's name has, about. */
-const NAME_PX = 60;
+const BESIDE_PX = 17;
 
 /** All who are there, robots above the lines to whom they follow, and people's words where there is room.
  * @param {CanvasRenderingContext2D} context @param {import("./paint.js").Shown} shown */
 export function drawWho(context, shown) {
   for (const each of shown.robots) drawTies(context, each, shown);
   for (const each of shown.robots) drawRobot(context, each, shown);
-  const people = peopleOn(shown.robots, shown.now);
-  drawPeople(context, people, { ...shown, taken: marksOnScreen(shown, people) });
+  const people = peopleOn(shown.robots, shown.now).map((each) => ({ ...each, ...shown.view.toScreen(each), age: (shown.now - each.person.utime) / 1e6 }));
+  for (const each of people) faded(context, each, () => drawPerson(context, each, shown.colours));
+  const standing = standingOn(shown);
+  const words = { ...shown, taken: marksOnScreen(standing, people) };
+  for (const each of standing) nameRobot(context, each, words);
+  for (const each of people) faded(context, each, () => namePerson(context, each, words));
 }
 
-/** Who is followed has their words first, and has them in any case. */
-function drawPeople(context, people, shown) {
-  const { view, colours, now } = shown;
-  for (const { person, isFollowed, ...place } of people) {
-    const age = (now - person.utime) / 1e6;
-    const at = view.toScreen(place);
-    context.globalAlpha = person.isSeen ? 1 : Math.max(0.25, 1 - age / OLD_S);
-    drawPerson(context, at, person, isFollowed, colours);
-    const lines = [...inLines(person.label), ...(age > 2 ? [`${Math.round(age)} s ago`] : [])];
-    writeBeside(context, lines, at, shown, { colour: colours.text, colours, font: isFollowed ? BOLD : FONT, must: isFollowed });
-    context.globalAlpha = 1;
-  }
+/** Who was not seen for long is hardly there any more. */
+function faded(context, { person, age }, draws) {
+  context.globalAlpha = person.isSeen ? 1 : Math.max(0.25, 1 - age / OLD_S);
+  draws();
+  context.globalAlpha = 1;
+}
+
+/** Of several robots each has its name, and one that is stopped says so, in any case. */
+function nameRobot(context, { name, isStopped, size, ...at }, shown) {
+  const lines = [name, isStopped && "stopped"].filter(Boolean);
+  const colour = isStopped ? shown.colours.bad : shown.colours.text;
+  if (lines.length > 0) writeBeside(context, lines, { ...at, apart: size + 4, first: "below" }, shown, { colour, colours: shown.colours, font: BOLD, must: true });
+}
+
+/** Who is followed comes first, and has their words in any case. */
+function namePerson(context, { person, isFollowed, age, x, y }, shown) {
+  const lines = [...inLines(person.label), ...(age > 2 ? [`${Math.round(age)} s ago`] : [])];
+  const style = { colour: shown.colours.text, colours: shown.colours, font: isFollowed ? BOLD : FONT, must: isFollowed };
+  writeBeside(context, lines, { x, y, apart: BESIDE_PX, first: "right" }, shown, style);
+}
+
+/** The robots of which it is known where they are, on the screen. */
+function standingOn({ robots, view }) {
+  const size = Math.max(10, ROBOT_M * view.scale);
+  return robots.filter(({ robot }) => robot.pose)
+    .map(({ robot, name, isStopped }) => ({ name, isStopped, size, ...view.toScreen(placed(inMap(robot), robot.pose)) }));
 }
 
 /** Where robots and people are drawn: no words are written over them. */
-function marksOnScreen({ robots, view }, people) {
-  const size = Math.max(10, ROBOT_M * view.scale);
-  const standing = robots.filter(({ robot }) => robot.pose).map(({ robot, name }) => ({ name, size, ...view.toScreen(placed(inMap(robot), robot.pose)) }));
-  const marks = [...standing, ...people.map((place) => ({ ...view.toScreen(place), size: 9 }))];
-  const names = standing.filter(({ name }) => name)
-    .map(({ x, y }) => ({ left: x - NAME_PX / 2, top: y + size, wide: NAME_PX, high: 20 }));
-  return [...names, ...marks.map(({ x, y, size: far }) => ({ left: x - far, top: y - far, wide: 2 * far, high: 2 * far }))];
+function marksOnScreen(standing, people) {
+  return [...standing, ...people.map(({ x, y }) => ({ x, y, size: 9 }))]
+    .map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }));
 }
 
 /** A label in lines that are not too long, two at most. */
@@ -58,18 +71,16 @@ function inLines(label) {
   return lines.length > 2 ? [lines[0], `${lines[1]} …`] : lines;
 }
 
-/** Lines beside a mark: to its right, or where there is room that no other lines have taken; else only those that must be. */
-function writeBeside(context, lines, { x, y }, shown, style) {
+/** Lines beside a mark: where they are to be first, or where there is room that no other lines have taken; else only those
+ * that must be. */
+function writeBeside(context, lines, { x, y, apart, first }, shown, style) {
   const { view, taken } = shown;
   context.font = style.font;
   const wide = Math.max(...lines.map((line) => context.measureText(line).width));
   const high = lines.length * LINE_PX;
-  const places = [
-    { left: x + 17, top: y - high / 2, align: "left" },
-    { left: x - 17 - wide, top: y - high / 2, align: "right" },
-    { left: x - wide / 2, top: y + 17, align: "center" },
-    { left: x - wide / 2, top: y - 17 - high, align: "center" },
-  ];
+  const across = [{ left: x + apart, top: y - high / 2, align: "left" }, { left: x - apart - wide, top: y - high / 2, align: "right" }];
+  const along = [{ left: x - wide / 2, top: y + apart, align: "center" }, { left: x - wide / 2, top: y - apart - high, align: "center" }];
+  const places = first === "right" ? [...across, ...along] : [...along, ...across];
   const isIn = ({ left, top }) => left > 2 && left + wide < view.width - 2 && top > 2 && top + high < view.height - 2;
   const isFree = ({ left, top }) => isIn({ left, top }) && !taken.some((other) =>
     left < other.left + other.wide && other.left < left + wide && top < other.top + other.high && other.top < top + high);
@@ -82,7 +93,7 @@ function writeBeside(context, lines, { x, y }, shown, style) {
 }
 
 /** Head and shoulders from above, in what they wear. */
-function drawPerson(context, { x, y }, { label, isSeen }, isFollowed, colours) {
+function drawPerson(context, { x, y, isFollowed, person: { label, isSeen } }, colours) {
   if (isFollowed) {
     context.beginPath();
     context.arc(x, y, 13, 0, 2 * Math.PI);
@@ -129,7 +140,7 @@ function drawTie(context, from, to) {
 }
 
 /** A disc with an arrow to where it looks. */
-function drawRobot(context, { robot, place, name, isStopped }, { view, colours }) {
+function drawRobot(context, { robot, place }, { view, colours }) {
   if (!robot.pose) return;
   const pose = composed(inMap(robot), robot.pose);
   const size = Math.max(10, ROBOT_M * view.scale);
@@ -162,6 +173,4 @@ function drawRobot(context, { robot, place, name, isStopped }, { view, colours }
   context.fillStyle = "#fff";
   context.fill();
   context.restore();
-  if (isStopped) write(context, "stopped", x, y - size - 9, { colour: colours.bad, colours, align: "center", font: BOLD });
-  if (name) write(context, name, x, y + size + 10, { colour: colours.text, colours, align: "center", font: BOLD });
 }

@@ -19,8 +19,8 @@ export function CallsPanel(context) {
       <code>${late.skill}</code> was asked to end <${Ago} utime=${late.since_utime} now=${now} /> and goes on
       <span class="quiet"> ${late.call_id}</span></li>`)}</ul>`}
     <ul class="rows calls">${inFamilies(calls).map((call) => html`<${CallRow} key=${call.call_id} call=${call} ...${context} />`)}</ul>
-    ${leases.length > 0 && html`<h3>Leases</h3><ul class="rows">${leases.map(([resource, holder]) => html`<li key=${resource}>
-      <code>${resource}</code> is held by ${skills.get(holder) ?? "call"} <span class="quiet">${holder}</span></li>`)}</ul>`}
+    ${leases.length > 0 && html`<h3>In use</h3><ul class="rows">${leases.map(([resource, holder]) => html`<li key=${resource}>
+      <code>${resource}</code> by ${skills.get(holder) ?? "call"} <span class="quiet">${holder}</span></li>`)}</ul>`}
   <//>`;
 }
 

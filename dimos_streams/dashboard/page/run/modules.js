@@ -27,7 +27,7 @@ function unwellFirst(one, other) {
 
 /** What a velocity gate says of itself. */
 function gateText(gate) {
-  if (!gate.listens) return "does not listen to /hold";
+  if (!gate.listens) return "can’t be told to keep the robot still";
   const holds = Array.isArray(gate.holds) ? gate.holds : [];
-  return holds.length > 0 ? `holds for ${holds.join(", ")}` : "holds for nobody";
+  return holds.length > 0 ? `keeps the robot still for ${holds.join(", ")}` : "lets the robot drive";
 }

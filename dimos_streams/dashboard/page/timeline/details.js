@@ -7,7 +7,7 @@ import { APPROVAL } from "./board.js";
 import { isMission } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { tookText } from "./scale.js";
-import { labelOf, nameOf } from "./words.js";
+import { labelOf, nameOf, plain } from "./words.js";
 
 const MAX_ROWS = 100;
 
@@ -28,7 +28,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
     <div class="line"><h3>${isMission(call) ? labelOf(call) : nameOf(call)}</h3><${State} state=${call.state} />
       ${canEnd && html`<button type="button" aria-label=${`Cancel ${call.skill}`} onClick=${() => ask({ command: "cancel", call_id: call.id })}>Cancel</button>`}
       <button type="button" class="plain close" aria-label="Close the details" onClick=${() => select(null)}>✕</button></div>
-    ${call.text && html`<p class=${["failed", "lost", "rejected", "timed_out"].includes(call.state) ? "bad" : ""}>${call.text}</p>`}
+    ${call.text && html`<p class=${["failed", "lost", "rejected", "timed_out"].includes(call.state) ? "bad" : ""}>${plain(call, call.text)}</p>`}
     <dl>
       <dt>Began</dt><dd>${call.isWhole ? html`<${Time} utime=${call.begin} />` : "before what is known here"}</dd>
       <dt>${isOpen ? "For" : "Took"}</dt><dd>${tookText((call.end ?? now()) - call.begin)}</dd>
@@ -43,7 +43,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
     ${call.result !== null && html`<${Folded} summary="Result" value=${call.result} />`}
     ${call.ticks.length > 0 && html`<h4>${counted(call.untold + call.ticks.length, "update")}${call.untold > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
       <ol class="updates" reversed>${call.ticks.toReversed().slice(0, MAX_ROWS).map((tick) => html`<li key=${tick.offset} class=${tick.isBad ? "bad" : ""}>
-        <${Time} utime=${tick.utime} /> ${tick.text || "(no text)"}</li>`)}</ol>`}
+        <${Time} utime=${tick.utime} /> ${plain(call, tick.text) || "(no text)"}</li>`)}</ol>`}
   </div>`;
 }
 
@@ -64,6 +64,6 @@ export function Table({ bars, select, selected, now }) {
       <th scope="row"><button type="button" class="link-like" aria-pressed=${String(selected === call.id)}
         onClick=${() => select(selected === call.id ? null : call.id)}>${labelOf(call)}</button></th>
       <td><${State} state=${call.state} /></td><td><${Time} utime=${call.begin} /></td><td>${tookText((call.end ?? now()) - call.begin)}</td>
-      <td>${call.caller}</td><td>${clipped(call.text, 160)}</td></tr>`)}</tbody>
+      <td>${call.caller}</td><td>${clipped(plain(call, call.text), 160)}</td></tr>`)}</tbody>
   </table></div>`;
 }

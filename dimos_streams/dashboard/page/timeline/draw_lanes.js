@@ -1,5 +1,7 @@
 /** Draws the lanes of leases, below the rows. */
 
+import { namespaceOf } from "../format.js";
+import { drives } from "../reasons.js";
 import { drawn } from "../texts.js";
 import { FONT, LEGIBLE, PAD, shortened, SMALL } from "./draw_text.js";
 import { extent, LANE, places } from "./places.js";
@@ -16,6 +18,8 @@ export function lanes(g, scene) {
   g.font = SMALL;
   layout.lanes.slice(0, seen).forEach(({ resource, holds }, place) => {
     const y = lanesTop + place * LANE;
+    const name = drawn(laneText(resource));
+    const from = g.measureText(name).width + PAD;
     for (const hold of holds) {
       const part = extent(scene, hold.from, hold.to);
       if (!part || hold.from > scene.until) continue;
@@ -24,15 +28,22 @@ export function lanes(g, scene) {
       g.fillRect(part.left, y + 2, part.right - part.left, LANE - 4);
       g.globalAlpha = 1;
       g.fillRect(part.left, y + 2, 1.5, LANE - 4);
-      if (part.right - part.left < LEGIBLE / 2) continue;
-      const text = drawn(`${nameOf(hold.call)} holds ${resource}`);
-      const shown = shortened(g, text, part.right - part.left - 2 * PAD, g.measureText(text).width);
+      const left = Math.max(part.left, from);
+      if (part.right - left < LEGIBLE / 2) continue;
+      const text = drawn(nameOf(hold.call));
+      const shown = shortened(g, text, part.right - left - 2 * PAD, g.measureText(text).width);
       g.fillStyle = colour("text");
-      if (shown) g.fillText(shown, part.left + PAD, y + LANE / 2 + 0.5);
+      if (shown) g.fillText(shown, left + PAD, y + LANE / 2 + 0.5);
     }
-    tag(g, scene, drawn(resource), y);
+    tag(g, scene, name, y);
   });
   g.font = FONT;
+}
+
+/** What those who have it have in common, whose names are in the lane. */
+function laneText(resource) {
+  const robot = namespaceOf(resource);
+  return drives(resource) ? `${robot || "robot"} driven by` : `${resource} used by`;
 }
 
 /** The name of a lane at its left edge, over what is there. */

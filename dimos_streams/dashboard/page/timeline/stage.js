@@ -6,7 +6,7 @@ import { extent, LANE, places, ROW } from "./places.js";
 import { clockText, dateOf } from "../format.js";
 import { lookOf } from "./outcomes.js";
 import { spanOf, timeAt, tookText, xOf } from "./scale.js";
-import { askedFor } from "./words.js";
+import { askedFor, plain } from "./words.js";
 import { shown } from "../texts.js";
 
 const CLICK_PX = 4;
@@ -250,7 +250,7 @@ export class Stage {
     const near = call.ticks
       .map((tick) => ({ tick, apart: Math.abs(xOf(view, this.#size.width, tick.utime) - x) }))
       .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
-    const said = near ? `${clockText(dateOf(near.tick.utime))} ${near.tick.text}` : call.text;
+    const said = near ? `${clockText(dateOf(near.tick.utime))} ${plain(call, near.tick.text)}` : plain(call, call.text);
     return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
       ...(said ? [["", said]] : [])];
   }

@@ -1,6 +1,7 @@
 /** Calls in words. */
 
-import { clipped, givenText, listed, titled } from "../format.js";
+import { clipped, givenText, namespaceOf, titled } from "../format.js";
+import { reasonText } from "../reasons.js";
 import { isMission, skillOf } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { tookText } from "./scale.js";
@@ -31,23 +32,30 @@ export function labelOf(call) {
  * @param {Call} call */
 export function saidOf(call) {
   if (call.state === "completed" && (isMission(call) || isDecision(call))) return "";
-  if (call.end !== null || call.state === "asked") return call.text;
+  if (call.end !== null || call.state === "asked") return plain(call, call.text);
   const last = call.ticks.at(-1);
-  return last && (!isMission(call) || last.isNote) ? last.text : "";
+  return last && (!isMission(call) || last.isNote) ? plain(call, last.text) : "";
+}
+
+/** What a call has said, as people say it. @param {Call} call */
+export function plain(call, text) {
+  return reasonText(text, namespaceOf(call.module));
 }
 
 function isDecision(call) {
   return skillOf(call) === "decide" && call.arguments.decision in DECIDED;
 }
 
-/** What was asked for, as a program would write it; of a mission, what the operator said. @param {Call} call */
+/** What was asked for; of a mission, what the operator said. @param {Call} call */
 export function askedFor(call) {
-  return isMission(call) ? `Mission ${labelOf(call)}` : `${call.skill}(${clipped(listed(call.arguments), 120)})`;
+  if (isMission(call)) return `Mission ${labelOf(call)}`;
+  const given = clipped(givenText(call.arguments), 120);
+  return `${nameOf(call)}${given ? ` · ${given}` : ""}`;
 }
 
 /** What a call is, in words. @param {Call} call */
 export function inWords(call, now) {
   const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
   const state = `${lookOf(call.state).word}${call.isWhole ? ` ${took}` : ""}`;
-  return `${askedFor(call)}, ${state}, asked by ${call.caller}${call.text ? `: ${clipped(call.text, 160)}` : ""}`;
+  return `${askedFor(call)}, ${state}, asked by ${call.caller}${call.text ? `: ${clipped(plain(call, call.text), 160)}` : ""}`;
 }

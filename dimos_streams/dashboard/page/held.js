@@ -1,0 +1,43 @@
+/** Whether robots stand, as what passes on their speeds (the velocity gates) has said so. Only they know. */
+
+import { namespaceOf } from "./format.js";
+
+/** Why a robot may still move. */
+const PROBLEMS = {
+  silent: "it does not answer", deaf: "it does not listen to such orders", not_holding: "it has not obeyed yet",
+  moving: "something still drives it", missing: "it has nothing that could confirm it",
+};
+/** How reports for terminals and logs name the gates that hold. */
+const HELD_BY = /(^|, |; |the robot (?:is|was) )held by ([\w/.-]+(?:, [\w/.-]+)*)(?=$|;)/;
+
+/**
+ * @typedef {{held?: string[], not_held?: {gate: string, problem: string, text: string}[]}} Answers by the names of gates
+ * @param {Answers} answers @returns {{text: string, isGood: boolean}[]}
+ */
+export function heldLines({ held = [], not_held: missing = [] }) {
+  const lines = held.length > 0 ? [{ text: `held: ${standText(held)}`, isGood: true }] : [];
+  for (const { gate, problem, text } of missing) {
+    const robot = problem === "missing" ? gate : robotOf(gate);
+    lines.push({ text: `NOT confirmed that ${robot} stands: ${PROBLEMS[problem] ?? text}`, isGood: false });
+  }
+  return lines.length > 0 ? lines : [{ text: "NOT confirmed that a robot stands: nobody has said so", isGood: false }];
+}
+
+/** Which modules have said so, for who looks into it. @param {Answers} answers */
+export function heldBy({ held = [], not_held: missing = [] }) {
+  return [...held.map((gate) => `confirmed by ${gate}`), ...missing.map(({ gate, text }) => `${gate}: ${text}`)].join("\n");
+}
+
+/** A report without the names of gates. @param {string} text */
+export function withoutGates(text) {
+  return text.replace(HELD_BY, (_, before, gates) => `${before.startsWith("the") ? "" : before}${standText(gates.split(", "))}`);
+}
+
+function standText(gates) {
+  const names = [...new Set(gates.map(robotOf))];
+  return names.length === 1 ? `${names[0]} stands still` : `${names.slice(0, -1).join(", ")} and ${names.at(-1)} stand still`;
+}
+
+function robotOf(gate) {
+  return namespaceOf(gate) || "the robot";
+}

@@ -1,0 +1,47 @@
+/** Why something was not done, as programs write it down for models and logs, in a sentence for people. */
+
+import { bareSkill, titled } from "./format.js";
+import { withoutGates } from "./held.js";
+
+const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
+const TWICE = /^'([^']+)' runs already as call '[^']+' of '([^']+)'/;
+const NOT_APPROVED = /^Not run: .* was not approved(?:: (.*))?\. Do not repeat it as it is\.$/s;
+const INCOMPLETE = /^the mission did not complete: (\w+)(?: \((.*?)\))?(;.*)?$/s;
+const FAILED_CALL = /^(\w+): (.*)$/s;
+const NO_MODEL = /^(?:the model failed: |The model is asked again in (\S+ s): )?model '([^']+)' at (\S+): (?:the connection failed: )?(?:\w+Error: )?(.*)$/s;
+const DISOWNED = /^nobody has acknowledged this call for (.+), so it was ended and the robot was stopped$/;
+
+const named = (skill, space) => titled(bareSkill(skill, space));
+
+const SAYINGS = [
+  [BUSY, ([, needed, holder, says], space) => {
+    const what = drives(needed) ? "drives the robot" : `uses “${needed}”`;
+    return `${named(holder, space)} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
+  }],
+  [TWICE, ([, skill, caller], space) => `${named(skill, space)} runs already, for ${caller}. It has to end first: cancel it, or say stop.`],
+  [NOT_APPROVED, ([, why]) => `An operator did not approve it${why ? `: ${why}` : ""}.`],
+  [INCOMPLETE, ([, reason, why, unfinished], space) => `Not done: ${causeText(reason, why ?? "", space)}${unfinished ?? ""}`],
+  [NO_MODEL, ([, pause, model, where, why]) => `The language model can’t be asked: ${why} (${model} at ${where})${pause ? `. It is asked again in ${pause}.` : ""}`],
+  [DISOWNED, ([, bound]) => `Nobody listened to it for ${bound}, as if the connection were lost: it was ended and the robot was stopped.`],
+];
+
+/** @param {string} text @param {string} space the namespace of the robot that it is about */
+export function reasonText(text, space) {
+  for (const [pattern, say] of SAYINGS) {
+    const found = pattern.exec(text);
+    if (found) return say(found, space);
+  }
+  return withoutGates(text);
+}
+
+/** Why a mission or a turn has ended; what has failed in it is said by its name. */
+export function causeText(reason, why, space) {
+  if (!why) return reason.replaceAll("_", " ");
+  const [, skill, text] = (reason === "call_failed" && FAILED_CALL.exec(why)) || [];
+  return skill ? `${named(skill, space)}: ${reasonText(text, space)}` : reasonText(why, space);
+}
+
+/** Whether a resource is what drives a robot. */
+export function drives(resource) {
+  return /(?:^|\/)base$/.test(resource);
+}
