@@ -25,6 +25,7 @@ from dimos_streams.bus.base import (
     Wants,
 )
 from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
+from dimos_streams.bus.overflow import Overflow
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.udpm import UdpmSocket
 from dimos_streams.bus.url import UdpmUrl
@@ -69,6 +70,7 @@ class LcmBus(Bus):
         self._let_through: guard.Channels | None = None
         self._read_at = 0.0
         """When messages were taken last."""
+        self._overflow = Overflow()
         self.guarded = False
         """Whether the kernel keeps malformed datagrams from the LCM library, and those of other channels."""
 
@@ -185,6 +187,8 @@ class LcmBus(Bus):
             is_empty = lcm.handle_timeout(0) <= 0
             now = clock.monotonic()
         self._read_at = now
+        if self._overflow.grew(now):
+            _miss(self._subscribers.all())
         for queue in self._queues.values():
             if queue.taken:
                 queue.settle(is_empty=is_empty)
