@@ -25,11 +25,13 @@ import h11
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.loopback import is_loopback
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
+from dimos_streams.foxglove.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
 MAX_AT_THE_DOOR = 64
 """Who has not said yet who he is takes no viewer's place; of more the newest are cut off."""
 _MAX_HEAD = 16 * 1024
+_HEAD_END = b"\r\n\r\n"
 _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
 _BEHIND = 8 * 1024 * 1024
@@ -149,10 +151,11 @@ class ViewerDoor:
     async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
-        outbox, from_sdk = self._outboxes.open(), inner_writer.get_extra_info("socket")
+        subscriptions = Subscriptions(inner_writer, STALLED_S)
+        outbox, from_sdk = self._outboxes.open(subscriptions), inner_writer.get_extra_info("socket")
         self._from_sdk.add(from_sdk)
         try:
-            await _either(_forward(reader, inner_writer), outbox.fill(inner_reader), outbox.deliver(writer))
+            await _either(subscriptions.forward(reader), outbox.fill(inner_reader), outbox.deliver(writer))
         finally:
             self._from_sdk.discard(from_sdk)
             self._outboxes.close(outbox)
@@ -170,6 +173,8 @@ class ViewerDoor:
                 except h11.RemoteProtocolError as error:
                     return data, (error.error_status_hint, f"not a request: {error}")
                 if isinstance(event, h11.Request):
+                    if not data.endswith(_HEAD_END):  # what follows is forwarded frame by frame
+                        return data, (400, "a viewer waits for the answer before it says more")
                     headers = {name.decode().lower(): value.decode("latin-1") for name, value in event.headers}
                     return data, self._rules.refusal(event.target.decode("latin-1"), headers)
         raise ConnectionError("the viewer left before it had said what it wants")
@@ -185,14 +190,6 @@ def _name_of(url: str) -> str:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:
         return ""
-
-
-async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until the end."""
-    while data := await reader.read(_CHUNK):
-        writer.write(data)
-        async with asyncio.timeout(STALLED_S):
-            await writer.drain()
 
 
 async def _either(*ways: Coroutine[Any, Any, None]) -> None:

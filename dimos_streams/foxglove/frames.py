@@ -1,11 +1,12 @@
-"""Frames of a WebSocket as its server sends them: how long each one is, and whether it is a message of a channel."""
+"""Frames of a WebSocket: how long each one is, and what it is for."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
-_END, _BINARY = 0x80, 0x2
+_END, _TEXT, _BINARY, _CONTROL = 0x80, 0x1, 0x2, 0x8
+_MASKED = 0x80
 _MESSAGE = 1
 """The first byte of what Foxglove's protocol sends of a channel."""
 
@@ -27,9 +28,77 @@ class FrameHead:
         return len(self.read) + self.rest
 
 
+@dataclass(frozen=True, slots=True)
+class ClientFrame:
+    """The beginning of a frame that a client sends."""
+
+    head: bytes
+    """All that is before the payload."""
+    length: int
+    """Of the payload, bytes."""
+    mask: bytes
+    """With which the payload is written; empty where a client, which must not, uses none."""
+
+    @property
+    def is_last(self) -> bool:
+        """Whether a message ends with it."""
+        return bool(self.head[0] & _END)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it may stand in the midst of a message."""
+        return bool(self.head[0] & _CONTROL)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a text begins with it."""
+        return self.head[0] & 0xF == _TEXT
+
+    @property
+    def is_whole_text(self) -> bool:
+        """Whether it is a text, from beginning to end."""
+        return self.head[0] == _END | _TEXT
+
+    def unmasked(self, payload: bytes) -> bytes:
+        """What the client means."""
+        key = (self.mask * (len(payload) // 4 + 1))[: len(payload)]
+        return (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(len(payload))
+
+
+def text_frame(payload: bytes) -> bytes:
+    """A text as a client sends it, under a mask that changes nothing."""
+    size = len(payload)
+    extended = b"" if size < 126 else size.to_bytes(2) if size < 2**16 else size.to_bytes(8)
+    length = size if size < 126 else 126 if size < 2**16 else 127
+    return bytes([_END | _TEXT, _MASKED | length]) + extended + bytes(4) + payload
+
+
+async def read_client_frame(reader: asyncio.StreamReader) -> ClientFrame | None:
+    """The beginning of a client's next frame, None behind the last one. Raises ``asyncio.IncompleteReadError`` where
+    the stream ends within it."""
+    begun = await _begin(reader)
+    if begun is None:
+        return None
+    head, length = begun
+    mask = await reader.readexactly(4) if head[1] & _MASKED else b""
+    return ClientFrame(head + mask, length, mask)
+
+
 async def read_frame_head(reader: asyncio.StreamReader) -> FrameHead | None:
-    """The beginning of the next frame, None behind the last one. Raises ``asyncio.IncompleteReadError`` where the
-    stream ends within it."""
+    """The beginning of a server's next frame, None behind the last one. Raises ``asyncio.IncompleteReadError`` where
+    the stream ends within it."""
+    begun = await _begin(reader)
+    if begun is None:
+        return None
+    read, length = begun
+    if not length or read[0] != _END | _BINARY:
+        return FrameHead(read, length, is_message=False)
+    kind = await reader.readexactly(1)
+    return FrameHead(read + kind, length - 1, is_message=kind[0] == _MESSAGE)
+
+
+async def _begin(reader: asyncio.StreamReader) -> tuple[bytes, int] | None:
+    """What says how long a frame is, and how long it is."""
     try:
         read = await reader.readexactly(2)
     except asyncio.IncompleteReadError as error:
@@ -40,7 +109,4 @@ async def read_frame_head(reader: asyncio.StreamReader) -> FrameHead | None:
     if extension := {126: 2, 127: 8}.get(length, 0):
         more = await reader.readexactly(extension)
         read, length = read + more, int.from_bytes(more)
-    if not length or read[0] != _END | _BINARY:
-        return FrameHead(read, length, is_message=False)
-    kind = await reader.readexactly(1)
-    return FrameHead(read + kind, length - 1, is_message=kind[0] == _MESSAGE)
+    return read, length

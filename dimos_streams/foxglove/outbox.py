@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections import deque
 from dataclasses import dataclass
+from typing import Protocol
 
 from dimos_streams.foxglove.frames import FrameHead, read_frame_head
 
@@ -15,9 +16,21 @@ MAX_BYTES_IN_ALL = 96 * 1024 * 1024
 """What all viewers together may have waiting, beyond one message for each."""
 STALLED_S = 30.0
 """Who takes nothing for so long of what there is for him is cut off."""
+PAUSED_S = 1.0
+"""For who takes nothing for so long, and loses messages by it, no more are made until he has taken what waits."""
 _CHUNK = 64 * 1024
 _OVERHEAD = 128
 """What a frame takes besides its bytes: of small ones not too many may wait either."""
+
+
+class Source(Protocol):
+    """What makes messages for a viewer."""
+
+    def pause(self) -> None:
+        """Make none any more."""
+
+    def resume(self) -> None:
+        """Make them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +46,9 @@ class Outboxes:
     def __init__(self) -> None:
         self._outboxes: set[Outbox] = set()
 
-    def open(self) -> Outbox:
-        """One more, for a viewer who has come."""
-        outbox = Outbox(self)
+    def open(self, source: Source) -> Outbox:
+        """One more, for a viewer who has come, and for whom ``source`` makes messages."""
+        outbox = Outbox(self, source)
         self._outboxes.add(outbox)
         return outbox
 
@@ -59,8 +72,11 @@ class Outboxes:
 class Outbox:
     """What waits for one viewer: of messages the newest, of all else everything."""
 
-    def __init__(self, all_of_them: Outboxes) -> None:
+    def __init__(self, all_of_them: Outboxes, source: Source) -> None:
         self._all = all_of_them
+        self._source = source
+        self._waits_since: float | None = None
+        """When the viewer last took something, while he takes nothing."""
         self._messages: deque[_Frame] = deque()
         self._others: deque[_Frame] = deque()
         self._numbers = itertools.count()
@@ -85,30 +101,42 @@ class Outbox:
 
     async def deliver(self, writer: asyncio.StreamWriter) -> None:
         """Write what there is, without an end. Raises ``TimeoutError`` for a viewer who takes nothing for long."""
+        loop = asyncio.get_running_loop()
         while True:
             while not (self._messages or self._others):
+                self._source.resume()
                 await self._change()
             frame = self._next()
             rest = memoryview(frame.data)
             while rest:
                 writer.write(rest[:_CHUNK])
                 rest = rest[_CHUNK:]
+                self._waits_since = loop.time()
                 async with asyncio.timeout(STALLED_S):
                     await writer.drain()
+                self._waits_since = None
             self._release(frame.cost)
 
     def drop_oldest(self) -> bool:
         """Drop the message that waits longest. False if none does."""
         if not self._messages:
             return False
+        self._lose()
         cost = self._messages.popleft().cost
         self.droppable -= cost
         self._release(cost)
         return True
 
+    def _lose(self) -> None:
+        """A message is not delivered."""
+        since = self._waits_since
+        if since is not None and asyncio.get_running_loop().time() - since > PAUSED_S:
+            self._source.pause()
+
     async def _take_message(self, head: FrameHead, reader: asyncio.StreamReader) -> None:
         cost = head.size + _OVERHEAD
         if not self._has_room(cost):
+            self._lose()
             await _skip(reader, head.rest)
             return
         self.held += cost

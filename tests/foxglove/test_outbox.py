@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
@@ -16,13 +18,21 @@ from websockets.asyncio.client import connect
 from dimos_streams.foxglove import outbox as module
 from dimos_streams.foxglove.frames import read_frame_head
 from dimos_streams.foxglove.outbox import Outbox, Outboxes
+from dimos_streams.foxglove.subscriptions import Subscriptions
 from dimos_streams.messages.sensor_msgs import Image
-from tests.foxglove.test_server import IMAGE, shown
+from tests.foxglove.test_server import IMAGE, TWIST, shown
 from tests.foxglove.viewer import SUBPROTOCOL, viewing
 from tests.helpers import until
 
 ANSWER = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
 TEXT, BINARY = 1, 2
+_UNREAD: dict[str, Any] = {
+    "subprotocols": [SUBPROTOCOL],
+    "max_queue": 1,
+    "max_size": None,
+    "proxy": None,
+    "close_timeout": 0,
+}
 
 
 def frame(payload: bytes, kind: int) -> bytes:
@@ -63,7 +73,7 @@ class Passage:
 async def passage(all_of_them: Outboxes) -> AsyncIterator[Passage]:
     ours, theirs = socket.socketpair()
     _, writer = await asyncio.open_connection(sock=ours)
-    made = Passage(all_of_them.open(), theirs)
+    made = Passage(all_of_them.open(Subscriptions(writer, 10.0)), theirs)
     made.from_sdk.feed_data(ANSWER)
     made.filling = asyncio.create_task(made.outbox.fill(made.from_sdk))
     made.filling.add_done_callback(lambda _: writer.close())
@@ -168,6 +178,97 @@ def test_who_lets_too_much_pile_up_that_must_not_be_missing_is_let_go(monkeypatc
     asyncio.run(scenario())
 
 
+@pytest.mark.feature("I2")
+def test_for_who_takes_nothing_no_messages_are_made_until_he_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("foxglove", reason="the extra `foxglove` is not installed")
+    monkeypatch.setattr(module, "MAX_BYTES", 3_000_000)
+    monkeypatch.setattr(module, "PAUSED_S", 0.05)
+    picture = Image(encoding="rgb8", width=640, height=480, step=1920, data=bytes(921_600))
+
+    async def scenario() -> None:
+        async with shown({IMAGE: "", TWIST: ""}) as show, connect(show.url, **_UNREAD) as stalled:
+            show.publish("/color_image", picture)
+            channels: dict[str, int] = {}
+            while not {"/color_image", "/cmd_vel"} <= channels.keys():
+                told = json.loads(await stalled.recv())
+                channels |= {each["topic"]: each["id"] for each in told.get("channels", ())}
+            wishes = [{"id": 7, "channelId": channels["/color_image"]}, {"id": 8, "channelId": channels["/cmd_vel"]}]
+            await stalled.send(json.dumps({"op": "subscribe", "subscriptions": wishes}))
+            await until(lambda: show.listens_to(IMAGE) and show.listens_to(TWIST))
+            stalled.transport.pause_reading()
+
+            async with asyncio.timeout(20):
+                while show.listens_to(IMAGE):
+                    show.publish("/color_image", picture)
+                    await asyncio.sleep(0.01)
+            assert not show.bus.subscriptions(), "nothing is made for anybody"
+            await stalled.send(json.dumps({"op": "unsubscribe", "subscriptionIds": [8]}))
+
+            stalled.transport.resume_reading()
+            async with asyncio.timeout(20):
+                while not show.listens_to(IMAGE):
+                    await stalled.recv()
+            assert not show.listens_to(TWIST), "he wants it no more"
+            show.publish("/color_image", picture)
+            assert (await stalled.recv())[1:5] == (7).to_bytes(4, "little"), "by his own number"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_viewer_says_passes_as_it_is_and_nothing_is_said_within_it(seed: int) -> None:
+    rng = random.Random(seed)
+
+    def masked(first: int, payload: bytes) -> bytes:
+        mask = rng.randbytes(4)
+        size = len(payload)
+        length = bytes([0x80 | size]) if size < 126 else b"\xfe" + size.to_bytes(2)
+        return bytes([first]) + length + mask + bytes(each ^ mask[place % 4] for place, each in enumerate(payload))
+
+    subscribe = json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 2}]}).encode()
+    others = [(0x81, subscribe), (0x81, b"{"), (0x82, bytes(5000)), (0x89, b"ping")]
+    others += [(0x82, b""), (0x81, b'{"op": "subscribe", "subscriptions": [{}]}'), (0x81, b"[" * 50_000)]
+    in_parts = [(0x02, b"begin"), (0x8A, b""), (0x00, b"more"), (0x80, b"end")]
+    said = [*rng.sample(others, 7), *in_parts]
+
+    async def scenario() -> None:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        _, writer = await asyncio.open_connection(sock=ours)
+        got, reader = b"", asyncio.StreamReader()
+        subscriptions = Subscriptions(writer, 10.0)
+        forwarding = asyncio.create_task(subscriptions.forward(reader))
+        for first, payload in said:
+            data = masked(first, payload)
+            for part in (data[:3], data[3:]):
+                reader.feed_data(part)
+                for _ in range(5):
+                    await asyncio.sleep(0)
+            expected = data
+            is_within = first in (0x02, 0x8A, 0x00)
+            if (first == 0x81 and payload == subscribe) or is_within:
+                subscriptions.pause()
+                assert subscriptions.paused != is_within
+                subscriptions.resume()
+                assert not subscriptions.paused
+                if not is_within:
+                    wish = b'{"op": "unsubscribe", "subscriptionIds": [1]}'
+                    again = b'{"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 2}]}'
+                    expected += b"".join(
+                        b"\x81" + bytes([0x80 | len(text)]) + bytes(4) + text for text in (wish, again)
+                    )
+            got = b""
+            while len(got) < len(expected):
+                got += await asyncio.get_running_loop().sock_recv(theirs, 65536)
+            assert got == expected
+        reader.feed_eof()
+        await forwarding
+        writer.close()
+        theirs.close()
+
+    asyncio.run(scenario())
+
+
 def resident() -> int:
     """The memory of this process, bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
@@ -185,9 +286,7 @@ def test_raw_pictures_for_viewers_who_read_nothing_take_so_much_memory_and_no_mo
             wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
             before = resident()
             for _ in range(4):
-                other = await stalled.enter_async_context(
-                    connect(show.url, subprotocols=[SUBPROTOCOL], max_queue=1, proxy=None, close_timeout=0)
-                )
+                other = await stalled.enter_async_context(connect(show.url, **_UNREAD))
                 await other.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
                 other.transport.pause_reading()
                 stalled.callback(other.transport.abort)

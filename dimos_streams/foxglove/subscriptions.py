@@ -1,0 +1,98 @@
+"""What a viewer has subscribed to, read as it passes: while they take nothing they are sent nothing. What the SDK
+makes for a viewer costs as much whether they read it or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from dimos_streams.foxglove.frames import ClientFrame, read_client_frame, text_frame
+
+_MOST = 1000
+"""Who has more subscriptions is sent everything always."""
+_LONGEST = 256 * 1024
+"""So is who writes a longer text: it may be a subscription that nobody has read here."""
+_CHUNK = 64 * 1024
+
+
+class Subscriptions:
+    """Forwards what a viewer sends to the SDK; between two frames they can be unsubscribed, and subscribed again."""
+
+    def __init__(self, to_sdk: asyncio.StreamWriter, within_s: float) -> None:
+        """``within_s`` is how long the SDK may take nothing."""
+        self._to_sdk = to_sdk
+        self._within_s = within_s
+        self._channels: dict[int, int] = {}
+        """Of what they want, by their own numbers."""
+        self._is_known = True
+        self._is_between = True
+        self.paused = False
+
+    async def forward(self, reader: asyncio.StreamReader) -> None:
+        """Until the viewer ends. Raises ``TimeoutError`` where the SDK takes nothing, ``asyncio.IncompleteReadError``
+        for a frame without an end."""
+        while (frame := await read_client_frame(reader)) is not None:
+            if frame.is_whole_text and frame.length <= _LONGEST:
+                payload = await reader.readexactly(frame.length)
+                if not (self._note(frame.unmasked(payload)) and self.paused):
+                    self._to_sdk.write(frame.head + payload)
+                await self._drain()
+            else:
+                await self._pass(frame, reader)
+
+    def pause(self) -> None:
+        """Unsubscribe from everything, if that can be said now and is known."""
+        if self.paused or not self._channels or not (self._is_known and self._is_between):
+            return
+        self.paused = True
+        self._say({"op": "unsubscribe", "subscriptionIds": [*self._channels]})
+
+    def resume(self) -> None:
+        """Subscribe again, if that can be said now."""
+        if not self.paused or not self._is_between:
+            return
+        self.paused = False
+        wishes = [{"id": number, "channelId": channel} for number, channel in self._channels.items()]
+        self._say({"op": "subscribe", "subscriptions": wishes})
+
+    def _note(self, text: bytes) -> bool:
+        """Whether a text subscribes to something, or unsubscribes."""
+        try:
+            said = json.loads(text)
+            match said["op"]:
+                case "subscribe":
+                    self._channels |= {int(each["id"]): int(each["channelId"]) for each in said["subscriptions"]}
+                case "unsubscribe":
+                    for number in said["subscriptionIds"]:
+                        self._channels.pop(int(number), None)
+                case _:
+                    return False
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False  # the SDK says what is wrong with it
+        self._is_known = self._is_known and len(self._channels) <= _MOST
+        return True
+
+    async def _pass(self, frame: ClientFrame, reader: asyncio.StreamReader) -> None:
+        """A frame of which nothing is to be known but its end; within a message nothing else may be said."""
+        if frame.is_text:
+            self._is_known = False
+        is_in_message = not self._is_between
+        self._is_between = False
+        self._to_sdk.write(frame.head)
+        rest = frame.length
+        while rest:
+            data = await reader.read(min(rest, _CHUNK))
+            if not data:
+                raise asyncio.IncompleteReadError(b"", rest)
+            rest -= len(data)
+            self._to_sdk.write(data)
+            await self._drain()
+        self._is_between = not is_in_message if frame.is_control else frame.is_last
+
+    def _say(self, message: dict[str, Any]) -> None:
+        self._to_sdk.write(text_frame(json.dumps(message).encode()))
+
+    async def _drain(self) -> None:
+        async with asyncio.timeout(self._within_s):
+            await self._to_sdk.drain()
