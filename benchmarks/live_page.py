@@ -49,7 +49,7 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
     chromium = find_chromium()
     if chromium is None:
-        raise SystemExit("there is no Chromium on this machine (Debian: apt-get install chromium)")
+        raise SystemExit("there is no Chromium on this machine (Debian: apt-get install chromium-headless-shell)")
     with tempfile.TemporaryDirectory() as state, live_run(Path(state)) as run, launched(chromium) as browser:
         run.follow()
         page = browser.new_page(viewport=_SIZE)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ def main() -> None:
     wanted = sys.argv[1:] or ["stills", "film"]
     chromium = find_chromium()
     if chromium is None:
-        raise SystemExit("there is no Chromium on this machine (Debian: apt-get install chromium)")
+        raise SystemExit("there is no Chromium on this machine (Debian: apt-get install chromium-headless-shell)")
     for name in wanted:
         with tempfile.TemporaryDirectory() as state, live_run(Path(state)) as run, launched(chromium) as browser:
             {"film": film, "stills": stills}[name](browser, run)

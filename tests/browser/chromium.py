@@ -12,7 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first one has no windows to make, and is ready in half of the time."""
 _SWITCHES = (
     "--no-sandbox",  # which root can't have
     "--disable-gpu",

@@ -75,7 +75,7 @@ def browser() -> Iterator[Browser]:
     """Headless, and only while tests of this folder run."""
     path = find_chromium()
     if path is None:
-        pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
+        pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium-headless-shell)")
     expect.set_options(timeout=LONGEST_WAIT_MS)
     with launched(path) as made:
         yield made

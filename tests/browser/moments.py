@@ -207,7 +207,7 @@ MOMENTS = {each.__name__: each for each in (following, approval, model, robots)}
 def main(to: str, *names: str) -> None:
     """Make the pictures."""
     path = find_chromium()
-    assert path is not None, "there is no Chromium on this machine (Debian: apt-get install chromium)"
+    assert path is not None, "there is no Chromium on this machine (Debian: apt-get install chromium-headless-shell)"
     folder = Path(to)
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or MOMENTS:
