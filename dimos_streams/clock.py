@@ -37,20 +37,20 @@ class DeadlockError(DimosStreamsError):
 def monotonic() -> float:
     """Seconds on the virtual loop's clock; outside of it on the system's monotonic one, which other loops go by too,
     some of them in whole milliseconds."""
-    loop = _here.loop
+    loop = _here.loop if _running else None
     return time.monotonic() if loop is None else loop.time()
 
 
 def steady() -> float:
     """As ``monotonic``, but it counts the time, too, for which the machine was asleep: for what must not be done when
     it is too old."""
-    loop = _here.loop
+    loop = _here.loop if _running else None
     return time.clock_gettime(time.CLOCK_BOOTTIME) if loop is None else loop.time()
 
 
 def utime() -> int:
     """Microseconds since the Unix epoch, virtual if the running loop's time is."""
-    loop = _here.loop
+    loop = _here.loop if _running else None
     return time.time_ns() // 1000 if loop is None else loop.utime()
 
 
@@ -66,6 +66,8 @@ class _Here(threading.local):
 
 
 _here = _Here()
+_running: dict[VirtualTimeLoop, None] = {}
+"""Those of all threads: where there is none, nobody has to look for his thread's, which costs more than the time."""
 
 
 class VirtualTimeOverError(DimosStreamsError):
@@ -141,10 +143,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def run_forever(self) -> None:
         before, _here.loop = _here.loop, self
+        _running[self] = None
         try:
             super().run_forever()
         finally:
             _here.loop = before
+            if before is not self:
+                del _running[self]
 
     def time(self) -> float:
         return self._now_ns / 1e9
