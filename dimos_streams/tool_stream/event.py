@@ -176,12 +176,17 @@ def json_text(value: Any) -> str:
 
     Raises ``SkillError`` for values that have no JSON form.
     """
+    return json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """The same in UTF-8."""
     try:
-        return to_json(value, inf_nan_mode="null").decode()
+        return to_json(value, inf_nan_mode="null")
     except PydanticSerializationError:
         pass  # because of half a character, or of more
     try:
-        return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null").decode()
+        return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
     except PydanticSerializationError as error:
         raise SkillError(f"not JSON: {error}") from error
 

@@ -29,6 +29,7 @@ from dimos_streams.tool_stream.event import (
     ToolEvent,
     is_call_id,
     is_name,
+    json_bytes,
     json_object,
     json_text,
 )
@@ -53,7 +54,7 @@ class EventPacker:
 
     def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
         """An event's bytes. Raises ``SkillError`` if the data is not JSON, or data or text is too large."""
-        encoded, data_json = well_formed(text).encode(), json_text(data).encode()
+        encoded, data_json = _utf8(text), json_bytes(data)
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
             raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
@@ -92,7 +93,120 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     """The event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
     if len(data) > MAX_EVENT:
         raise MessageError(channel, _TYPE, f"it has {len(data)} bytes; {MAX_EVENT} are possible")
-    utime, call_id, seq, type, module, skill, caller, text, data_json = _unpack(data) or _decode(data, channel)
+    return _event(_unpack(data) or _decode(data, channel), channel)
+
+
+_ALIKE_BYTES = 256
+"""Longer names are read with each event: many calls may have made up theirs."""
+
+
+class EventUnpacker:
+    """Unpacks the events of one call: what they have in common with those before is compared, not read again."""
+
+    __slots__ = ("_alike", "_call_id", "_id", "_names_at")
+
+    def __init__(self) -> None:
+        self._call_id, self._id, self._names_at = "", b"", 0
+        self._alike: dict[int, tuple[bytes, _Names]] = {}
+        """Names and their bytes, by the last byte of the length of the type: no two types have that in common."""
+
+    def unpack(self, data: bytes, channel: str = EVENTS) -> ToolEvent:
+        """As ``unpack_event``, whatever call it is of."""
+        fields = self._fields(data)
+        return unpack_event(data, channel) if fields is None else _event(fields, channel)
+
+    def _fields(self, data: bytes) -> _Fields | None:
+        try:
+            if not self._id or not data.startswith(self._id, _ID_AT):
+                self._learn_id(data)
+            at = self._names_at
+            block, names = self._alike.get(data[at + _LENGTH.size - 1], _UNKNOWN)
+            if not block or not data.startswith(block, at):
+                block, names = self._learn_names(data)
+            text, end = _text_at(data, at + len(block))
+            data_json, end = _text_at(data, end)
+            if end != len(data) or end > MAX_EVENT or not data.startswith(_FINGERPRINT):
+                return None
+            utime, seq = _UTIME.unpack_from(data, len(_FINGERPRINT))[0], _SEQ.unpack_from(data, at - _SEQ.size)[0]
+        except (struct.error, ValueError, IndexError):
+            return None
+        type, module, skill, caller = names
+        return utime, self._call_id, seq, type, module, skill, caller, text, data_json
+
+    def _learn_id(self, data: bytes) -> None:
+        """Raises ``struct.error`` or ``ValueError``."""
+        self._call_id, end = _text_at(data, _ID_AT)
+        self._id, self._names_at, self._alike = data[_ID_AT:end], end + _SEQ.size, {}
+
+    def _learn_names(self, data: bytes) -> tuple[bytes, _Names]:
+        """Raises ``struct.error`` or ``ValueError``."""
+        block = data[self._names_at : _end_of_names(data, self._names_at)]
+        known = block, _names(block)
+        if len(block) <= _ALIKE_BYTES:
+            self._alike[block[_LENGTH.size - 1]] = known
+        return known
+
+
+def call_id_of(data: bytes) -> str:
+    """The call of an event's bytes, without the rest; empty if that can't be read."""
+    if not data.startswith(_FINGERPRINT) or len(data) > MAX_EVENT:
+        return ""
+    at = len(_FINGERPRINT) + _UTIME.size
+    try:
+        end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0] - 1
+        return data[at + _LENGTH.size : end].decode() if end < len(data) else ""
+    except (struct.error, UnicodeDecodeError):
+        return ""
+
+
+def may_be_of(data: bytes, instance: str) -> bool:
+    """Whether an event's bytes may be of an instance, which a publisher says at their end; it is only certain when
+    all of them are read. Empty is of nobody in particular."""
+    return not instance or data.endswith(instance_ending(instance))
+
+
+_ID_AT = len(_FINGERPRINT) + _UTIME.size
+_Fields = tuple[int, str, int, str, str, str, str, str, str]
+_FIELDS = ("utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data_json")
+
+
+class _Names(NamedTuple):
+    """The fields that most events of a call have in common."""
+
+    type: str
+    module: str
+    skill: str
+    caller: str
+
+
+_UNKNOWN = b"", _Names("", "", "", "")
+
+
+def _unpack(data: bytes) -> _Fields | None:
+    """The fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
+    if not data.startswith(_FINGERPRINT):
+        return None
+    begin = len(_FINGERPRINT) + _UTIME_LENGTH.size
+    try:
+        utime, length = _UTIME_LENGTH.unpack_from(data, len(_FINGERPRINT))
+        at = begin + length
+        call_id = data[begin : at - 1].decode()
+        seq = _SEQ.unpack_from(data, at)[0]
+        begin = at + _SEQ.size
+        at = _end_of_names(data, begin)
+        type, module, skill, caller = _names(data[begin:at])
+        text, at = _text_at(data, at)
+        data_json, at = _text_at(data, at)
+    except (struct.error, ValueError):
+        return None
+    if at != len(data):
+        return None
+    return utime, call_id, seq, type, module, skill, caller, text, data_json
+
+
+def _event(fields: _Fields, channel: str) -> ToolEvent:
+    """Raises ``MessageError`` for what no publisher sends."""
+    utime, call_id, seq, type, module, skill, caller, text, data_json = fields
     value = json_object(data_json, channel, _TYPE)
     instance = value.pop(_INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
@@ -115,58 +229,11 @@ def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
     )
 
 
-def call_id_of(data: bytes) -> str:
-    """The call of an event's bytes, without the rest; empty if that can't be read."""
-    if not data.startswith(_FINGERPRINT) or len(data) > MAX_EVENT:
-        return ""
-    at = len(_FINGERPRINT) + _UTIME.size
-    try:
-        end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0] - 1
-        return data[at + _LENGTH.size : end].decode() if end < len(data) else ""
-    except (struct.error, UnicodeDecodeError):
-        return ""
-
-
-def may_be_of(data: bytes, instance: str) -> bool:
-    """Whether an event's bytes may be of an instance, which a publisher says at their end; it is only certain when
-    all of them are read. Empty is of nobody in particular."""
-    return not instance or data.endswith(instance_ending(instance))
-
-
-_Fields = tuple[int, str, int, str, str, str, str, str, str]
-_FIELDS = ("utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data_json")
-
-
-class _Names(NamedTuple):
-    """The fields that most events of a call have in common."""
-
-    type: str
-    module: str
-    skill: str
-    caller: str
-
-
-def _unpack(data: bytes) -> _Fields | None:
-    """The fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
-    if not data.startswith(_FINGERPRINT):
-        return None
-    begin = len(_FINGERPRINT) + _UTIME_LENGTH.size
-    try:
-        utime, length = _UTIME_LENGTH.unpack_from(data, len(_FINGERPRINT))
-        at = begin + length
-        call_id = data[begin : at - 1].decode()
-        seq = _SEQ.unpack_from(data, at)[0]
-        begin = at = at + _SEQ.size
-        for _ in _Names._fields:
-            at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
-        type, module, skill, caller = _names(data[begin:at])
-        text, at = _text_at(data, at)
-        data_json, at = _text_at(data, at)
-    except (struct.error, ValueError):
-        return None
-    if at != len(data):
-        return None
-    return utime, call_id, seq, type, module, skill, caller, text, data_json
+def _end_of_names(data: bytes, at: int) -> int:
+    """The place behind the names that begin at one. Raises ``struct.error``."""
+    for _ in _Names._fields:
+        at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+    return at
 
 
 def _text_at(data: bytes, at: int) -> tuple[str, int]:
@@ -207,6 +274,13 @@ def _decode(data: bytes, channel: str) -> _Fields:
     return fields
 
 
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return well_formed(text).encode()
+
+
 def _string(text: str) -> bytes:
-    encoded = well_formed(text).encode()
+    encoded = _utf8(text)
     return b"%b%b\0" % (_LENGTH.pack(len(encoded) + 1), encoded)

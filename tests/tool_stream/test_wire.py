@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,7 @@ from dimos_streams.tool_stream.event import (
     ToolEvent,
     json_text,
 )
-from dimos_streams.tool_stream.wire import call_id_of, pack_event, unpack_event
+from dimos_streams.tool_stream.wire import EventUnpacker, call_id_of, pack_event, unpack_event
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _NAME = st.text(st.characters(categories=["L", "N", "P"]), max_size=10)
@@ -39,6 +41,26 @@ _EVENTS = st.builds(
     text=_TEXT,
     data=st.dictionaries(_TEXT, _VALUES, max_size=3),
 )
+
+_ALIKE = st.builds(
+    ToolEvent,
+    utime=st.integers(0, 3),
+    call_id=st.sampled_from(("c", "c", "c", "cc")),
+    seq=st.integers(1, 3),
+    type=st.sampled_from(("open", "update", "update", "progress")),
+    module=st.sampled_from(("m", "m", "n", "mm")),
+    skill=st.just("s"),
+    caller=st.sampled_from(("", "you")),
+    text=st.sampled_from(("", "é", "text")),
+    data=st.sampled_from(({}, {"a": 1})),
+)
+
+
+def _read(unpack: Callable[[bytes], ToolEvent], packed: bytes) -> ToolEvent | str:
+    try:
+        return unpack(packed)
+    except MessageError as error:
+        return str(error)
 
 
 def _message(event: ToolEvent) -> ToolStreamEvent:
@@ -77,6 +99,29 @@ def test_bytes_that_are_missing_or_too_many_are_an_error(event: ToolEvent, data:
         unpack_event(packed + data.draw(st.binary(min_size=1, max_size=5)))
     with pytest.raises(MessageError):
         unpack_event(packed[: data.draw(st.integers(0, len(packed) - 1))])
+
+
+@pytest.mark.slow
+@given(st.lists(_ALIKE, max_size=8), st.data())
+def test_who_remembers_a_call_reads_each_event_as_who_does_not(events: list[ToolEvent], data: st.DataObject) -> None:
+    unpacker = EventUnpacker()
+    for event in events:
+        packed = bytearray(pack_event(event))
+        for _ in range(data.draw(st.integers(0, 1))):
+            packed[data.draw(st.integers(0, len(packed) - 1))] = data.draw(st.integers(0, 255))
+        packed = packed[: data.draw(st.sampled_from((len(packed), len(packed), len(packed) // 2)))]
+        assert _read(unpacker.unpack, bytes(packed)) == _read(unpack_event, bytes(packed))
+
+
+def test_names_that_change_within_a_call_are_read() -> None:
+    unpacker = EventUnpacker()
+    for name in ("m", "n", "m" * MAX_NAME, "é" * MAX_NAME, "m"):
+        for type in ("update", "progress", "update"):
+            fields = {"utime": 1, "call_id": "c", "seq": 1, "type": type, "module": name}
+            event = unpacker.unpack(encode(ToolStreamEvent(**fields)))  # type: ignore[arg-type]
+            assert (event.type, event.module) == (type, name)
+    with pytest.raises(MessageError, match="type is 'updat\\\\n'"):
+        unpacker.unpack(encode(ToolStreamEvent(utime=1, call_id="c", seq=1, type="updat\n")))
 
 
 @pytest.mark.parametrize(

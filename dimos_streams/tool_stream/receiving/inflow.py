@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire import EventUnpacker
 
 MAX_PENDING = 2048
 """Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
@@ -89,6 +89,7 @@ class Inflow:
     module: str = ""
     names: Names | None = None
     """As its events say; the events themselves are not kept, they are large."""
+    unpacker: EventUnpacker = field(default_factory=EventUnpacker)
     _order: list[int] = field(default_factory=list)
 
     def keep(self, event: ToolEvent, packed: bytes) -> None:
@@ -107,7 +108,7 @@ class Inflow:
 
     def _read(self, seq: int) -> ToolEvent:
         instance, packed = self.pending[seq]
-        return replace(unpack_event(packed), seq=seq, instance=instance)
+        return replace(self.unpacker.unpack(packed), seq=seq, instance=instance)
 
     def _forget(self, seq: int) -> None:
         self.kept_bytes -= len(self.pending.pop(seq).packed)
@@ -213,8 +214,11 @@ class Inflows:
 
     def heard(self, call_id: str, inflow: Inflow) -> None:
         """An event of a call has come: it belongs to those that are alive, or closed."""
-        self._claimed.pop(call_id, None)
         opened = self._strangers_open if inflow.stranger else self._open
+        if not inflow.closed and opened.get(call_id) is inflow:  # as most are, and each event asks
+            opened.move_to_end(call_id)
+            return
+        self._claimed.pop(call_id, None)
         if not inflow.closed:
             self._put(opened, MAX_STRANGERS_OPEN if inflow.stranger else MAX_OPEN, call_id, inflow)
             return

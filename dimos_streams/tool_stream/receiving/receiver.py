@@ -192,10 +192,14 @@ class ToolStreamReceiver:
         return Inflow(known.delivered, known.closed, known.instance, known.stranger, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
-        self._flood.came(stranger=not self._receive(channel, data))
-        if not self._batch:
-            return
-        self._batch_bytes += len(data)
+        is_refused = not self._receive(channel, data)
+        if self._batch:
+            self._gather(len(data))
+        self._flood.came(stranger=is_refused)  # behind the readers, who wait
+
+    def _gather(self, size: int) -> None:
+        """Hand over what has come in, or wait for more of it."""
+        self._batch_bytes += size
         # What has come in together is handed over together; one that comes alone waits for nothing.
         is_full = len(self._batch) >= _MAX_BATCH or self._batch_bytes >= _MAX_BATCH_BYTES
         if is_full or not self._events.waiting:
@@ -222,7 +226,7 @@ class ToolStreamReceiver:
         if stream is not None and not self._admission.may_read(stream, data):
             return False
         try:
-            read = unpack_event(data, channel)
+            read = unpack_event(data, channel) if stream is None else stream.unpacker.unpack(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)

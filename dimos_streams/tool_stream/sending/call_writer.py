@@ -97,8 +97,9 @@ class CallWriter:
     async def update(self, text: str, data: Mapping[str, Any]) -> None:
         """Send an update; waits while the window is full. Raises ``StreamClosedError`` after the close."""
         self._check_open("an update")
-        await self._wait_for_space()
-        self._check_open("an update")
+        if self._full():
+            await self._wait_for_space()
+            self._check_open("an update")
         self._flush_progress()
         self._emit("update", text, data)
         if self.last_seq % _TURN == 0:
@@ -210,6 +211,6 @@ class CallWriter:
             self._emit("progress", text, {**data, "coalesced": count} if count > 1 else data)
 
     def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
-        encoded = self._packer.pack(clock.utime(), self.last_seq + 1, type, text, data)
-        self._history.append(encoded)
+        encoded = self._packer.pack(clock.utime(), self._history.last_seq + 1, type, text, data)
         self._publisher.publish(encoded)
+        self._history.append(encoded)  # behind the sending, which it need not keep waiting
