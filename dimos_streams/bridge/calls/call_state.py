@@ -99,8 +99,18 @@ class CallState(CallView):
     # Nothing is validated at an assignment, and each event makes four: this takes a third of the time.
     __setattr__ = object.__setattr__
 
-    def apply(self, event: ToolEvent) -> bool:
-        """Take the call's next event; whether it changed more than the newest text."""
+    def is_turned_by(self, event: ToolEvent) -> bool:
+        """Whether the call's next event changes more of it than what was said last."""
+        return (
+            event.type in ("open", "close")
+            or self.state != OPEN
+            or (event.type == "update" and self.answer is None)
+            or (bool(event.instance) and not self.instance)
+        )
+
+    def apply(self, event: ToolEvent) -> None:
+        """Take the call's next event. One that neither turns it nor has the newest progress may be left out before
+        a later one."""
         if event.seq > self.last_seq:
             self.last_seq = event.seq
         if not self.skill:
@@ -109,20 +119,17 @@ class CallState(CallView):
         self.last, self.text = None if self.foreign else event, event.text
         if event.type != "gap":  # which the receiver makes itself, of silence
             self.listed = clock.monotonic()
-        milestone = event.type in ("open", "close")
-        if event.instance and not self.instance:
-            self.instance, milestone = event.instance, True
+        self.instance = self.instance or event.instance
         if self.state == REQUESTED:
-            self.state, self.request, milestone = OPEN, None, True
+            self.state, self.request = OPEN, None
         if self.answer is None and event.type in ("update", "close"):
-            self.answer, milestone = event.text, True
+            self.answer = event.text
         if event.type == "progress":
             self.progress = _plain(event.data) if self.foreign else event.data
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
             self.cancel, self.progress = None, {}
-        return milestone
 
     @property
     def size(self) -> int:

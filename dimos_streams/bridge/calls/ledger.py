@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from pydantic import ValidationError
 
@@ -84,8 +84,31 @@ class Ledger:
         """Keep what is new of a call besides its events."""
         self.journal.append([], [call.row()])
 
-    def enter(self, events: Iterable[ToolEvent]) -> None:
+    def enter(self, events: Sequence[ToolEvent]) -> None:
         """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
+        calls = self._going_on(events)
+        if calls is None:
+            self._enter_turning(events)
+            return
+        self.hub.publish(self.journal.keep(events))
+        for event in _lasting(events):  # behind the readers, who wait
+            call = calls[event.call_id]
+            call.apply(event)
+            if call.foreign:
+                self._weigh(call)
+        self.journal.settle()
+
+    def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
+        """The journalled calls of events none of which turns its call; None if any does."""
+        calls: dict[str, CallState] = {}
+        for event in events:
+            call = calls.get(event.call_id) or self.calls.get(event.call_id)
+            if call is None or not call.journalled or call.is_turned_by(event):
+                return None
+            calls[event.call_id] = call
+        return calls
+
+    def _enter_turning(self, events: Sequence[ToolEvent]) -> None:
         taken: list[ToolEvent] = []
         live: list[tuple[int, ToolEvent]] = []
         touched: dict[str, CallState] = {}
@@ -100,12 +123,12 @@ class Ledger:
             else:
                 live.append((self.journal.last_offset + len(taken), event))
             touched[call.call_id] = call
-            milestone = call.apply(event)
+            # How far a call has got is in the journal with its events, or nowhere but in its row.
+            if call.is_turned_by(event) or not call.journalled:
+                changed[call.call_id] = call
+            call.apply(event)
             if call.foreign:
                 self._weigh(call)
-            # How far a call has got is in the journal with its events, or nowhere but in its row.
-            if milestone or not call.journalled:
-                changed[call.call_id] = call
         rows = [call.row() for call in changed.values()]
         self.hub.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
         for offset, event in live:
@@ -113,7 +136,7 @@ class Ledger:
                 self.live_reader(offset, event)
         for call in touched.values():
             self._settle(call)
-        self.journal.settle()  # behind the readers, who wait
+        self.journal.settle()
 
     def _settle(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""
@@ -166,3 +189,12 @@ class Ledger:
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call
+
+
+def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:
+    """Those of a batch that turns no call of which something remains: what was said last of each, and the newest
+    progress."""
+    if len(events) == 1:
+        return events
+    newest = {(event.call_id, event.type): event for event in events}
+    return sorted(newest.values(), key=lambda event: event.seq)

@@ -111,11 +111,9 @@ class Broadcast:
         """Hand on entries that the journal has just taken."""
         if not entries:
             return
-        before = self._last
-        for entry in entries:
-            self._keep(entry)
         for reader in self._readers:
-            reader.offer(entries, before)
+            reader.offer(entries, self._last)
+        self._keep(entries)  # behind those who wait; the others look here in their own time
 
     def reader(
         self,
@@ -166,17 +164,20 @@ class Broadcast:
         events = self._last - self._oldest + 1
         return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)
 
-    def _keep(self, entry: EncodedEntry) -> None:
-        offset = self._last = entry.offset
+    def _keep(self, entries: list[EncodedEntry]) -> None:
         ring, size = self._ring, self.limits.ring_events
-        while offset - self._oldest >= size:
-            self._drop_oldest()
-        ring[offset % size] = entry
-        self._ring_bytes += len(entry.body)
+        added = 0
+        for entry in entries:
+            while entry.offset - self._oldest >= size:
+                self._drop_oldest()
+            ring[entry.offset % size] = entry
+            added += len(entry.body)
+        self._last = entries[-1].offset
+        self._ring_bytes += added
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
             self._drop_oldest()
-        self._fresh.append(entry)
-        self._fresh_bytes += len(entry.body)
+        self._fresh.extend(entries)
+        self._fresh_bytes += added
         while self._fresh_bytes > _FRESH_BYTES or len(self._fresh) > _FRESH_EVENTS:
             aged = self._fresh.popleft()
             self._fresh_bytes -= len(aged.body)

@@ -56,7 +56,7 @@ async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.Monk
 
     async with scene() as world:
         ledger = world.broker.ledger
-        ledger.enter(event(1, "open", call_id=f"c{number}") for number in range(3))
+        ledger.enter([event(1, "open", call_id=f"c{number}") for number in range(3)])
         assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c0", "c1"], 1)
         ledger.enter([event(2, "close", call_id="c0")])
         await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 1}, caller="you"))
