@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,7 +27,8 @@ class Handoff(Generic[T]):
         self._room = threading.Condition()
         self._wants_room = False
         self._waking = False
-        self._arrived = asyncio.Event()
+        self._waiting: asyncio.Future[None] | None = None
+        """Of who waits for items. An event of asyncio's has a turn of the interpreter more to it."""
         self._ended = asyncio.Event()
         self._end_said = False
         self._closed = False
@@ -50,7 +51,7 @@ class Handoff(Generic[T]):
         """Hand items over on the loop itself, when the thread puts nothing; whether there is room for more."""
         if not self._closed:
             self._items.extend(items)
-            self._arrived.set()
+            self._wake()
         return self._closed or len(self._items) < self._capacity
 
     def end(self, error: Exception | None = None) -> None:
@@ -69,22 +70,22 @@ class Handoff(Generic[T]):
         """Wait for the thread's ``end``."""
         await self._ended.wait()
 
-    async def batches(self) -> AsyncIterator[list[T]]:
-        """The items that came since the last time, in order, until ``end``. Raises the error that it was given."""
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            batch = [self._items.popleft() for _ in range(len(self._items))]
-            self.on_room()
-            if self._wants_room:
-                with self._room:
-                    self._room.notify_all()
-            if batch:
-                yield batch
-            if self._end_said and not self._items:
+    async def batch(self) -> list[T]:
+        """Wait for items: all that came since the last time, in order. At the end it is empty, or raises the error
+        that ``end`` was given."""
+        while not self._items:
+            if self._end_said:
                 if self._error is not None:
                     raise self._error
-                return
+                return []
+            self._waiting = self.loop.create_future()
+            await self._waiting
+        batch = [self._items.popleft() for _ in range(len(self._items))]
+        self.on_room()
+        if self._wants_room:
+            with self._room:
+                self._room.notify_all()
+        return batch
 
     def _wait_for_room(self) -> None:
         with self._room:
@@ -95,7 +96,8 @@ class Handoff(Generic[T]):
 
     def _wake(self) -> None:
         self._waking = False
-        self._arrived.set()
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
     def _call(self, function: object) -> None:
         # The loop may be closed already; then nobody is left to hear of it.
@@ -104,5 +106,5 @@ class Handoff(Generic[T]):
 
     def _on_end(self) -> None:
         self._end_said = True
-        self._arrived.set()
+        self._wake()
         self._ended.set()

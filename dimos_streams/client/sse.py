@@ -51,7 +51,8 @@ class SseParser:
 
     def feed(self, data: bytes) -> list[SseEvent]:
         """The events that ``data`` completes, in order."""
-        data = self._without_bom(data)
+        if self._head is not None:
+            data = self._without_bom(self._head + data)
         if self._after_cr and data:
             self._after_cr = False
             if data.startswith(b"\n"):
@@ -91,9 +92,6 @@ class SseParser:
         self._keep(rest)
 
     def _without_bom(self, data: bytes) -> bytes:
-        if self._head is None:
-            return data
-        data = self._head + data
         if len(data) < len(_BOM) and _BOM.startswith(data):
             self._head = data
             return b""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.chunked import ChunkedDecoder
 from dimos_streams.client.handoff import Handoff
-from dimos_streams.client.iterators import closing
 from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse import SseEvent, SseParser
 from dimos_streams.client.sse_http import MAX_WAIT_S, PassingError, SseError, check_answer, request_headers
@@ -144,10 +143,9 @@ class SseClient:
         self._handoff = handoff
         self._start(handoff.put, handoff.end)
         try:
-            async with closing(handoff.batches()) as batches:
-                async for batch in batches:
-                    for event in batch:
-                        yield event
+            while batch := await handoff.batch():
+                for event in batch:
+                    yield event
         finally:
             self.request_stop()
             if self._reader is not None:

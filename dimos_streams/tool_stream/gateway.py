@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,12 +17,12 @@ ENDS_ITS_OWN = (
 """The end of a refusal of a call that was to take the place of somebody else's."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen for type checkers, as its event is
 class JournalEntry:
     """An event and its offset in the journal. Offsets grow; the SSE id is the offset."""
 
-    offset: int
-    event: ToolEvent
+    offset: Final[int]
+    event: Final[ToolEvent]
 
 
 class OfferedSkill(SkillInfo):
