@@ -17,9 +17,9 @@ export function useFolding() {
   const details = useRef(null);
   useEffect(() => {
     const turned = ({ target }) => {
-      if (!details.current?.contains(target)) details.current.open = false;
+      if (details.current && !details.current.contains(target)) details.current.open = false;
     };
-    const pressed = (event) => event.key === "Escape" && fold(details.current, event.target);
+    const pressed = (event) => event.key === "Escape" && details.current && fold(details.current, event.target);
     document.addEventListener("pointerdown", turned);
     document.addEventListener("focusin", turned);
     document.addEventListener("keydown", pressed);
