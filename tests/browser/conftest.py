@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 from tests.bridge.serving import Served, served
 from tests.browser.chromium import find_chromium, launched
 from tests.browser.complaints import Complaints
-from tests.browser.live_run import LiveRun, live_run
+from tests.browser.live_run import ON_AND_ON, LiveRun, live_run
 from tests.browser.script_modules import ScriptModules
 
 PICTURES = Path(__file__).parents[2] / "build" / "browser"
@@ -91,7 +91,7 @@ def bridge() -> Iterator[Served]:
 @pytest.fixture(scope="package")
 def begun_run(tmp_path_factory: pytest.TempPathFactory, browser: Browser) -> Iterator[LiveRun]:
     """One robot for all tests that need a real one."""
-    with live_run(tmp_path_factory.mktemp("run")) as made:
+    with live_run(tmp_path_factory.mktemp("run"), *ON_AND_ON) as made:
         yield made
 
 

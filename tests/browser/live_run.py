@@ -19,7 +19,19 @@ from tests.cli.machine import Machine, read_until
 FOLLOW = "look out for a person in a red shirt and follow them"
 _ASKS = "agent.approval={rules: [{skill: go_to}]}"
 """Whoever clicks on the map is asked by the page; the model's own wish to go somewhere needs an approval."""
-_NEEDED = ("say", "follow_person", "look_out_for", "go_to")
+_NEEDED = frozenset({"say", "follow_person", "look_out_for", "go_to"})
+ON_AND_ON = (
+    "robot.people=[{name: person_red, shirt: red, trousers: blue, speed: 0.9,"
+    " path: [[-3.6, -2.8], [3.6, -2.8], [3.6, 2.8], [-3.6, 2.8]]},"
+    " {name: person_green, shirt: green, place: {x: 0, y: 0}}]",
+    "robot.furniture=[]",
+    "robot.start_x=-4.2",
+    "robot.start_y=-2.6",
+    "follow.first_look_s=0.5",
+    "follow.search_turn=1.5",
+)
+"""Settings of a run in an empty room, in which somebody walks round and round: whoever follows them is always on the
+way, and whoever looks for them sees them soon."""
 _BOUND_S = 30.0
 _FINDS_S = 60.0
 _TRIES = 3
@@ -72,7 +84,7 @@ class LiveRun:
         """Back to a robot that does nothing."""
         requests.post(f"{self.url}/robots/release", json={"robot": ""}, timeout=10)
         requests.post(f"{self.url}/calls/cancel", json={"reason": "the test is over"}, timeout=10)
-        until(lambda: not {"follow_person", "look_out_for", "go_to", "say"}.intersection(self.open_skills()))
+        until(lambda: _NEEDED.isdisjoint(self.open_skills()))
 
     def kill_bridge(self) -> None:
         """End the bridge's process without a word. It is started again, on the same port."""
@@ -81,18 +93,17 @@ class LiveRun:
 
 
 @contextlib.contextmanager
-def live_run(state: Path) -> Iterator[LiveRun]:
-    """``dimos-streams run follow-person`` until the end of the block."""
+def live_run(state: Path, *settings: str) -> Iterator[LiveRun]:
+    """``dimos-streams run follow-person``, with settings, until the end of the block."""
     machine = Machine(state)
-    with machine.started("run", "follow-person", "--port", str(machine.port), "--set", _ASKS) as process:
+    options = [word for setting in (_ASKS, *settings) for word in ("--set", setting)]
+    with machine.started("run", "follow-person", "--port", str(machine.port), *options) as process:
         began = read_until(process, "http://")
         address = re.search(r"http://127\.0\.0\.1:\d+", began)
         assert address, began
         with odometer(machine.bus) as robot:
             run = LiveRun(address[0], robot)
-            until(
-                lambda: {"say", "follow_person", "look_out_for", "go_to"} <= {s["name"] for s in run.get("/skills")}
-            )
+            until(lambda: {skill["name"] for skill in run.get("/skills")} >= _NEEDED)
             yield run
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=_BOUND_S)

@@ -15,22 +15,24 @@ _READ = """({ selector, colour, tolerance, rows }) => {
     const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
     copy.drawImage(canvas, 0, 0);
     const { data } = copy.getImageData(0, 0, width, height);
-    const found = { count: 0, x: 0, y: 0, left: width, right: 0, top: height, bottom: 0 };
     const [red, green, blue] = colour;
     const [first, last] = rows ?? [0, height - 1];
-    const end = Math.min(data.length, (last + 1) * width * 4);
-    for (let at = Math.max(0, first) * width * 4; at < end; at += 4) {
-        const isOther = Math.abs(data[at] - red) > tolerance || Math.abs(data[at + 1] - green) > tolerance
-            || Math.abs(data[at + 2] - blue) > tolerance;
-        if (isOther || data[at + 3] < 255) continue;
-        const [x, y] = [(at / 4) % width, Math.floor(at / 4 / width)];
-        found.count += 1;
-        found.x += x;
-        found.y += y;
-        Object.assign(found, { left: Math.min(found.left, x), right: Math.max(found.right, x) });
-        Object.assign(found, { top: Math.min(found.top, y), bottom: Math.max(found.bottom, y) });
+    let [count, xs, ys, left, right, top, bottom] = [0, 0, 0, width, 0, height, 0];
+    for (let y = Math.max(0, first); y <= Math.min(last, height - 1); y += 1) {
+        for (let x = 0, at = y * width * 4; x < width; x += 1, at += 4) {
+            const isOther = Math.abs(data[at] - red) > tolerance || Math.abs(data[at + 1] - green) > tolerance
+                || Math.abs(data[at + 2] - blue) > tolerance;
+            if (isOther || data[at + 3] < 255) continue;
+            count += 1;
+            xs += x;
+            ys += y;
+            if (x < left) left = x;
+            if (x > right) right = x;
+            if (y < top) top = y;
+            bottom = y;
+        }
     }
-    return { ...found, x: found.x / found.count, y: found.y / found.count };
+    return { count, x: xs / count, y: ys / count, left, right, top, bottom };
 }"""
 
 

@@ -75,7 +75,7 @@ def test_a_mission_is_seen_from_the_first_moments_to_its_end(run: LiveRun, page:
     assert robot is not None
     until(page, lambda: math.dist(place, run.robot.place) > 0.7)
     page.evaluate(_SHIFTS)  # what the agent says to what it was told has come, and moves what was said before
-    until(page, lambda: math.dist(place, run.robot.place) > 1.4)
+    until(page, lambda: math.dist(place, run.robot.place) > 2.5)
     until(page, lambda: (now := blot(page, MAP, ROBOT)) and math.dist((now.x, now.y), (robot.x, robot.y)) > 8)
     expect(page.get_by_role("img", name=re.compile("Following: person in a red shirt"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile(r"robot is at x -?\d"))).to_be_visible()
@@ -188,6 +188,8 @@ def test_a_bridge_that_was_killed_is_found_again(run: LiveRun, contexts: Context
     expect(page.get_by_role("button", name="Stop every robot")).to_be_enabled()
     expect(status).to_have_text("Live")
     expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
+    if "follow_person" not in run.open_skills():
+        run.follow()  # calls end when nobody acknowledges them for 2 s, and a machine with much to do takes that long
     place = run.robot.place
     until(page, lambda: math.dist(place, run.robot.place) > 0.3)
     before = blot(page, CAMERA, SHIRT)

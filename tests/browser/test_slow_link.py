@@ -18,8 +18,10 @@ from tests.browser.waiting import until
 
 pytestmark = pytest.mark.feature("I1")
 _PICTURES = "/color_image"
-_SLOW = {"offline": False, "latency": 100, "downloadThroughput": 40_000, "uploadThroughput": 40_000}
-"""Milliseconds, and bytes per second: a tenth of what the robot has to show."""
+_SLOW = {"offline": False, "latency": 100, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+"""Milliseconds, and bytes per second: an eighth of what the robot has to show."""
+_SETTLES, _LOOKED_AT = 8, 16
+"""Pictures."""
 _LATEST_S = 3.0
 _MAY_GROW_BYTES = 1_500_000
 _log = logging.getLogger(__name__)
@@ -71,10 +73,10 @@ def test_behind_a_slow_network_the_newest_frame_wins_and_nothing_piles_up(robot:
     until(page, lambda: len(arrivals.ages) > 20)
     page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", _SLOW)
     growth, seen = Growth(page), len(arrivals.ages)
-    until(page, lambda: len(arrivals.ages) > seen + 15)
+    until(page, lambda: len(arrivals.ages) > seen + _SETTLES)
     before, dropped = growth.now(), arrivals.dropped[_PICTURES]
-    until(page, lambda: len(arrivals.ages) > seen + 40)
-    ages = arrivals.ages[seen + 15 :]
+    until(page, lambda: len(arrivals.ages) > seen + _SETTLES + _LOOKED_AT)
+    ages = arrivals.ages[seen + _SETTLES :]
     now = growth.now()
     passed_over = arrivals.dropped[_PICTURES] - dropped
     _log.info("%d passed over, %.2f to %.2f s old, %s", passed_over, min(ages), max(ages), now)
