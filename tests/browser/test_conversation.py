@@ -133,7 +133,9 @@ def test_that_robots_stand_is_said_by_their_names_and_of_each_that_has_not_confi
         ["NOT confirmed that b stands: it does not listen to such orders", False],
         ["NOT confirmed that c stands: it has nothing that could confirm it", False],
     ]
-    assert script_modules("held.js", lines, {}) == [["NOT confirmed that a robot stands: nobody has said so", False]]
+    assert script_modules("held.js", lines, {"held": [], "not_held": []}) == [
+        ["NOT confirmed that a robot stands: nobody has said so", False]
+    ]
 
 
 _NEWEST = "(doing, entries) => doing.newestWords(entries, 'r/agent')?.text ?? null"

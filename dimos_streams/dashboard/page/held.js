@@ -11,21 +11,21 @@ const PROBLEMS = {
 const HELD_BY = /(^|, |; |the robot (?:is|was) )held by ([\w/.-]+(?:, [\w/.-]+)*)(?=$|;)/;
 
 /**
- * @typedef {{held?: string[], not_held?: {gate: string, problem: string, text: string}[]}} Answers by the names of gates
- * @param {Answers} answers @returns {{text: string, isGood: boolean}[]}
+ * @typedef {{held: string[], not_held: {gate: string, problem: string, text: string}[]}} Hold by the names of gates
+ * @param {Hold} hold @returns {{text: string, isGood: boolean}[]}
  */
-export function heldLines({ held = [], not_held: missing = [] }) {
-  const lines = held.length > 0 ? [{ text: `held: ${standText(held)}`, isGood: true }] : [];
-  for (const { gate, problem, text } of missing) {
+export function heldLines(hold) {
+  const lines = hold.held.length > 0 ? [{ text: `held: ${standText(hold.held)}`, isGood: true }] : [];
+  for (const { gate, problem, text } of hold.not_held) {
     const robot = problem === "missing" ? gate : robotOf(gate);
     lines.push({ text: `NOT confirmed that ${robot} stands: ${PROBLEMS[problem] ?? text}`, isGood: false });
   }
   return lines.length > 0 ? lines : [{ text: "NOT confirmed that a robot stands: nobody has said so", isGood: false }];
 }
 
-/** Which modules have said so, for who looks into it. @param {Answers} answers */
-export function heldBy({ held = [], not_held: missing = [] }) {
-  return [...held.map((gate) => `confirmed by ${gate}`), ...missing.map(({ gate, text }) => `${gate}: ${text}`)].join("\n");
+/** Which modules have said so, for who looks into it. @param {Hold} hold */
+export function heldBy(hold) {
+  return [...hold.held.map((gate) => `confirmed by ${gate}`), ...hold.not_held.map(({ gate, text }) => `${gate}: ${text}`)].join("\n");
 }
 
 /** A report without the names of gates. @param {string} text */
