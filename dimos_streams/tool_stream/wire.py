@@ -103,10 +103,12 @@ _ALIKE_BYTES = 256
 class EventUnpacker:
     """Unpacks the events of one call: what they have in common with those before is compared, not read again."""
 
-    __slots__ = ("_alike", "_call_id", "_id", "_names_at")
+    __slots__ = ("_alike", "_call_id", "_head", "_id", "_names_at")
 
     def __init__(self) -> None:
         self._call_id, self._id, self._names_at = "", b"", 0
+        self._head = _UTIME
+        """Time and seq, with the call's id in between."""
         self._alike: dict[int, tuple[bytes, _Names]] = {}
         """Names and their bytes, by the last byte of the length of the type: no two types have that in common."""
 
@@ -123,11 +125,16 @@ class EventUnpacker:
             block, names = self._alike.get(data[at + _LENGTH.size - 1], _UNKNOWN)
             if not block or not data.startswith(block, at):
                 block, names = self._learn_names(data)
-            text, end = _text_at(data, at + len(block))
-            data_json, end = _text_at(data, end)
-            if end != len(data) or end > MAX_EVENT or not data.startswith(_FINGERPRINT):
+            at += len(block)
+            begin = at + _LENGTH.size
+            at = begin + _LENGTH.unpack_from(data, at)[0]
+            text = data[begin : at - 1].decode()
+            begin = at + _LENGTH.size
+            at = begin + _LENGTH.unpack_from(data, at)[0]
+            data_json = data[begin : at - 1].decode()
+            if at != len(data) or at > MAX_EVENT or not data.startswith(_FINGERPRINT):
                 return None
-            utime, seq = _UTIME.unpack_from(data, len(_FINGERPRINT))[0], _SEQ.unpack_from(data, at - _SEQ.size)[0]
+            utime, seq = self._head.unpack_from(data, len(_FINGERPRINT))
         except (struct.error, ValueError, IndexError):
             return None
         type, module, skill, caller = names
@@ -137,6 +144,7 @@ class EventUnpacker:
         """Raises ``struct.error`` or ``ValueError``."""
         self._call_id, end = _text_at(data, _ID_AT)
         self._id, self._names_at, self._alike = data[_ID_AT:end], end + _SEQ.size, {}
+        self._head = struct.Struct(f">q{len(self._id)}xi")
 
     def _learn_names(self, data: bytes) -> tuple[bytes, _Names]:
         """Raises ``struct.error`` or ``ValueError``."""
