@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
+from dimos_streams.tool_stream.receiving.batch import Batch
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
@@ -26,12 +26,6 @@ from dimos_streams.tool_stream.wire import call_id_of, instance_ending, unpack_e
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-_RETRY_S = 0.005
-"""Until events are handed over again that could not be."""
-_MAX_BATCH, _MAX_BATCH_BYTES = 128, 256 * 1024
-"""Events that are handed over together at most."""
-_BATCH_TURNS = 3
-"""Turns of the loop, each of a millisecond at most, in which they may be gathered."""
 _QUEUE_BYTES = 2 * 1024 * 1024
 _MOST_REFUSED = 500.0
 """Events that are refused in a second, about; what is more the kernel drops, if it can."""
@@ -78,31 +72,26 @@ class ToolStreamReceiver:
         must not drown.
         """
         self._bus = bus
-        self._deliver = deliver
         self._wanted = wanted
         self._resume = resume or (lambda call_id: ResumePoint())
         self._inflows = Inflows()
         self._requests = Requests(bus, name)
-        self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch})
+        self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch.events})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
         self._admission = Admission(may_open, deputy)
         self._instances = instances
         self._flood = Strangers(_MOST_REFUSED, self._marks)
-        self._batch: list[ToolEvent] = []
-        self._batch_bytes = 0
-        """Of the messages that were read since it began."""
-        self._flushing = False
-        self._retry: asyncio.TimerHandle | None = None
+        self._batch = Batch(deliver, self._acknowledge)
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._gaps = 0
 
     def start(self) -> None:
         """Begin to receive. The bus must be open."""
-        self._loop = asyncio.get_running_loop()
         self._nacks.start()
         self._events = self._bus.subscribe(
             EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES, largest=ONE_PIECE
         )
+        self._batch.start(self._events)
         self._flood.watch(self._events)
         self._subscriptions = [
             self._events,
@@ -117,9 +106,7 @@ class ToolStreamReceiver:
             subscription.close()
         self._subscriptions = []
         self._nacks.stop()
-        self._flush()
-        if self._retry is not None:
-            self._retry.cancel()
+        self._batch.stop()
         self._acks.send()
 
     def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
@@ -193,20 +180,9 @@ class ToolStreamReceiver:
 
     def _on_event(self, channel: str, data: bytes) -> None:
         is_refused = not self._receive(channel, data)
-        if self._batch:
-            self._gather(len(data))
+        if self._batch.events:
+            self._batch.came(len(data))
         self._flood.came(stranger=is_refused)  # behind the readers, who wait
-
-    def _gather(self, size: int) -> None:
-        """Hand over what has come in, or wait for more of it."""
-        self._batch_bytes += size
-        # What has come in together is handed over together; one that comes alone waits for nothing.
-        is_full = len(self._batch) >= _MAX_BATCH or self._batch_bytes >= _MAX_BATCH_BYTES
-        if is_full or not self._events.waiting:
-            self._flush()
-        elif not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._flush_within, _BATCH_TURNS)
 
     def _wants(self, call_id: str) -> bool:
         return self._wanted is None or self._wanted(call_id)
@@ -268,7 +244,7 @@ class ToolStreamReceiver:
             if following.instance not in ("", DEPUTY) and not stream.instance:
                 self._admission.foreign += self._inflows.bind(stream, following.instance)
                 self._admission.bound(following.call_id, following.instance)
-            self._batch.append(following)
+            self._batch.events.append(following)
             stream.delivered = following.seq
             if stream.names is None or following.type == "open":
                 stream.names = Names.of(following)
@@ -279,31 +255,10 @@ class ToolStreamReceiver:
         if stream.closed:
             self._inflows.empty(stream)
 
-    def _flush_within(self, turns: int) -> None:
-        """Hand over what has come in, at the latest in so many turns of the loop: a batch costs as much as two or
-        three events, and where they come faster than they are handled each waits already."""
-        if turns > 0 and self._flushing and self._events.waiting:
-            self._loop.call_soon(self._flush_within, turns - 1)
-        else:
-            self._flush()
-
-    def _flush(self) -> None:
-        """Hand over what has come in, then acknowledge it."""
-        self._flushing = False
-        batch = self._batch
-        if not batch:
-            return
-        try:
-            self._deliver(batch)
-        except Exception:
-            _log.exception("%d events could not be delivered and will be again", len(batch))
-            if self._retry is not None:
-                self._retry.cancel()
-            self._retry = self._loop.call_later(_RETRY_S, self._flush)
-            return
-        self._batch, self._batch_bytes = [], 0
-        self._delivered += len(batch)
-        for call_id in dict.fromkeys(event.call_id for event in batch):
+    def _acknowledge(self, events: list[ToolEvent]) -> None:
+        """Have what was handed over acknowledged."""
+        self._delivered += len(events)
+        for call_id in dict.fromkeys(event.call_id for event in events):
             stream = self._stream(call_id)
             self._acks.soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
 
@@ -314,7 +269,7 @@ class ToolStreamReceiver:
         self._inflows.heard(call_id, stream)
         if stream.highest > stream.delivered and not stream.closed:
             self._nacks.arm(call_id, stream)
-        self._flush()
+        self._batch.hand_over()
 
     def _on_request(self, channel: str, data: bytes) -> None:
         """A publisher's answer that it has not kept (a part of) what was asked for."""
