@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
@@ -15,8 +15,7 @@ from dimos_streams.recording.timeline import Steadiness, steady
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A place between two events of a tape."""
 
     offset: int = 0
@@ -42,11 +41,11 @@ class Tape:
         """The events from a place on, without metadata, at times that can be; each with the place before it."""
         place = place or Place()
         known = Steadiness(place.last, place.cut_out)
-        before = replace(known)
+        last, cut_out = known.last, known.cut_out
         for event in steady(self._raw(place.offset), known):
             if event.channel != CHANNEL:
-                yield event, Place(event.offset, before.last, before.cut_out)
-            before = replace(known)
+                yield event, Place(event.offset, last, cut_out)
+            last, cut_out = known.last, known.cut_out
 
     def event_at(self, offset: int) -> LogEvent | None:
         """The event that begins there, with its own time; None if none does."""

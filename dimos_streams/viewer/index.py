@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import gc
 import logging
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +73,10 @@ class Index:
     def read(self, on_progress: Callable[[int], None] = lambda offset: None) -> None:
         """Read the tape; ``on_progress`` is called now and then with the bytes that were read. Raises ``UserError``
         for one without events."""
+        with _without_collector():
+            self._read(on_progress)
+
+    def _read(self, on_progress: Callable[[int], None]) -> None:
         world = World(self._models)
         newest: LogEvent | None = None
         for number, (event, place) in enumerate(self.tape.events()):
@@ -151,6 +157,19 @@ class Index:
 
     def _spacing_bytes(self, place: Place) -> int:
         return max(KEY_BYTES, (place.offset - self._keys[0].place.offset) // (MAX_KEYS // 2))
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """What is read stays: Python's collector would go through it again and again, a third of the time, and find
+    nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _models(metadata: Metadata | None) -> dict[str, str]:

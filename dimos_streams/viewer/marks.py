@@ -14,13 +14,14 @@ _TEXT = 120
 
 
 class Marks:
-    """Events of calls but for progress, in the order of time."""
+    """Events of calls but for progress, in the order of time. Of many every second is shown, every fourth, …"""
 
     def __init__(self) -> None:
         self._utimes = array("q")
         self._shown: list[dict[str, Any]] = []
-        self.left_out = 0
-        """Those that the slider does not show."""
+        self._seen = 0
+        """Those that the slider would show if there were few."""
+        self._every = 1
 
     def add(self, utime: int, event: ToolEvent) -> None:
         """Add an event that was handed on at a time of the log."""
@@ -29,11 +30,18 @@ class Marks:
         self._utimes.append(utime)
         if is_conversation(event) and event.type != "open":
             return  # it repeats what the calls say
-        if len(self._shown) >= MAX_SHOWN:
-            self.left_out += 1
+        self._seen += 1
+        if (self._seen - 1) % self._every:
             return
         kind = str(event.outcome) if event.type == "close" else event.type
         self._shown.append({"utime": utime, "kind": kind, "text": f"{event.skill}: {event.text}"[:_TEXT]})
+        if len(self._shown) > MAX_SHOWN:
+            self._shown, self._every = self._shown[::2], 2 * self._every
+
+    @property
+    def left_out(self) -> int:
+        """How many the slider does not show."""
+        return self._seen - len(self._shown)
 
     def shown(self) -> list[dict[str, Any]]:
         """The marks on the slider: ``utime``, ``kind`` (an event's type, of a close the outcome) and ``text``."""

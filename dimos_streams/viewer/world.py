@@ -93,8 +93,9 @@ class World:
         self.offset = offset
         if event.call_id in self._closed or (event.call_id not in self._open and len(self._open) >= MAX_OPEN):
             return
+        is_new = event.call_id not in self._open
         call = self._to_change(event)
-        if event.type == "open":
+        if event.type == "open" and not is_new:
             call.resources = CallState.from_event(event).resources or call.resources
         call.apply(event)
         if call.state == CLOSED:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from dimos_streams.tool_stream.event import EVENTS, EventType
+from dimos_streams.tool_stream.wire import pack_event
+from tests.bridge.parts import event
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Contexts
 from tests.recording.logs import START, write_log
@@ -16,6 +21,7 @@ from tests.viewer.mission import record
 from tests.viewer.parts import served_in_a_thread
 
 pytestmark = pytest.mark.slow
+_WHOLE: tuple[tuple[int, EventType], ...] = ((1, "open"), (2, "close"))
 
 
 @pytest.fixture(scope="module")
@@ -89,4 +95,20 @@ def test_what_a_recording_has_not_is_said(contexts: Contexts, tmp_path: Path) ->
         page.get_by_text("4 notes").click()
         expect(page.get_by_text("another program wrote it")).to_be_visible()
         expect(page.get_by_text("Not in the recording: pictures")).to_be_visible()
+        page.close()
+
+
+def test_who_does_not_see_the_timeline_is_told_the_calls_of_any_moment(contexts: Contexts, tmp_path: Path) -> None:
+    told = [(number, event(seq, kind, call_id=f"c{number}")) for number in range(3) for seq, kind in _WHOLE]
+    events = [
+        (utime, EVENTS, pack_event(replace(each, utime=utime)))
+        for number, each in told
+        for utime in [START + 4_000_000 * number + each.seq]
+    ]
+    with served_in_a_thread(write_log(tmp_path / "a.lcmlog", events)) as url:
+        page = _opened(contexts, url)
+        page.get_by_role("button", name="Pause").click()
+        for moment in ("0:08", "0:05"):
+            _go_to(page, moment)
+            expect(page.get_by_role("img", name=re.compile("^Timeline, [1-9]"))).to_be_visible()
         page.close()

@@ -357,3 +357,27 @@ def test_pages_are_read_as_far_as_they_are_seen_and_what_was_missed_is_read_agai
     assert (other["breaks"], "unknown" in other["states"]) == (["another run begins"], True)
     earlier = looked([(STORY[:3], None)], entries=STORY, isSame=True)
     assert earlier["breaks"] == [], "an earlier moment of a recording"
+
+
+_STOPPED = """async (m, where) => {
+    const { History } = await import(`${where}/history.js`);
+    const after = async (read) => {
+      const log = new m.CallLog();
+      log.newest = 9;
+      let asked = 0;
+      const history = new History(log, async () => {
+        asked += 1;
+        if (asked === 2) history.stop();
+        return new Response("[]", { headers: { Link: `<x?before=${100 - asked}>; rel="next"` } });
+      }, () => {});
+      await read(history);
+      await read(history);
+      return asked;
+    };
+    return [await after((each) => each.reach(0)), await after((each) => each.catchUp(() => 0, true))];
+}"""
+
+
+def test_nobody_asks_for_pages_that_nobody_looks_at_any_more(script_modules: ScriptModules) -> None:
+    where = script_modules.page.url + "dashboard/timeline"
+    assert script_modules("timeline/calls.js", _STOPPED, where) == [2, 2]

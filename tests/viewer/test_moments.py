@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from dimos_streams.tool_stream.wire import pack_event
 from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
+from dimos_streams.viewer.marks import MAX_SHOWN, Marks
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import Step
+from tests.bridge import parts
 from tests.recording.logs import START, Raw, raw, read_log, write_log
 from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed, state_at
@@ -32,6 +35,18 @@ async def _bus() -> ReplayBus:
     bus = ReplayBus()
     await bus.open()
     return bus
+
+
+@pytest.mark.feature("I3")
+def test_the_marks_of_a_long_recording_are_of_all_of_it() -> None:
+    marks, count = Marks(), 100_000
+    for number in range(count):
+        marks.add(number, parts.event(number + 1, "update"))
+    shown = [mark["utime"] for mark in marks.shown()]
+    assert MAX_SHOWN / 2 <= len(shown) <= MAX_SHOWN
+    assert {later - sooner for sooner, later in pairwise(shown)} == {shown[1]}
+    assert shown[-1] + shown[1] >= count, "to its end"
+    assert (marks.left_out, marks.after(5), marks.before(count)) == (count - len(shown), 6, count - 1)
 
 
 @pytest.mark.slow

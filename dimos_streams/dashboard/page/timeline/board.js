@@ -49,7 +49,11 @@ export class Board {
   start() {
     const { state } = this.#session.run;
     if (state) this.#takeState(state);
-    return this.#session.hear((message) => this.#take(message));
+    const unhear = this.#session.hear((message) => this.#take(message));
+    return () => {
+      unhear();
+      this.history.stop();
+    };
   }
 
   /** Call `listener` when something has changed that the page's own parts show, a few times a second at most. */

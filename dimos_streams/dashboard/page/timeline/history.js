@@ -19,6 +19,7 @@ export class History {
   #changed;
   #notBefore = 0;
   #isGone = false;
+  #isStopped = false;
 
   /** @param {import("./calls.js").CallLog} log @param {Get} get @param {() => void} changed */
   constructor(log, get, changed) {
@@ -27,9 +28,14 @@ export class History {
     this.#changed = changed;
   }
 
+  /** Ask for no other page: nobody looks at them. */
+  stop() {
+    this.#isStopped = true;
+  }
+
   /** Whether there may be something older than what is known, and it is worth while to ask. */
   get hasMore() {
-    return this.#log.beginning === null && !this.#log.isFull && !this.#isGone;
+    return this.#log.beginning === null && !this.#log.isFull && !this.#isGone && !this.#isStopped;
   }
 
   /** Read until everything from a time on is known. It may be called again and again. @param {number} utime µs */
@@ -52,7 +58,7 @@ export class History {
    */
   async catchUp(now, isSame) {
     const { newest, newestEvent } = this.#log;
-    if (this.busy || newest === 0) return;
+    if (this.busy || newest === 0 || this.#isStopped) return;
     await this.#read(async () => {
       const found = [];
       let before = Infinity;
@@ -60,6 +66,7 @@ export class History {
         const page = await this.#page(before);
         found.unshift(...page.entries);
         before = page.before;
+        if (this.#isStopped) return;
       }
       const isReached = before === null || before <= newest;
       const isKnown = ({ offset, event }) => offset === newest && keyOf(event) === newestEvent;

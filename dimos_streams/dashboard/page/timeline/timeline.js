@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { counted } from "../format.js";
-import { Empty, Panel } from "../parts.js";
+import { Empty, Panel, useSecond } from "../parts.js";
 import { Board } from "./board.js";
 import { Details, State, Table } from "./details.js";
 import { neighbour } from "./layout.js";
@@ -84,17 +84,19 @@ function Bars(context) {
   </div>`;
 }
 
-/** The calls that are seen, in words; made anew once a second and when others are pointed at. */
+/** The calls that are seen, in words; made anew once a second, as long as there is something new, and when others are
+ * pointed at. */
 function useOptions(board, now) {
-  const kept = useRef({ at: -Infinity, cursor: null, count: 0, shown: [] });
-  const isOld = performance.now() - kept.current.at > OPTIONS_MS || board.cursor !== kept.current.cursor;
-  if (isOld) {
+  const kept = useRef({ at: -Infinity, of: "", cursor: null, count: 0, shown: [] });
+  const seenNow = () => `${board.log.version} ${board.follows || board.view.from}`;
+  if (performance.now() - kept.current.at > OPTIONS_MS || board.cursor !== kept.current.cursor) {
     const bars = seen(board);
     const at = bars.findIndex(({ call }) => call.id === board.cursor);
     const from = Math.max(0, Math.min(bars.length - MAX_OPTIONS, at - MAX_OPTIONS / 2));
     const shown = bars.slice(from, from + MAX_OPTIONS).map(({ call }) => ({ id: call.id, text: inWords(call, now()) }));
-    kept.current = { at: performance.now(), cursor: board.cursor, count: bars.length, shown };
+    kept.current = { at: performance.now(), of: seenNow(), cursor: board.cursor, count: bars.length, shown };
   }
+  useSecond(() => (kept.current.of === seenNow() ? "" : performance.now())); // what came too soon after the last time
   return kept.current;
 }
 
