@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
-from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
+from dimos_streams.skills.moving.planar import Pose, clamped, is_sound, pose_of, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Motion:
 
     def __init__(self, module: Driver, call: Call) -> None:
         self._module, self._call = module, call
-        self._reader = module.odom.reader()
+        self._reader = module.odom.reader(wanted=is_sound)
         self._pose = Pose()
         self.began: Pose | None = None
         """Where it was at first, None before the first odometry."""
@@ -203,14 +203,13 @@ class Motion:
     async def _next_pose(self) -> Pose:
         """The next sound odometry's pose."""
         timeout = self._config.odom_timeout_s
-        pose = None
         try:
             # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the message.
             async with asyncio.timeout(timeout):
-                while pose is None:
-                    pose = pose_of(await self._reader.next())
+                pose = pose_of(await self._reader.next())
         except TimeoutError:
             raise SkillError(self._silence(timeout)) from None
+        assert pose is not None
         self._pose = pose
         self.began = self.began or pose
         return pose

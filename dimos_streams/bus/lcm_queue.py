@@ -11,9 +11,11 @@ MOST = 8192
 """Messages that LCM keeps at most, the oldest;"""
 LEAST = 8
 """at least, however large they are;"""
-KEPT_BYTES = 1024 * 1024
+KEPT_BYTES = 512 * 1024
 """and in between, as many as have so many bytes together, or half of what the handler's own queue may have."""
-_WEIGHT = 1 / 16
+_LARGER, _SMALLER = 1 / 16, 1 / 64
+"""What the next message counts in the mean of their sizes. Sizes that vary are taken to be large ones: by a mean that
+follows both as fast, many large ones would be kept because those before were small."""
 
 
 class LcmSubscription(Protocol):
@@ -49,7 +51,8 @@ class LcmQueue:
     def put(self, channel: str, data: bytes) -> None:
         """Pass one on."""
         self.taken += 1
-        self._mean += (len(data) - self._mean) * _WEIGHT
+        more = len(data) - self._mean
+        self._mean += more * (_LARGER if more > 0 else _SMALLER)
         if not self._from <= self._mean <= self._to:
             self._fit()
         self._deliver(channel, data)

@@ -8,6 +8,16 @@ _COUNTERS = Path("/proc/self/net/snmp")
 _LOOK_S = 0.25
 
 
+def thrown_away(counters: Path = _COUNTERS) -> int | None:
+    """How many datagrams so far; None on a system without the count."""
+    try:
+        lines = counters.read_text().splitlines()
+        names, values = (line.split() for line in lines if line.startswith("Udp:"))
+        return int(values[names.index("RcvbufErrors")])
+    except (OSError, ValueError):
+        return None
+
+
 class Overflow:
     """Follows the kernel's count. It is one for all UDP sockets of the machine, or of the network namespace: what is
     counted for a single one includes whatever its filter refuses."""
@@ -24,13 +34,5 @@ class Overflow:
         if now - self._looked < _LOOK_S:
             return False
         self._looked = now
-        before, self._count = self._count, self._read()
+        before, self._count = self._count, thrown_away(self._counters)
         return before is not None and self._count is not None and self._count > before
-
-    def _read(self) -> int | None:
-        try:
-            lines = self._counters.read_text().splitlines()
-            names, values = (line.split() for line in lines if line.startswith("Udp:"))
-            return int(values[names.index("RcvbufErrors")])
-        except (OSError, ValueError):  # a system without the file, or without the counter
-            return None

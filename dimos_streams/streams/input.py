@@ -45,13 +45,16 @@ class InStatistics:
 class Reader(Generic[T]):
     """One consumer's own bounded queue on an input. Full, it drops the oldest."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, wanted: Callable[[T], bool] | None = None) -> None:
         self._queue: deque[T] = deque(maxlen=capacity)
+        self._wanted = wanted
         self._arrived = asyncio.Event()
         self.dropped = 0
 
     def push(self, message: T) -> None:
-        """Queue one message; for ``In``."""
+        """Queue one message, if it is wanted; for ``In``."""
+        if self._wanted is not None and not self._wanted(message):
+            return
         if len(self._queue) == self._queue.maxlen:
             self.dropped += 1
         self._queue.append(message)
@@ -178,9 +181,12 @@ class In(Generic[T]):
                 self._own.push(self._latest)
         return await self._own.next()
 
-    def reader(self, queue: int | None = None) -> Reader[T]:
-        """A queue of one's own, from now on; each of several consumers needs one. End it with ``release``."""
-        reader: Reader[T] = Reader(queue or self._queue)
+    def reader(self, queue: int | None = None, wanted: Callable[[T], bool] | None = None) -> Reader[T]:
+        """A queue of one's own, from now on; each of several consumers needs one. End it with ``release``.
+
+        Only what ``wanted`` says True to is queued: a message that can't be used pushes out none that can.
+        """
+        reader: Reader[T] = Reader(queue or self._queue, wanted)
         self._readers.append(reader)
         return reader
 

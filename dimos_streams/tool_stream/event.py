@@ -45,7 +45,7 @@ MAX_PAYLOAD = 48_000
 """Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
 MAX_EVENT = 60_000
 """Bytes of a whole event; what is larger no publisher sends."""
-REQUEST_BYTES = 1024 * 1024
+REQUEST_BYTES = 512 * 1024
 """The size of the requests, of the calls and of the cancels that wait for a handler."""
 MAX_ARGUMENTS = 40_000
 """Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""

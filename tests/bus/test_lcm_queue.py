@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.lcm_queue import LEAST, MOST, LcmQueue
+from dimos_streams.bus.lcm_queue import KEPT_BYTES, LEAST, MOST, LcmQueue
 from tests.helpers import until
 
 
@@ -25,11 +26,26 @@ def test_it_is_long_for_small_messages_and_short_for_large_ones() -> None:
     noted, passed = Noted(), list[bytes]()
     queue = LcmQueue(lambda channel, data: passed.append(data), lambda: None)
     queue.bound(noted)
-    for size, fewest, most in ((40, MOST, MOST), (60_000, 10, 25), (1_000_000, LEAST, LEAST), (40, MOST // 2, MOST)):
-        for _ in range(300):
+    for size, fewest, most in (
+        (40, MOST, MOST),
+        (60_000, LEAST, 14),
+        (1_000_000, LEAST, LEAST),
+        (40, MOST // 2, MOST),
+    ):
+        for _ in range(1000):
             queue.put("/a", bytes(size))
         assert fewest <= noted.capacity <= most, size
-    assert len(passed) == 1200
+    assert len(passed) == 4000
+
+
+def test_sizes_that_vary_are_taken_to_be_large() -> None:
+    noted, chance = Noted(), random.Random(5)
+    queue = LcmQueue(lambda channel, data: None, lambda: None)
+    queue.bound(noted)
+    for number in range(10_000):
+        size = 50_000 if chance.random() < 0.1 else 200
+        queue.put("/a", bytes(size))
+        assert number < 500 or noted.capacity * 5_180 < 2 * KEPT_BYTES, "as many as are kept of such a mixture"
 
 
 def test_messages_may_be_missed_only_where_as_many_came_as_it_holds() -> None:

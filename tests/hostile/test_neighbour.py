@@ -107,7 +107,7 @@ def test_a_neighbour_that_forges_everything(bus_url: str, free_port: int, tmp_pa
                 greedy = await stack.enter_async_context(greedy_clients(free_port)) if IS_SIEGE else None
                 attackers = {"neighbour": neighbour.pid, **({"greedy clients": greedy} if greedy else {})}
                 used = Processors(mission, **attackers)
-                watches = [slowest.watch(healthz, bridge, over)]
+                watches = [slowest.watch(healthz, bridge, over), used.watch(over)]
                 if IS_SIEGE:
                     watches.append(floor.watch(await stack.enter_async_context(idle_server()), None, over))
                 answers = asyncio.gather(*watches)

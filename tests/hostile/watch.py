@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 from pathlib import Path
 
 from dimos_streams import clock
+from dimos_streams.bus.overflow import thrown_away
 from tests.live.mission import Mission
 
 _GROWTH = 30e6
@@ -23,6 +26,7 @@ class Watch:
         self._pids = {process.label: process.pid for process in mission.supervisor.processes()}
         self._rss = self._memory()
         self._log_bytes = self._logged()
+        self._thrown_away = thrown_away() or 0
 
     def seconds(self) -> float:
         return clock.monotonic() - self._began
@@ -37,7 +41,8 @@ class Watch:
 
     def __str__(self) -> str:
         grown = ", ".join(f"{label} {bytes / 1e6:+.0f} MB" for label, bytes in self._grown().items())
-        return f"{grown}; {self._logged() - self._log_bytes} bytes logged"
+        dropped = (thrown_away() or 0) - self._thrown_away
+        return f"{grown}; {self._logged() - self._log_bytes} bytes logged; {dropped} datagrams dropped by the kernel"
 
     def _grown(self) -> dict[str, float]:
         now = self._memory()
@@ -69,8 +74,15 @@ class Processors:
         """``others`` are ids of processes by name."""
         run = {process.label: process.pid for process in mission.supervisor.processes() if process.pid is not None}
         self._pids = {**run, "this test": os.getpid(), **others}
+        self._last: dict[str, int] = {}
         self._began, self._before = clock.monotonic(), self._used()
         self._busy = self._machine()
+
+    async def watch(self, until: asyncio.Event) -> None:
+        """Look again and again: of who has ended nothing can be known any more."""
+        while not until.is_set():
+            self._used()
+            await asyncio.sleep(0.1)
 
     def __str__(self) -> str:
         elapsed, tick = clock.monotonic() - self._began, os.sysconf("SC_CLK_TCK")
@@ -80,13 +92,12 @@ class Processors:
         return f"{os.cpu_count()} processors busy {busy / total:.0%}; of one processor: {shares}"
 
     def _used(self) -> dict[str, int]:
-        """In ticks; who has ended meanwhile has used nothing more."""
-        found = {}
+        """In ticks; who has ended meanwhile has used nothing since the last look."""
         for name, pid in self._pids.items():
-            stat = Path(f"/proc/{pid}/stat")
-            fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else []
-            found[name] = sum(map(int, fields[11:13])) if fields else self._before[name]
-        return found
+            with contextlib.suppress(OSError):
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                self._last[name] = sum(map(int, fields[11:13]))
+        return dict(self._last)
 
     def _machine(self) -> tuple[float, float]:
         user, nice, system, idle, waiting, *more = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])

@@ -286,6 +286,24 @@ async def test_arguments_have_bounds() -> None:
             await call.answer()
 
 
+async def _turn_amid_junk(harness: ModuleHarness) -> None:
+    """A robot that turns, and somebody who says of each of its poses at once that it is elsewhere than anywhere."""
+    while True:
+        harness.feed("odom", odometry(yaw=clock.monotonic()))
+        for _ in range(3):
+            harness.feed("odom", odometry(x=math.nan))
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.virtual_time
+async def test_odometry_that_no_robot_has_hides_none_that_is_sound() -> None:
+    async with ModuleHarness(Drive) as harness:
+        harness.module.spawn(_turn_amid_junk(harness), name="turn")
+        call = await harness.call("turn", angle_deg=60.0)
+        await call.closed()
+        assert call.events[-1].outcome is Outcome.COMPLETED, call.events[-1].text
+
+
 async def _go_round(harness: ModuleHarness) -> None:
     """A robot that drives in a circle, whatever is commanded."""
     while True:

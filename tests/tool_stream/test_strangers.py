@@ -46,6 +46,33 @@ async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with
 
 
 @pytest.mark.virtual_time
+async def test_no_more_of_them_come_than_are_handled() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    subscription = bus.subscribe("/a", lambda channel, data: None, capacity=1)
+    strangers = Strangers(1600.0, lambda: [Mark(0, b"m")])
+    strangers.watch(subscription)
+
+    async def second(rate: int, *, overflow: bool) -> float:
+        """So many messages of strangers, and others for which there was no room; the share of them that is taken."""
+        for _ in range(rate):
+            strangers.came(stranger=True)
+        for _ in range(2 if overflow else 0):
+            bus.publish("/a", b"x")
+        await asyncio.sleep(1.0)
+        strangers.came(stranger=True)
+        return subscription.ration.share if subscription.ration is not None else 1.0
+
+    assert await second(1000, overflow=False) == 1.0
+    assert await second(999, overflow=True) == 0.5
+    assert await second(499, overflow=False) == 0.5, "all of them would be too many again"
+    assert await second(499, overflow=True) == 0.25
+    assert await second(50, overflow=False) == 1.0, "the flood is over"
+    assert await second(50, overflow=True) == 1.0, "so few are no flood, whatever else there was no room for"
+    await bus.close()
+
+
+@pytest.mark.virtual_time
 async def test_heartbeats_of_who_has_spoken_for_long_bear_marks() -> None:
     bus = create_bus("memq://")
     await bus.open()
