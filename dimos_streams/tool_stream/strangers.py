@@ -14,15 +14,16 @@ MAX_MARKS = 24
 MARK_BYTES = 12
 """Of what is known of a message, the end is compared: the kernel has little room for such comparisons."""
 _LEAST = 1 / 64
-_LEAST_BORNE = 1 / 16
+_BORNE, _LEAST_BORNE = 3 / 4, 1 / 16
+"""Of what was handled in a second in which more was thrown away; and, of what is wanted, at least."""
 _LOOK_S = 1.0
-_EASIER = 1.25
-"""By so much more than at the last look is borne where nothing was thrown away since."""
+_EASIER = 1.05
+"""So many times as many as before are borne at each look in between: slowly, as what waits meanwhile comes late."""
 
 
 class Strangers:
     """Counts the messages of strangers on a subscription, and has it take a share of them only that is about as large
-    as wanted, or as its handler bears: half of what was handled, where the subscription has thrown some away. Where
+    as wanted, or as its handler bears: less than it has handled, where the subscription has thrown some away. Where
     nobody is known, or more are than there is room for marks, it takes everything. Use from the bus's loop only."""
 
     def __init__(self, most: float, marks: Callable[[], Iterable[Mark]]) -> None:
@@ -45,15 +46,12 @@ class Strangers:
         self._count += stranger
         passed = clock.monotonic() - self._since
         if passed >= _LOOK_S and self._subscription is not None:
-            self._bear(self._subscription.statistics().dropped, self._count / passed)
-            self._settle(self._subscription, self._count / passed / self._share)
+            before, self._dropped = self._dropped, self._subscription.statistics().dropped
+            dropped = self._dropped - before
+            bearable = self._bearable * _EASIER if dropped == 0 else self._count / passed * _BORNE
+            self._bearable = min(max(bearable, self._most * _LEAST_BORNE), self._most)
+            self._settle(self._subscription, (self._count + dropped) / passed / self._share)
             self._count, self._since = 0, clock.monotonic()
-
-    def _bear(self, dropped: int, rate: float) -> None:
-        """Bear half of the strangers' messages that were handled in a second, if there was no room for others."""
-        is_too_much, self._dropped = dropped > self._dropped, dropped
-        bearable = rate / 2 if is_too_much else self._bearable * _EASIER
-        self._bearable = min(max(bearable, self._most * _LEAST_BORNE), self._most)
 
     def _settle(self, subscription: Subscription, rate: float) -> None:
         """Take a share of strangers' messages that come at this rate: of all that bears no mark, so that nothing is

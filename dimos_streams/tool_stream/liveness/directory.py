@@ -33,7 +33,7 @@ HEARTBEAT_S = 0.25
 _DESCRIBE_EVERY_S = 0.2
 _ASKING = (1.0, 10.0)
 """How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
-_QUEUE_BYTES = 2 * 1024 * 1024
+_QUEUE_BYTES = 1024 * 1024
 _STRANGERS = (10_000.0, 60_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
 a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
