@@ -108,11 +108,12 @@ _CANT = "The language model can\u2019t be asked: All connection attempts failed 
             "Nobody listened to it for 2 s, as if the connection were lost: it was ended and the robot was stopped.",
         ),
         ("it is paused already, held by r/gate", "it is paused already, r stands still"),
-        ("the robot is held by gate", "the robot stands still"),
+        ("the robot is held by gate", "the robot stood still"),
         (
             "every robot is stopped, held by a/g, b/g; 1 call has ended",
             "every robot is stopped, a and b stand still; 1 call has ended",
         ),
+        ("Waits for an operator's decision: go_to()", "Waits for an operator\u2019s approval."),
         ("no such person", "no such person"),
     ],
 )

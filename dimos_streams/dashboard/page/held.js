@@ -8,7 +8,7 @@ const PROBLEMS = {
   moving: "something still drives it", missing: "it has nothing that could confirm it",
 };
 /** How reports for terminals and logs name the gates that hold. */
-const HELD_BY = /(^|, |; |the robot (?:is|was) )held by ([\w/.-]+(?:, [\w/.-]+)*)(?=$|;)/;
+const HELD_BY = /(^|, |; )(the robot (?:is|was) )?held by ([\w/.-]+(?:, [\w/.-]+)*)(?=$|;)/;
 
 /**
  * @typedef {{held: string[], not_held: {gate: string, problem: string, text: string}[]}} Hold by the names of gates
@@ -30,12 +30,14 @@ export function heldBy(hold) {
 
 /** A report without the names of gates. @param {string} text */
 export function withoutGates(text) {
-  return text.replace(HELD_BY, (_, before, gates) => `${before.startsWith("the") ? "" : before}${standText(gates.split(", "))}`);
+  return text.replace(HELD_BY, (_, before, isTold, gates) => before + standText(gates.split(", "), Boolean(isTold)));
 }
 
-function standText(gates) {
+/** @param {string[]} gates @param {boolean} isOver whether it is told of a moment that may be long ago */
+function standText(gates, isOver = false) {
   const names = [...new Set(gates.map(robotOf))];
-  return names.length === 1 ? `${names[0]} stands still` : `${names.slice(0, -1).join(", ")} and ${names.at(-1)} stand still`;
+  const [one, many] = isOver ? ["stood", "stood"] : ["stands", "stand"];
+  return names.length === 1 ? `${names[0]} ${one} still` : `${names.slice(0, -1).join(", ")} and ${names.at(-1)} ${many} still`;
 }
 
 function robotOf(gate) {

@@ -4,6 +4,7 @@ import { bareSkill, titled } from "./format.js";
 import { withoutGates } from "./held.js";
 
 const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
+const ASKS = /^Waits for an operator's decision/;
 const TWICE = /^'([^']+)' runs already as call '[^']+' of '([^']+)'/;
 const NOT_APPROVED = /^Not run: .* was not approved(?:: (.*))?\. Do not repeat it as it is\.$/s;
 const INCOMPLETE = /^the mission did not complete: (\w+)(?: \((.*?)\))?(;.*)?$/s;
@@ -18,6 +19,7 @@ const SAYINGS = [
     const what = drives(needed) ? "drives the robot" : `uses “${needed}”`;
     return `${named(holder, space)} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
   }],
+  [ASKS, () => "Waits for an operator’s approval."],
   [TWICE, ([, skill, caller], space) => `${named(skill, space)} runs already, for ${caller}. It has to end first: cancel it, or say stop.`],
   [NOT_APPROVED, ([, why]) => `An operator did not approve it${why ? `: ${why}` : ""}.`],
   [INCOMPLETE, ([, reason, why, unfinished], space) => `Not done: ${causeText(reason, why ?? "", space)}${unfinished ?? ""}`],

@@ -179,7 +179,7 @@ function rendered(data, space = "") {
   if (data.approval) return `${data.approval.skill}(${listed(data.approval.arguments)}): ${data.approval.state}`;
   if (data.plan) return `${data.plan.goal}: ${data.plan.state}`;
   if (data.reason === "call_failed") return causeText(data.reason, data.text, space);
-  return [data.phase, data.reason, data.text && reasonText(data.text, space)].filter(Boolean).join(": ") || listed(data);
+  return [data.phase, data.reason, data.text && reasonText(data.text, space)].filter(Boolean).join(": ") || listed(Object.fromEntries(Object.entries(data).filter(([name, value]) => name !== "was" && value !== "")));
 }
 
 /** By name; null for an agent that offers its skills but has not reported (yet). */

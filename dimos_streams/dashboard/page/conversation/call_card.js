@@ -15,14 +15,15 @@ const MAX_REPORTS = 3;
 export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, readOnly, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
+  const space = namespaceOf(agent);
   const said = (known?.closed === null ? known.text : known?.text || report?.text) ?? report?.text ?? "";
-  const text = reasonText(said, namespaceOf(agent));
+  const text = reasonText(said, space);
   const picture = pictureOf(known?.result ?? report?.data);
   return html`<article class=${`card ${state} ${isSelected ? "selected" : ""}`} aria-label=${`Call of ${item.text}`}>
     <div class="card-head">
       <span class="dot" aria-hidden="true"></span>
       <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(bareSkill(item.text, namespaceOf(agent)))}</button>
+        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(bareSkill(item.text, space))}</button>
       <${Badge} kind=${state}>${lookOf(state).word}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
       ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
@@ -31,7 +32,7 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
     ${known && html`<p class="given" title=${givenText(known.arguments)}>${givenText(known.arguments)}</p>`}
     <p class="words">${text}</p>
     ${isOpen && known && html`<${Figures} progress=${known.progress} />`}
-    <${Reports} reports=${reports} text=${text} now=${session.now} />
+    <${Reports} reports=${reports.map((each) => ({ ...each, text: reasonText(each.text, space) }))} text=${text} now=${session.now} />
     ${picture && html`<${Picture} name=${picture} label=${text || "What the camera saw"} session=${session} />`}
     <${Details} id=${item.id} known=${known} report=${report} session=${session} />
   </article>`;

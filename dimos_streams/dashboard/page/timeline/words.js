@@ -1,6 +1,7 @@
 /** Calls in words. */
 
 import { clipped, givenText, namespaceOf, titled } from "../format.js";
+import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
 import { isMission, skillOf } from "./families.js";
 import { lookOf } from "./outcomes.js";
@@ -39,7 +40,7 @@ export function saidOf(call) {
 
 /** What a call has said, as people say it. @param {Call} call */
 export function plain(call, text) {
-  return reasonText(text, namespaceOf(call.module));
+  return reasonText(reportOf(text).text || text, namespaceOf(call.module));
 }
 
 function isDecision(call) {
