@@ -17,6 +17,7 @@ class ScriptModules:
     def __init__(self, page: Page, url: str) -> None:
         self._page = page
         self._url = url
+        self._answer = requests.get(f"{url}/", timeout=10)
         page.route(f"{url}/", self._blank)
         self.begin()
 
@@ -27,10 +28,8 @@ class ScriptModules:
 
     def _blank(self, route: Route) -> None:
         """The real page with its policy and its import map, but nothing that runs."""
-        response = requests.get(f"{self._url}/", timeout=10)
-        route.fulfill(
-            status=response.status_code, headers=dict(response.headers), body=_SCRIPT_TAG.sub("", response.text)
-        )
+        answer = self._answer
+        route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=_SCRIPT_TAG.sub("", answer.text))
 
     @property
     def page(self) -> Page:

@@ -40,7 +40,7 @@ from dimos_streams.skill import Call, skill
 from tests.bridge.serving import Served, served
 from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
-from tests.browser.waiting import until
+from tests.browser.waiting import OFTEN, until
 
 pytestmark = [pytest.mark.feature("I1"), pytest.mark.slow]
 
@@ -55,13 +55,6 @@ CHANNELS = {
 REORDERED = "stop \u202etfel nrut\u202c \u2066and\u2069 go\x07\u200b"
 EVIL = f"<img src=x onerror=alert(1)> {REORDERED} Approve Reject \n{'x' * 4000}"
 UNSEEN = "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-
-
-_OFTEN = """{
-    const plain = window.setInterval;
-    window.setInterval = (tick, ms) => plain(tick, ms / 20);
-}"""
-"""What a page says once a second it says twenty times."""
 
 
 class HostileRobot(Module):
@@ -255,7 +248,7 @@ def page_at_another_port(body: str) -> Iterator[str]:
 def test_the_page_goes_on_whatever_a_robot_sends(robot: Served, contexts: Contexts) -> None:
     context, complaints = contexts.new()
     page = context.new_page()
-    page.add_init_script(_OFTEN)
+    page.add_init_script(OFTEN)
     page.goto(robot.url)
     _sees(page, robot)
     for name, send in _attacks().items():
@@ -284,13 +277,14 @@ def _sees(page: Page, robot: Served) -> None:
 
     def shows() -> bool:
         _publish(robot, [("/odom", _odometry(x)), ("/color_image", _picture(size)), ("/detections", _seen("person"))])
-        words = page.locator(".floor canvas").get_attribute("aria-label") or ""
-        facts = page.locator(".lens .size")
-        return f"x {x:.1f} m" in words and facts.count() == 1 and f"{size} \u00d7 8" in (facts.text_content() or "")
+        words, facts = page.evaluate(_SHOWN)
+        return f"x {x:.1f} m" in words and len(facts) == 1 and f"{size} \u00d7 8" in facts[0]
 
     until(page, shows)
 
 
+_SHOWN = """[document.querySelector(".floor canvas")?.ariaLabel ?? "",
+    [...document.querySelectorAll(".lens .size")].map(({ textContent }) => textContent)]"""
 _SIZES = itertools.cycle(range(16, 90))
 
 

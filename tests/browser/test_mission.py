@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import Contexts
 from tests.browser.live_run import LiveRun
 from tests.browser.pixels import CAMERA, FOLLOWED, FREE, MAP, ROBOT, SHIRT, WALL, blot
-from tests.browser.waiting import until
+from tests.browser.waiting import reads, until
 
 pytestmark = [pytest.mark.feature("I1"), pytest.mark.timeout(120)]
 _SHIFTS = """() => {
@@ -95,7 +95,7 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     expect(page.get_by_role("button", name="Pause", exact=True)).to_be_enabled()
 
     page.locator("body").press("Space")
-    expect(page.locator(".held")).to_have_text("held: the robot stands still")
+    until(page, lambda: page.locator(".held").all_inner_texts() == ["held: the robot stands still"])
     until(page, lambda: run.robot.stands)
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".held")).to_be_hidden()
@@ -104,8 +104,9 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     gone = len(run.calls("go_to"))
     say(page, "stop following, go to 1.5 0.5")
     approval = page.get_by_role("form", name="Approval of go_to")
+    until(page, approval.is_visible)
     approval.get_by_role("button", name="Approve", exact=True).click()
-    expect(approval).to_be_hidden()
+    until(page, approval.is_hidden)
     until(page, lambda: len(run.calls("go_to")) == gone + 1)
     until(page, lambda: not run.robot.stands)
 
@@ -117,17 +118,18 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     expect(dialog).to_be_hidden()
     page.locator(MAP).click(position={"x": 150, "y": 150})
     dialog.get_by_role("button", name="Go here").click()
+    until(page, approval.is_visible)
     approval.get_by_role("textbox", name="Reason").fill("not into the corner")
     approval.get_by_role("button", name="Reject").click()
-    expect(approval).to_be_hidden()
-    expect(conversation).to_contain_text("not into the corner")
+    until(page, approval.is_hidden)
+    until(page, reads(conversation, "not into the corner"))
     assert told.count() == before + 1, "who cancels sends the robot nowhere"
     assert len(run.calls("go_to")) == gone + 1
 
     run.follow()
     page.get_by_role("button", name="Stop every robot").click()
     stopped = page.get_by_role("alert", name="Stopped")
-    expect(stopped).to_contain_text("held: the robot stands still")
+    until(page, reads(stopped, "held: the robot stands still"))
     until(page, lambda: run.robot.stands)
     stopped.get_by_role("button", name="Release").click()
     expect(stopped).to_be_hidden()
@@ -149,27 +151,28 @@ def test_calls_are_let_go_one_by_one_taken_back_ended_and_forgotten(run: LiveRun
     more("Step mode")
     say(page, "turn left 60")
     waiting = page.get_by_role("region", name="Waiting for a step")
-    expect(waiting).to_contain_text("turn(angle_deg=60")
+    until(page, reads(waiting, "turn(angle_deg=60"))
     assert len(run.calls("turn")) == turns, "it waits"
     waiting.get_by_role("button", name="Step").click()
-    expect(waiting).to_be_hidden()
+    until(page, waiting.is_hidden)
     until(page, lambda: turned() > 55)
-    expect(conversation.get_by_role("article", name="Call of turn").last).to_contain_text("completed")
+    turn = conversation.get_by_role("article", name="Call of turn").last
+    until(page, lambda: turn.count() and reads(turn, "completed")())
     controls.get_by_role("button", name="Resume").click()
 
     more("Undo")
     until(page, lambda: abs(turned()) < 5)
-    expect(conversation).to_contain_text("Went back")
+    until(page, reads(conversation, "Went back"))
 
     say(page, "turn left 1000")
     until(page, lambda: turned() > 10)
     controls.get_by_role("button", name="Abort", exact=True).click()
     until(page, lambda: "cancelled" in [turn["outcome"] for turn in run.calls("turn")])
     until(page, lambda: run.robot.stands)
-    expect(conversation).to_contain_text("aborted")
+    until(page, reads(conversation, "aborted"))
 
     more("Forget")
-    expect(conversation).to_contain_text("The operator has begun a new conversation")
+    until(page, reads(conversation, "The operator has begun a new conversation"))
 
 
 def test_a_bridge_that_was_killed_is_found_again(run: LiveRun, contexts: Contexts) -> None:

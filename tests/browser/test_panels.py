@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.browser.script_modules import ScriptModules
-from tests.browser.waiting import until
+from tests.browser.waiting import OFTEN, until
 
 pytestmark = pytest.mark.feature("I1")
 
@@ -101,6 +101,7 @@ def _topics(**kinds: str) -> list[dict[str, Any]]:
 
 
 def _mounted(modules: ScriptModules, path: str, panel: str, topics: list[dict[str, Any]], **state: Any) -> None:
+    modules.page.evaluate(f"() => {OFTEN}")
     given = {"panel": panel, "width": 400, "height": 341, "topics": topics, "state": _state(**state)}
     modules(path, _MOUNT, given)
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.feature("I1")
 _PICTURES = "/color_image"
 _SLOW = {"offline": False, "latency": 100, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 """Milliseconds, and bytes per second: an eighth of what the robot has to show."""
-_SETTLES, _LOOKED_AT = 8, 16
+_SETTLES, _LOOKED_AT = 8, 12
 """Pictures."""
 _LATEST_S = 3.0
 _MAY_GROW_BYTES = 1_500_000
@@ -70,7 +70,7 @@ def robot(browser: object) -> Iterator[Rover]:
 def test_behind_a_slow_network_the_newest_frame_wins_and_nothing_piles_up(robot: Rover, page: Page) -> None:
     arrivals = Arrivals(page)
     page.goto(robot.url)
-    until(page, lambda: len(arrivals.ages) > 20)
+    until(page, lambda: len(arrivals.ages) > 5)
     page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", _SLOW)
     growth, seen = Growth(page), len(arrivals.ages)
     until(page, lambda: len(arrivals.ages) > seen + _SETTLES)
