@@ -7,6 +7,7 @@ keeps the interpreter's lock, a stopped process.
 from __future__ import annotations
 
 import asyncio
+import linecache
 import logging
 import sys
 import threading
@@ -60,6 +61,7 @@ class _Witness(threading.Thread):
             if self.beats == seen != reported:
                 reported = seen
                 stack = traceback.format_stack(sys._current_frames().get(self._watched))
+                linecache.clearcache()  # else all files that the stack goes through are kept, some megabytes
                 _logger.warning("the loop of this process does not run; its thread is here:\n%s", "".join(stack))
             seen = self.beats
 

@@ -100,6 +100,12 @@ _ALIKE_BYTES = 256
 """Longer names are read with each event: many calls may have made up theirs."""
 
 
+@functools.lru_cache(maxsize=64)
+def _head_of(id_bytes: int) -> struct.Struct:
+    """Time and seq with a call's id in between; calls by the thousand have ids of a few lengths."""
+    return struct.Struct(f">q{id_bytes}xi")
+
+
 class EventUnpacker:
     """Unpacks the events of one call: what they have in common with those before is compared, not read again."""
 
@@ -144,7 +150,7 @@ class EventUnpacker:
         """Raises ``struct.error`` or ``ValueError``."""
         self._call_id, end = _text_at(data, _ID_AT)
         self._id, self._names_at, self._alike = data[_ID_AT:end], end + _SEQ.size, {}
-        self._head = struct.Struct(f">q{len(self._id)}xi")
+        self._head = _head_of(len(self._id))
 
     def _learn_names(self, data: bytes) -> tuple[bytes, _Names]:
         """Raises ``struct.error`` or ``ValueError``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import linecache
 import logging
 import os
 import time
@@ -331,6 +332,7 @@ def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
     assert len(shown) == 1
     assert "does not run; its thread is here" in shown[0]
     assert "the loop of this process did not run for 0." in caplog.text
+    assert __file__ not in linecache.cache, "the sources that it has read are not kept"
 
 
 @pytest.mark.virtual_time

@@ -286,6 +286,17 @@ async def test_arguments_have_bounds() -> None:
             await call.answer()
 
 
+@pytest.mark.virtual_time
+async def test_odometry_that_waited_while_the_process_was_held_up_is_no_silence() -> None:
+    async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+        call = await harness.call("move", distance_m=1.0)
+        harness.feed("odom", odometry())
+        await asyncio.sleep(0.52)
+        harness.feed("odom", odometry(x=0.3))
+        await call.closed()
+        assert "last standing at x 0.30" in call.events[-1].text
+
+
 async def _turn_amid_junk(harness: ModuleHarness) -> None:
     """A robot that turns, and somebody who says of each of its poses at once that it is elsewhere than anywhere."""
     while True:

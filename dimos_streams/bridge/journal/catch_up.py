@@ -20,7 +20,7 @@ from dimos_streams.common.limited_log import LimitedLog
 PAGE = 256
 PAGE_BYTES = 32 * 1024
 """The size of the events in one page; a larger event has a page for itself."""
-_SHARED_PAGES, _SHARED_BYTES = 128, 2 * 1024 * 1024
+_SHARED_PAGES, _SHARED_BYTES = 64, 1024 * 1024
 _ENTRY_BYTES = 500
 """The memory of an event besides its body, bytes."""
 

@@ -8,6 +8,7 @@ import tracemalloc
 
 import pytest
 
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
@@ -62,6 +63,17 @@ async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.Monk
         await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 1}, caller="you"))
         ledger.enter([event(1, "open", call_id="c3"), event(1, "open", call_id="c4")])
         assert ([call.call_id for call in ledger.calls.open], ledger.ignored) == (["c1", "c3"], 2)
+
+
+def test_a_call_takes_little_memory_besides_what_is_said_of_it() -> None:
+    calls = []
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(500):
+        calls.append(CallState(call_id="c", skill="s", module="m", caller="c", requested_utime=1))
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken / len(calls) < 1500
 
 
 @pytest.mark.virtual_time
