@@ -235,14 +235,23 @@ def test_a_call_is_told_in_words_and_not_as_programs_write_it(script_modules: Sc
     mission = refused | {"skill": "r_say", "arguments": {"text": "turn"}, "state": "failed"}
     mission |= {"text": f"the mission did not complete: call_failed (r_turn: {busy})"}
     told = mission | {"state": "unknown", "text": "[r_follow, call de68, lost] The bridge was gone"}
+    asked = refused | {
+        "skill": "r_review_call",
+        "module": "r/agent",
+        "caller": "bridge",
+        "text": "",
+        "state": "cancelled",
+    }
+    asked |= {"arguments": {"call_id": "58fa.1", "parent": "58fa", "skill": "r_follow_person"}}
     say = "(words, calls) => calls.map((call) => [words.saidOf(call), words.inWords(call, 0)])"
-    assert script_modules("timeline/words.js", say, [refused, mission, told]) == [
+    assert script_modules("timeline/words.js", say, [refused, mission, told, asked]) == [
         [plain, f"Turn · angle 30°, rejected after 0.0 s, asked by r/agent: {plain}"],
         [
             f"Not done: Turn: {plain}",
             f"Mission “turn”, failed after 0.0 s, asked by r/agent: Not done: Turn: {plain}",
         ],
         ["The bridge was gone", "Mission “turn”, end not heard after 0.0 s, asked by r/agent: The bridge was gone"],
+        ["", "May Follow person begin?, cancelled after 0.0 s, asked by bridge"],
     ]
 
 

@@ -1,6 +1,6 @@
 /** Calls in words. */
 
-import { clipped, givenText, namespaceOf, titled } from "../format.js";
+import { bareSkill, clipped, givenText, namespaceOf, titled } from "../format.js";
 import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
 import { isMission, skillOf } from "./families.js";
@@ -21,6 +21,7 @@ const DECIDED = { approve: "Approved", reject: "Rejected", delete: "Deleted" };
 export function labelOf(call) {
   if (isMission(call)) return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
   if (isDecision(call)) return DECIDED[call.arguments.decision];
+  if (isReview(call)) return `May ${titled(bareSkill(String(call.arguments.skill ?? ""), namespaceOf(call.module)))} begin?`;
   const plain = Object.entries(call.arguments).filter(([, value]) => typeof value !== "object");
   const words = plain.filter(([, value]) => typeof value === "string");
   const given = givenText(Object.fromEntries(words.some(([, value]) => value) ? words : plain));
@@ -47,9 +48,15 @@ function isDecision(call) {
   return skillOf(call) === "decide" && call.arguments.decision in DECIDED;
 }
 
+/** Whether an agent is asked by the bridge if a call may begin that one of its calls asks for. */
+function isReview(call) {
+  return skillOf(call) === "review_call";
+}
+
 /** What was asked for; of a mission, what the operator said. @param {Call} call */
 export function askedFor(call) {
   if (isMission(call)) return `Mission ${labelOf(call)}`;
+  if (isReview(call)) return labelOf(call);
   const given = clipped(givenText(call.arguments), 120);
   return `${nameOf(call)}${given ? ` · ${given}` : ""}`;
 }
