@@ -211,6 +211,57 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     assert dialog.count() == 0, "nobody goes anywhere in a recording"
 
 
+_SCALE = """async () => {
+    const [words, ends] = [[], []];
+    const { fillText, lineTo } = CanvasRenderingContext2D.prototype;
+    Object.assign(CanvasRenderingContext2D.prototype, {
+        fillText(text, x, y) { words.push([text, x, y]); fillText.call(this, text, x, y); },
+        lineTo(x, y) { ends.push([x, y]); lineTo.call(this, x, y); },
+    });
+    await scene.send({ topic: "/odom", kind: "odometry", message: window.odometry });
+    Object.assign(CanvasRenderingContext2D.prototype, { fillText, lineTo });
+    const bottom = document.querySelector("canvas").clientHeight - 12.5;
+    const [said] = words.filter(([, , y]) => y === bottom - 9);
+    const metres = parseFloat(said[0]) / (said[0].endsWith(" cm") ? 100 : 1);
+    const xs = ends.filter(([, y]) => y === bottom).map(([x]) => x);
+    return [metres, Math.max(...xs) - Math.min(...xs)];
+}"""
+
+
+def test_the_scale_of_the_map_is_as_long_as_it_says_and_zoom_is_what_the_buttons_say(
+    script_modules: ScriptModules,
+) -> None:
+    _mounted(script_modules, "map/map.js", "MapPanel", _topics(odom="odometry"), robots={})
+    page = script_modules.page
+    page.evaluate(
+        """() => {
+            const pose = { position: { x: 0, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } };
+            window.odometry = { header: { frame_id: "odom" }, child_frame_id: "base_link", pose: { pose } };
+            return scene.send({ topic: "/odom", kind: "odometry", message: window.odometry });
+        }"""
+    )
+    box = page.locator("canvas").bounding_box()
+    assert box is not None
+
+    def metres_at(x: float) -> float:
+        page.mouse.move(box["x"] + x, box["y"] + 100)
+        return float(page.locator(".where").inner_text().split()[1].replace("\u2212", "-"))
+
+    def pixels_of_a_metre() -> float:
+        """As the words under the mouse say, and the scale."""
+        by_mouse = 300 / (metres_at(350) - metres_at(50))
+        metres, long = page.evaluate(_SCALE)
+        assert long / metres == pytest.approx(by_mouse, rel=0.02)
+        return by_mouse
+
+    first = pixels_of_a_metre()
+    page.get_by_role("button", name="Zoom in").click()
+    assert pixels_of_a_metre() == pytest.approx(1.4 * first, rel=0.02)
+    for _ in range(2):
+        page.get_by_role("button", name="Zoom out").click()
+    assert pixels_of_a_metre() == pytest.approx(first / 1.4, rel=0.02)
+
+
 def test_the_newest_calls_numbers_are_drawn(script_modules: ScriptModules) -> None:
     _mounted(script_modules, "plots/plots.js", "PlotsPanel", _topics(scan="scan"))
     page = script_modules.page
