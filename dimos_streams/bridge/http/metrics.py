@@ -78,7 +78,7 @@ def _streams(hub: Hub) -> Iterator[Family]:
     yield counter("streams_coalesced", "Progress left out for slow readers.", statistics.coalesced)
     yield counter("streams_gaps", "Gap events that readers got.", statistics.gaps)
     yield gauge("ring_events", "Events in memory for readers.", statistics.ring_events)
-    yield gauge("ring_bytes", "Bytes of the events in memory for readers.", statistics.ring_bytes)
+    yield gauge("ring_bytes", "Bytes of memory that the events kept for readers take.", statistics.ring_bytes)
 
 
 def _calls(broker: Broker) -> Iterator[Family]:

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES, JournalPages
 from dimos_streams.bridge.journal.coalescing import coalesce
-from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.bridge.journal.entry import ENTRY_BYTES, EncodedEntry, gap_entry
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
@@ -173,7 +173,7 @@ class Broadcast:
             ring[entry.offset % size] = entry
             added += len(entry.body)
         self._last = entries[-1].offset
-        self._ring_bytes += added
+        self._ring_bytes += added + len(entries) * ENTRY_BYTES
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
             self._drop_oldest()
         self._fresh.extend(entries)
@@ -186,7 +186,7 @@ class Broadcast:
     def _drop_oldest(self) -> None:
         index = self._oldest % len(self._ring)
         entry, self._ring[index] = self._ring[index], None
-        self._ring_bytes -= len(entry.body) if entry is not None else 0
+        self._ring_bytes -= entry.size if entry is not None else 0
         self._oldest += 1
 
 

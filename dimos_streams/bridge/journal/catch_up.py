@@ -21,8 +21,6 @@ PAGE = 256
 PAGE_BYTES = 32 * 1024
 """The size of the events in one page; a larger event has a page for itself."""
 _SHARED_PAGES, _SHARED_BYTES = 64, 1024 * 1024
-_ENTRY_BYTES = 500
-"""The memory of an event besides its body, bytes."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -140,4 +138,4 @@ class _File:
 
 
 def _size(read: Read) -> int:
-    return sum(len(entry.body) + _ENTRY_BYTES for entry in read.entries)
+    return sum(entry.size for entry in read.entries)

@@ -13,6 +13,9 @@ from dimos_streams.common.text import parse_json, repaired
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 
+ENTRY_BYTES = 500
+"""The memory of an entry besides its body, bytes, with what keeps it."""
+
 
 class EncodedEntry:
     """A ``JournalEntry`` in the form in which it is kept and sent, which most readers need no other of.
@@ -50,6 +53,11 @@ class EncodedEntry:
     def event(self) -> ToolEvent:
         """The event itself."""
         return self._event or ToolEvent(**parse_json(self.body))
+
+    @property
+    def size(self) -> int:
+        """Of the memory that it takes without its event as an object, bytes."""
+        return len(self.body) + ENTRY_BYTES
 
     def forget_decoded(self) -> None:
         """Keep its JSON only, from which it is decoded each time that somebody asks for it."""

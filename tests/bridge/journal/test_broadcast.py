@@ -181,6 +181,17 @@ async def test_what_json_becomes_in_memory_is_kept_of_little(made: MakeHub) -> N
     assert taken < 6e6, "each is 0.7 MB as objects"
 
 
+@pytest.mark.virtual_time
+async def test_the_ring_counts_what_small_events_take_besides_their_text(made: MakeHub) -> None:
+    hub = made(ring_bytes=100_000)
+    for seq in range(1, 1001):
+        put(hub, event(seq, "update"))
+    statistics = hub.statistics()
+    assert statistics.ring_bytes <= 100_000
+    assert 100 < statistics.ring_events < 200, "each takes more than half a kilobyte"
+    hub.close()
+
+
 @pytest.mark.parametrize("size", [10, 40_000])
 @pytest.mark.slow
 @pytest.mark.virtual_time
