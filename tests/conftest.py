@@ -21,15 +21,17 @@ from dimos_streams.common import secrets
 _OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
 _SHARED_ROBOT = "begun_run"
-_ROBOTS = "robots"
+_ROBOTS, _PAGES, _LIVE_PAGES = "robots", "pages", "live pages"
 _CHAINS = {
-    "browser": frozenset({"browser"}),
+    _PAGES: frozenset({"browser"}),
+    _LIVE_PAGES: frozenset[str](),
     "commands": frozenset({"cli"}),
     _ROBOTS: frozenset({"agent", "hostile", "live"}),
     "documents": frozenset({"docs"}),
     "machines": frozenset({"bridge", "bus", "hub", "machines", "recording", "ros2", "runtime"}),
 }
-"""Folders whose processes run one after another, in a worker of their own; those that take longest begin first."""
+"""Folders whose processes run one after another, in a worker of their own; those that take longest begin first. Pages
+that share a robot have a browser of their own: it waits for the robot most of the time, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording")
 """Folders whose tests share what is costly to make."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
@@ -77,8 +79,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several workers are handed the chains first, then what takes long by itself, then all the rest. In a chain
-    comes last what shares a robot, which takes a quarter of a processor for as long as it runs."""
+    """Several workers are handed the chains first, then what takes long by itself, then all the rest."""
     order = [*_CHAINS, *_TOGETHER]
     places = {}
     for item in items:
@@ -88,15 +89,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
         slow = item.get_closest_marker("slow") is not None
-        place = order.index(group) if group is not None else len(order) + (not slow)
-        places[item] = place, _SHARED_ROBOT in getattr(item, "fixturenames", ())
+        places[item] = order.index(group) if group is not None else len(order) + (not slow)
     items.sort(key=places.__getitem__)
 
 
 def _group(item: pytest.Item) -> str | None:
     """The name of what the item's worker runs as well, and nobody else."""
-    folder = item.nodeid.split("/")[1]
-    if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(getattr(item, "fixturenames", ())):
+    folder, fixtures = item.nodeid.split("/")[1], getattr(item, "fixturenames", ())
+    if _SHARED_ROBOT in fixtures:
+        return _LIVE_PAGES
+    if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
         return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
     return folder if folder in _TOGETHER else None
 
