@@ -381,3 +381,20 @@ async def test_a_flood_of_calls_that_are_rejected_is_no_flood_of_events() -> Non
     assert len(statuses) <= 30
     await host.stop()
     await bus.close()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "types", [["open"], ["progress", "update"], ["open", "update"], ["update", "update", "update"]]
+)
+async def test_a_rejected_call_whose_first_events_are_forged_is_closed_by_its_module(types: list[str]) -> None:
+    async with two_walkers() as (broker, _, _):
+        for seq, type in enumerate(types, 1):
+            broker.bus.publish(EVENTS, event("begun-without-the-bridge", seq, type))
+        call = SkillCall(call_id="begun-without-the-bridge", module="walker", skill="fly", caller="test")
+        broker.bus.publish(CALLS, encode(call))
+        await asyncio.sleep(1.0)
+        assert not await broker.calls(open_only=True)
+        reported = await journal_of(broker, call.call_id)
+        assert [(each.seq, each.type) for each in reported] == [*enumerate([*types, "close"], 1)]
+        assert reported[-1].outcome is Outcome.REJECTED

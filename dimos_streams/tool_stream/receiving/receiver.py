@@ -213,9 +213,10 @@ class ToolStreamReceiver:
             return False
         if stream.instance:
             stream.heard_at = clock.monotonic()
-        if self._wanted is not None and event.type == "close" and not stream.closed:
-            # Whoever has closed a call in its module's stead may have heard less of it than this receiver has.
-            event = replace(event, seq=max(event.seq, stream.delivered + 1))
+        if event.type == "close" and not stream.closed and event.seq <= stream.delivered:
+            # Whoever has closed a call in its module's stead may have heard less of it than this receiver has; and of
+            # a call that nobody here has begun, somebody else may have taken the first numbers.
+            event = replace(event, seq=stream.delivered + 1)
         if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
             self._duplicates += 1
             self._inflows.heard(event.call_id, stream)
