@@ -19,7 +19,8 @@ _TURN = "dimos_streams.turn"
 
 
 class RequestOrder:
-    """ASGI middleware that begins two requests in a turn of the loop: one for much, and one of the others.
+    """ASGI middleware that begins three requests in a turn of the loop: one for much, one that reads a short answer,
+    and one that brings something, whose body may be long in coming.
 
     What it costs to begin one is known only afterwards, a millisecond or two; between any two turns everybody else
     has theirs, the bus among them. An order that robots stand still waits for nobody. Servers do not end the request
@@ -28,16 +29,20 @@ class RequestOrder:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._for_much, self._others = _Line(), _Line()
+        self._for_much, self._reading, self._bringing = _Line(), _Line(), _Line()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (scope.get("method"), scope["path"]) == _AT_ONCE:
             await self._app(scope, receive, send)
             return
-        reads = scope.get("method") in _READING and scope["path"] in _FOR_MUCH
-        is_for_much = scope["type"] == "websocket" or reads
-        if await (self._for_much if is_for_much else self._others).turn(scope):
+        if await self._line(scope).turn(scope):
             await self._app(scope, receive, send)
+
+    def _line(self, scope: Scope) -> _Line:
+        if scope["type"] != "websocket" and scope["method"] not in _READING:
+            return self._bringing
+        is_for_much = scope["type"] == "websocket" or scope["path"] in _FOR_MUCH
+        return self._for_much if is_for_much else self._reading
 
 
 def leave(scope: Scope) -> None:

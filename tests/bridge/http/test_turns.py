@@ -158,6 +158,19 @@ def test_requests_for_much_are_begun_one_in_a_turn_and_health_and_commands_do_no
     asyncio.run(check())
 
 
+def test_health_does_not_wait_for_those_who_bring_something() -> None:
+    async def check() -> None:
+        app = App()
+        for _ in range(50):
+            app.ask("/calls", "POST")
+        app.ask("/healthz")
+        await app.until(lambda: len(app.begun) == 51)
+        assert [turn for turn, path in app.begun if path == "/healthz"] == [0]
+        assert len({turn for turn, path in app.begun if path == "/calls"}) == 50
+
+    asyncio.run(check())
+
+
 def test_a_request_whose_client_leaves_while_it_waits_is_over_at_once() -> None:
     async def check() -> None:
         app = App()
