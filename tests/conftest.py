@@ -20,7 +20,8 @@ from dimos_streams.common import secrets
 
 _OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
-_SHARED_ROBOT = "begun_run"
+_ROBOTS_OF_PAGES = frozenset({"begun_run", "busy"})
+"""Those that pages watch for long."""
 _ROBOTS, _PAGES, _LIVE_PAGES = "robots", "pages", "live pages"
 _CHAINS = {
     _PAGES: frozenset({"browser"}),
@@ -31,7 +32,7 @@ _CHAINS = {
     "machines": frozenset({"bridge", "bus", "hub", "machines", "recording", "ros2", "runtime"}),
 }
 """Folders whose processes run one after another, in a worker of their own; those that take longest begin first. Pages
-that share a robot have a browser of their own: it waits for the robot most of the time, and others need not."""
+that watch a robot for long have a browser of their own: it waits for the robot, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording")
 """Folders whose tests share what is costly to make."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
@@ -96,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str | None:
     """The name of what the item's worker runs as well, and nobody else."""
     folder, fixtures = item.nodeid.split("/")[1], getattr(item, "fixturenames", ())
-    if _SHARED_ROBOT in fixtures:
+    if not _ROBOTS_OF_PAGES.isdisjoint(fixtures):
         return _LIVE_PAGES
     if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
         return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
