@@ -119,6 +119,8 @@ class LcmBus(Bus):
             _log.warning("cannot publish %d bytes on %s: %s", len(data), channel, error)
             return
         self._count_published(data)
+        if channel in self._subscribers.by_channel:
+            self._overflow.said(data, clock.monotonic())
 
     def subscribe(
         self,
@@ -187,7 +189,7 @@ class LcmBus(Bus):
             is_empty = lcm.handle_timeout(0) <= 0
             now = clock.monotonic()
         self._read_at = now
-        if self._overflow.grew(now):
+        if self._overflow.missed(now):
             _miss(self._subscribers.all())
         for queue in self._queues.values():
             if queue.taken:
@@ -198,6 +200,7 @@ class LcmBus(Bus):
             subscription.handle(loop)
 
     def _deliver(self, channel: str, data: bytes) -> None:
+        self._overflow.heard(data)
         for subscription in self._subscribers.by_channel.get(channel, ()):
             subscription.keep(channel, data)
             self._arrived[subscription] = None
