@@ -7,6 +7,9 @@ import importlib.util
 import multiprocessing
 import signal
 import sys
+import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,6 +19,14 @@ from dimos_streams.common.live_loop import run_live
 DELAYS_S = [0.0001, 0.0004, 0.00049, 0.0014, 0.0024, 0.0034, 0.01049]
 
 needs_uvloop = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="needs uvloop")
+
+
+@pytest.fixture(autouse=True)
+def switching() -> Iterator[None]:
+    """How threads take turns is this process's, and not these tests'."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
 
 
 async def bases() -> set[str]:
@@ -56,6 +67,28 @@ def test_who_looks_at_the_clock_when_a_timer_fires_finds_that_it_is_time() -> No
         return early
 
     assert run_live(main()) == []
+
+
+def test_a_thread_that_computes_lets_the_loop_go_on() -> None:
+    turns, computed_s = 0, float("inf")
+
+    def compute() -> None:
+        nonlocal computed_s
+        while turns < 100:
+            sum(range(100))
+        computed_s = time.thread_time()
+
+    async def main() -> None:
+        nonlocal turns
+        thread = threading.Thread(target=compute)
+        thread.start()
+        while turns < 100:
+            await asyncio.sleep(0.0001)
+            turns += 1
+        thread.join()
+
+    run_live(main())
+    assert computed_s < 0.3, "each turn waits for the thread: 0.5 s at Python's own 5 ms"
 
 
 @pytest.mark.parametrize("delay_s", [-1.0, 0.0, 0.0003, 10.0, float("inf")])
