@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
-from dimos_streams.skills.moving.planar import Pose, clamped, is_sound, pose_of, turned, twist, wrapped
+from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Motion:
 
     def __init__(self, module: Driver, call: Call) -> None:
         self._module, self._call = module, call
-        self._reader = module.odom.reader(wanted=is_sound)
+        self._reader = module.odom.reader()
         self._pose = Pose()
         self.began: Pose | None = None
         """Where it was at first, None before the first odometry."""
@@ -203,26 +203,26 @@ class Motion:
         self._stirred_at = clock.monotonic()
 
     async def _next_pose(self) -> Pose:
-        """The next sound odometry's pose."""
+        """The next odometry's pose."""
         timeout = self._config.odom_timeout_s
         try:
-            odometry = await self._within(timeout)
+            pose = await self._within(timeout)
         except TimeoutError:
             try:
-                odometry = await self._within(_LATE_S)
+                pose = await self._within(_LATE_S)
             except TimeoutError:
                 raise SkillError(self._silence(timeout)) from None
-        pose = pose_of(odometry)
-        assert pose is not None
         self._pose = pose
         self.began = self.began or pose
         return pose
 
-    async def _within(self, seconds: float) -> Odometry:
-        """The next sound odometry. Raises ``TimeoutError``."""
+    async def _within(self, seconds: float) -> Pose:
+        """The next odometry's pose. Raises ``TimeoutError``."""
         # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the message.
         async with asyncio.timeout(seconds):
-            return await self._reader.next()
+            while (pose := pose_of(await self._reader.next())) is None:
+                pass
+        return pose
 
     def _silence(self, timeout: float) -> str:
         odom = self._module.odom

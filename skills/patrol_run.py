@@ -14,7 +14,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
-from dimos_streams.skills.moving.planar import STOP, Pose, is_sound, pose_of
+from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
@@ -103,15 +103,15 @@ class Patrolling:
     async def _first_pose(self) -> Pose:
         """Where the robot is when the patrol begins."""
         timeout_s = self._config.drive.odom_timeout_s
-        reader = self._module.odom.reader(wanted=is_sound)
+        reader = self._module.odom.reader()
         try:
             async with asyncio.timeout(timeout_s):
-                pose = pose_of(await reader.next())
+                while (pose := pose_of(await reader.next())) is None:
+                    pass
         except TimeoutError:
             raise SkillError(f"odometry has been silent for {timeout_s:g} s, so there is no way to patrol") from None
         finally:
             self._module.odom.release(reader)
-        assert pose is not None
         return pose
 
     async def _visit(self, point: complex, name: str) -> None:

@@ -18,6 +18,11 @@ _LONGEST_US = 1_000_000
 """Of poses that are farther apart nobody knows how the robot moved between them."""
 
 
+def has_pose(odometry: Odometry) -> bool:
+    """Whether its pose can be a robot's; for inputs: ``odom: In[Odometry] = In(valid=has_pose)``."""
+    return planar_pose(odometry.pose.pose) is not None
+
+
 class OdometryFromPoses:
     """A conversion for inputs: ``odom: In[Odometry] = In(also=OdometryFromPoses)`` takes ``PoseStamped`` as well.
 

@@ -9,7 +9,7 @@ import math
 import typing
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from dimos_streams import clock
@@ -37,7 +37,7 @@ class InStatistics:
 
     received: int
     malformed: int
-    """Payloads that were not a message of the input's type; skipped."""
+    """Payloads that were not a message of the input's type, or not a valid one; skipped."""
     dropped: int
     """Messages that a full queue pushed out before anybody took them. Normal for latest-wins."""
 
@@ -45,16 +45,13 @@ class InStatistics:
 class Reader(Generic[T]):
     """One consumer's own bounded queue on an input. Full, it drops the oldest."""
 
-    def __init__(self, capacity: int, wanted: Callable[[T], bool] | None = None) -> None:
+    def __init__(self, capacity: int) -> None:
         self._queue: deque[T] = deque(maxlen=capacity)
-        self._wanted = wanted
         self._arrived = asyncio.Event()
         self.dropped = 0
 
     def push(self, message: T) -> None:
-        """Queue one message, if it is wanted; for ``In``."""
-        if self._wanted is not None and not self._wanted(message):
-            return
+        """Queue one message; for ``In``."""
         if len(self._queue) == self._queue.maxlen:
             self.dropped += 1
         self._queue.append(message)
@@ -77,7 +74,8 @@ class In(Generic[T]):
     is costly to make is not made for nothing. ``hold: In[Hold] = In(required=False, external=True)`` is connected
     though no module publishes there: operators do. ``odom: In[Odometry] = In(also=OdometryFromPoses)`` takes messages
     of a second type on the same topic, as what the conversion makes of them; while those of its own type come, the
-    others are left out.
+    others are left out. ``odom: In[Odometry] = In(valid=has_pose)`` skips and counts what fails a test, so that a
+    message that can't be used hides none that can.
     """
 
     def __init__(
@@ -88,11 +86,12 @@ class In(Generic[T]):
         on_demand: bool = False,
         external: bool = False,
         also: type[Conversion[T]] | None = None,
+        valid: Callable[[T], bool] | None = None,
     ) -> None:
         if queue < 1:
             raise ValueError(f"queue must be at least 1, not {queue!r}")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
-        self._also = also
+        self._also, self._valid = also, valid
         self._convert: Conversion[T] | None = None
         self._own_at = -math.inf
         self._spec: StreamSpec | None = None
@@ -109,14 +108,19 @@ class In(Generic[T]):
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
-        also = typing.cast("type[Conversion[Message]] | None", self._also)
-        return StreamSpec(name, "in", message, self._required, self._queue, self._on_demand, self._external, also)
+        spec = StreamSpec(name, "in", message, self._required, self._queue, self._on_demand, self._external)
+        return replace(
+            spec,
+            also=typing.cast("type[Conversion[Message]] | None", self._also),
+            valid=typing.cast("Callable[[Message], bool] | None", self._valid),
+        )
 
     @classmethod
     def from_spec(cls, spec: StreamSpec) -> In[T]:
         """A fresh input of one module instance."""
         stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand, external=spec.external)
         stream._also = typing.cast("type[Conversion[T]] | None", spec.also)
+        stream._valid = typing.cast("Callable[[T], bool] | None", spec.valid)
         stream._spec = spec
         return stream
 
@@ -181,12 +185,9 @@ class In(Generic[T]):
                 self._own.push(self._latest)
         return await self._own.next()
 
-    def reader(self, queue: int | None = None, wanted: Callable[[T], bool] | None = None) -> Reader[T]:
-        """A queue of one's own, from now on; each of several consumers needs one. End it with ``release``.
-
-        Only what ``wanted`` says True to is queued: a message that can't be used pushes out none that can.
-        """
-        reader: Reader[T] = Reader(queue or self._queue, wanted)
+    def reader(self, queue: int | None = None) -> Reader[T]:
+        """A queue of one's own, from now on; each of several consumers needs one. End it with ``release``."""
+        reader: Reader[T] = Reader(queue or self._queue)
         self._readers.append(reader)
         return reader
 
@@ -230,17 +231,20 @@ class In(Generic[T]):
 
     def _receive_own(self, channel: str, data: bytes) -> None:
         assert self._spec is not None
-        message = self._decoded(self._spec.message, data, channel)
-        if message is not None:
+        message = typing.cast("T | None", self._decoded(self._spec.message, data, channel))
+        if message is not None and self._is_valid(message, channel):
             self._own_at = clock.monotonic()
-            self._take(typing.cast("T", message))
+            self._take(message)
 
     def _receive_other(self, channel: str, data: bytes) -> None:
         assert self._also is not None
         assert self._convert is not None
         message = self._decoded(self._also.takes, data, channel)
-        if message is not None and clock.monotonic() - self._own_at > _OWN_FRESH_S:
-            self._take(self._convert(message))
+        if message is None or clock.monotonic() - self._own_at <= _OWN_FRESH_S:
+            return
+        converted = self._convert(message)
+        if self._is_valid(converted, channel):
+            self._take(converted)
 
     def _decoded(self, message: type[Message], data: bytes, channel: str) -> Message | None:
         """None, counted and logged, for what is no such message."""
@@ -250,6 +254,14 @@ class In(Generic[T]):
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return None
+
+    def _is_valid(self, message: T, channel: str) -> bool:
+        """What is not valid is counted and logged."""
+        if self._valid is None or self._valid(message):
+            return True
+        self._malformed += 1
+        _log.warning("skipped a message on %s: it fails the test %r", channel, self._valid.__name__)
+        return False
 
     def _take(self, message: T) -> None:
         self._received += 1

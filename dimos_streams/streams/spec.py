@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +24,8 @@ class StreamSpec:
     """Its messages may come from outside of the blueprint: it is connected in any case."""
     also: type[Conversion[Message]] | None = None
     """What makes the input's messages of those of a second type, None if it takes no other."""
+    valid: Callable[[Message], bool] | None = None
+    """The test that the input's messages must pass, None if it takes all."""
 
     @property
     def messages(self) -> tuple[type[Message], ...]:

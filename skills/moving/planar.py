@@ -62,11 +62,6 @@ def pose_of(odometry: Odometry) -> Pose | None:
     return Pose(complex(x, y), yaw)
 
 
-def is_sound(odometry: Odometry) -> bool:
-    """Whether its numbers can be a robot's."""
-    return pose_of(odometry) is not None
-
-
 def twist(velocity: complex, turn: float) -> Twist:
     """The command to move with a velocity of the base's frame, m/s, and turn, rad/s, counter-clockwise."""
     return Twist(linear=Vector3(x=velocity.real, y=velocity.imag), angular=Vector3(z=turn))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -11,7 +12,7 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses
+from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.time import header
 from dimos_streams.module import Module
@@ -103,6 +104,41 @@ async def test_an_input_takes_a_second_type_as_what_the_conversion_makes_of_it()
     await send_pose(1.6, 2_400_000)
     assert len(heard) == 4
     assert bus.subscriptions() == []
+
+
+class Careful(Module):
+    odom: In[Odometry] = In(also=OdometryFromPoses, valid=has_pose)
+
+
+@pytest.mark.virtual_time
+async def test_what_fails_an_inputs_test_hides_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    bus, careful = create_bus("memq://"), Careful()
+    await bus.open()
+    careful.odom.connect(bus, "/odom")
+    heard: list[Odometry] = []
+    careful.odom.on_message(heard.append)
+    reader = careful.odom.reader()
+
+    def send_own(x: float) -> None:
+        odometry = Odometry()
+        odometry.pose.pose = pose_at(x, 1).pose
+        bus.publish(channel_name("/odom", Odometry), encode(odometry))
+
+    send_own(math.nan)
+    bus.publish(channel_name("/odom", PoseStamped), encode(pose_at(1.0, 1_000_000)))
+    bus.publish(channel_name("/odom", PoseStamped), encode(pose_at(math.inf, 1_100_000)))
+    await asyncio.sleep(0.1)
+    assert [one.pose.pose.position.x for one in heard] == [1.0], (
+        "an own one that can't be is no reason to leave out others"
+    )
+    send_own(2.0)
+    send_own(math.nan)
+    await asyncio.sleep(0.1)
+    assert (careful.odom.latest, careful.odom.age()) == (heard[-1], 0.1)
+    assert (await reader.next()).pose.pose.position.x == 2.0
+    assert (len(heard), careful.odom.statistics().malformed) == (2, 3)
+    assert "on /odom#nav_msgs.Odometry: it fails the test 'has_pose'" in caplog.text
+    await bus.close()
 
 
 @pytest.mark.virtual_time

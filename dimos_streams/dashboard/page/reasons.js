@@ -4,7 +4,8 @@ import { bareSkill, titled } from "./format.js";
 import { withoutGates } from "./held.js";
 
 const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
-const ASKS = /^Waits for an operator's decision/;
+/** The note of an approval: what it asks is in its form, and afterwards it waits no longer. */
+export const ASKS = /^Waits for an operator's decision/;
 const TWICE = /^'([^']+)' runs already as call '[^']+' of '([^']+)'/;
 const NOT_APPROVED = /^Not run: .* was not approved(?:: (.*))?\. Do not repeat it as it is\.$/s;
 const INCOMPLETE = /^the mission did not complete: (\w+)(?: \((.*?)\))?(;.*)?$/s;

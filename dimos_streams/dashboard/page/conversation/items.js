@@ -4,14 +4,12 @@
  */
 
 import { namespaceOf } from "../format.js";
-import { reasonText } from "../reasons.js";
+import { ASKS, reasonText } from "../reasons.js";
 import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
-/** So begins the note of an approval; what it asks is in its form, and afterwards it waits no longer. */
-const ASKS = "Waits for an operator's decision";
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
@@ -82,7 +80,7 @@ class Making {
   }
 
   #noted(text) {
-    return text.startsWith(ASKS) ? "An operator was asked for approval." : reasonText(reportOf(text).text, namespaceOf(this.agent.agent));
+    return ASKS.test(text) ? "An operator was asked for approval." : reasonText(reportOf(text).text, namespaceOf(this.agent.agent));
   }
 
   /** Whether a note is about an approval that is shown itself. */
