@@ -398,3 +398,27 @@ async def test_a_rejected_call_whose_first_events_are_forged_is_closed_by_its_mo
         reported = await journal_of(broker, call.call_id)
         assert [(each.seq, each.type) for each in reported] == [*enumerate([*types, "close"], 1)]
         assert reported[-1].outcome is Outcome.REJECTED
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("types", [["open"], ["progress", "update"], ["update", "update", "open", "update"]])
+async def test_a_rejected_call_whose_end_was_not_heard_is_closed_as_long_as_its_module_knows_it(
+    types: list[str],
+) -> None:
+    lost = {""}
+    async with two_walkers(Faults(loss=1.0, affects=lost.__contains__)) as (broker, _, _):
+        call = SkillCall(call_id="begun-without-the-bridge", module="walker", skill="fly", caller="test")
+        lost.add(EVENTS)
+        broker.bus.publish(CALLS, encode(call))
+        await asyncio.sleep(0.01)
+        # Its module keeps the call for this receiver, and names it.
+        reads = ToolStreamRequest(receiver="forged", kind="ack", call_id=call.call_id, from_seq=1, to_seq=1)
+        broker.bus.publish(REQUESTS, encode(reads))
+        for seq, type in enumerate(types, 1):
+            broker.bus.publish(EVENTS, event(call.call_id, seq, type))
+        await asyncio.sleep(0.01)
+        lost.remove(EVENTS)
+        await asyncio.sleep(5.0)
+        assert not await broker.calls(open_only=True)
+        reported = await journal_of(broker, call.call_id)
+        assert (reported[-1].type, reported[-1].outcome) == ("close", Outcome.REJECTED)

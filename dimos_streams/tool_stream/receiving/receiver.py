@@ -134,6 +134,9 @@ class ToolStreamReceiver:
             if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
                 stream.highest = last_seq
                 self._nacks.arm(call_id, stream)
+            elif not stream.closed and stream.instance != status.instance and 1 <= last_seq <= stream.delivered:
+                # All that has come of it was said by nobody; what its module said last may have been its end.
+                self._requests.nack(call_id, stream, last_seq, last_seq)
             self._acks.soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
