@@ -9,6 +9,7 @@ import pytest
 from tests.bridge.serving import Served
 from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
+from tests.browser.test_reasons import BUSY, DRIVES
 
 _AGENT = {"agent": "agent", "approvals": []}
 _ITEMS = """(items, { entries, calls, agent }) =>
@@ -80,49 +81,6 @@ def test_what_is_written_is_shown_as_soon_as_it_says_something_of_its_own(script
     assert made == [[True, False], [True, False], [True, False], [True, True], [False, True], [False, False]]
 
 
-_BUSY = "'r_turn' needs 'r/base', which 'r_follow_person' holds for 'r/agent' (following ann): call 'de68'"
-_DRIVES = "Follow person drives the robot now (following ann). It has to end first: cancel it, or say stop."
-_MODEL = "model 'm' at http://h/v1: the connection failed: ConnectError: All connection attempts failed"
-_CANT = "The language model can\u2019t be asked: All connection attempts failed (m at http://h/v1)"
-
-
-@pytest.mark.parametrize(
-    ("written", "said"),
-    [
-        (_BUSY, _DRIVES),
-        (_BUSY.replace("r/base", "r/arm"), _DRIVES.replace("drives the robot", "uses \u201cr/arm\u201d")),
-        (
-            "'r_patrol' runs already as call '1f' of 'r/agent' (round 2). Repeat the call with on_duplicate='allow'",
-            "Patrol runs already, for r/agent. It has to end first: cancel it, or say stop.",
-        ),
-        (
-            "Not run: go_to(x=2.0) was not approved: too far. Do not repeat it as it is.",
-            "An operator did not approve it: too far.",
-        ),
-        (f"the mission did not complete: call_failed (r_turn: {_BUSY})", f"Not done: Turn: {_DRIVES}"),
-        ("the mission did not complete: max_iterations", "Not done: max iterations"),
-        (f"the mission did not complete: error (the model failed: {_MODEL})", f"Not done: {_CANT}"),
-        (f"The model is asked again in 5.2 s: {_MODEL}", f"{_CANT}. It is asked again in 5.2 s."),
-        (
-            "nobody has acknowledged this call for 2 s, so it was ended and the robot was stopped",
-            "Nobody listened to it for 2 s, as if the connection were lost: it was ended and the robot was stopped.",
-        ),
-        ("it is paused already, held by r/gate", "it is paused already, r stands still"),
-        ("the robot is held by gate", "the robot stood still"),
-        (
-            "every robot is stopped, held by a/g, b/g; 1 call has ended",
-            "every robot is stopped, a and b stand still; 1 call has ended",
-        ),
-        ("Waits for an operator's decision: go_to()", "Waits for an operator\u2019s approval."),
-        ("no such person", "no such person"),
-    ],
-)
-def test_why_something_was_not_done_is_explained_to_people(
-    script_modules: ScriptModules, written: str, said: str
-) -> None:
-    assert script_modules("reasons.js", '(reasons, text) => reasons.reasonText(text, "r")', written) == said
-
-
 def test_that_robots_stand_is_said_by_their_names_and_of_each_that_has_not_confirmed_it_why(
     script_modules: ScriptModules,
 ) -> None:
@@ -145,12 +103,12 @@ _NEWEST = "(doing, entries) => doing.newestWords(entries, 'r/agent')?.text ?? nu
 def test_an_agents_line_says_what_was_said_last_and_not_what_it_only_repeats(script_modules: ScriptModules) -> None:
     told = [
         entry(1, "operator", "turn left"),
-        entry(2, "tool", _BUSY, skill="r_turn", is_error=True),
-        entry(3, "assistant", f"r_turn: {_BUSY}"),
+        entry(2, "tool", BUSY, skill="r_turn", is_error=True),
+        entry(3, "assistant", f"r_turn: {BUSY}"),
         entry(4, "assistant", "I can't."),
     ]
     said = [script_modules("conversation/doing.js", _NEWEST, told[:count]) for count in range(5)]
-    assert said == [None, "You: turn left", _DRIVES, _DRIVES, "I can't."]
+    assert said == [None, "You: turn left", DRIVES, DRIVES, "I can't."]
 
 
 def test_many_notes_are_folded_and_an_approval_stands_for_its_note(script_modules: ScriptModules) -> None:

@@ -59,7 +59,7 @@ def busy(browser: object, quick_time: None) -> Iterator[Rover]:
 
 
 @pytest.mark.feature("I1")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(240)
 def test_after_an_hour_with_ten_thousand_events_and_much_to_see_it_is_as_large_as_before(
     busy: Rover, page: Page
 ) -> None:

@@ -1,0 +1,100 @@
+"""Why something was not done, as programs write it for models, is said to people."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.agent.missions.end_reasons import explained
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.policies.approval import Approval, Decision
+from dimos_streams.agent.policies.approval_texts import denial, request_text
+from tests.bridge.serving import Served
+from tests.browser.script_modules import ScriptModules
+
+_TEXT = '(reasons, text) => reasons.reasonText(text, "r")'
+BUSY = "'r_turn' needs 'r/base', which 'r_follow_person' holds for 'r/agent' (following ann): call 'de68'"
+DRIVES = "Follow person drives the robot now (following ann). It has to end first: cancel it, or say stop."
+_MODEL = "model 'm' at http://h/v1: the connection failed: ConnectError: All connection attempts failed"
+_CANT = "The language model can\u2019t be asked: All connection attempts failed (m at http://h/v1)"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (BUSY, DRIVES),
+        (BUSY.replace("r/base", "r/arm"), DRIVES.replace("drives the robot", "uses \u201cr/arm\u201d")),
+        (
+            "'r_patrol' runs already as call '1f' of 'r/agent' (round 2). Repeat the call with on_duplicate='allow'",
+            "Patrol runs already, for r/agent. It has to end first: cancel it, or say stop.",
+        ),
+        (
+            "Not run: go_to(x=2.0) was not approved: too far. Do not repeat it as it is.",
+            "An operator did not approve it: too far.",
+        ),
+        (f"the mission did not complete: call_failed (r_turn: {BUSY})", f"Not done: Turn: {DRIVES}"),
+        ("the mission did not complete: max_iterations", "Not done: max iterations"),
+        (f"the mission did not complete: error (the model failed: {_MODEL})", f"Not done: {_CANT}"),
+        (f"The model is asked again in 5.2 s: {_MODEL}", f"{_CANT}. It is asked again in 5.2 s."),
+        (
+            "nobody has acknowledged this call for 2 s, so it was ended and the robot was stopped",
+            "Nobody listened to it for 2 s, as if the connection were lost: it was ended and the robot was stopped.",
+        ),
+        ("it is paused already, held by r/gate", "it is paused already, r stands still"),
+        ("the robot is held by gate", "the robot stood still"),
+        (
+            "every robot is stopped, held by a/g, b/g; 1 call has ended",
+            "every robot is stopped, a and b stand still; 1 call has ended",
+        ),
+        ("Waits for an operator's decision: go_to()", "Waits for an operator\u2019s approval."),
+        ("no such person", "no such person"),
+    ],
+)
+def test_why_something_was_not_done_is_explained_to_people(
+    script_modules: ScriptModules, written: str, said: str
+) -> None:
+    assert script_modules("reasons.js", _TEXT, written) == said
+
+
+def test_what_the_bridge_writes_is_understood(script_modules: ScriptModules, bridge: Served) -> None:
+    refused = []
+    try:
+        bridge.call("follow", wait="answer", description="ann")
+        bridge.post("/calls", {"skill": "patrol", "caller": "me"})
+        for skill, arguments in (("at_once", {"value": 1}), ("patrol", {})):
+            answer = bridge.post("/calls", {"skill": skill, "arguments": arguments, "caller": "me"})
+            refused.append(script_modules("reasons.js", _TEXT, answer.json()["detail"]))
+    finally:
+        bridge.post("/calls/cancel", {"reason": "the test is over"})
+    follow, patrol = refused
+    assert follow.startswith("Follow drives the robot now (")
+    assert follow.endswith("). It has to end first: cancel it, or say stop.")
+    assert patrol == "Patrol runs already, for me. It has to end first: cancel it, or say stop."
+
+
+def test_what_agents_write_is_understood(script_modules: ScriptModules) -> None:
+    loop = asyncio.new_event_loop()
+    undecided: asyncio.Future[None] = loop.create_future()
+    loop.close()
+    approval = Approval(
+        id="a",
+        skill="go_to",
+        module="nav",
+        asked={},
+        arguments={"x": 2.0},
+        reason="far",
+        missions=(),
+        check=lambda arguments: arguments,
+        decided=undecided,
+        created_utime=0,
+    )
+    mission = Mission("m")
+    mission.reason = "max_iterations"
+    decision = Decision(approved=False, arguments=approval.arguments, reason="too far")
+    written = [denial("go_to", approval.arguments, decision), request_text(approval), explained(mission)]
+    denied, waits, ended = (script_modules("reasons.js", _TEXT, text) for text in written)
+    assert denied == "An operator did not approve it: too far."
+    assert waits == "Waits for an operator\u2019s approval."
+    assert ended.startswith("Not done: ")
+    assert "mission" not in ended
