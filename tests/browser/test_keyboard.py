@@ -145,6 +145,7 @@ def test_what_goes_or_is_disabled_leaves_the_focus_where_it_was_and_has_it_again
 
     opened.get_by_role("button", name="More for agent").press("Enter")
     opened.get_by_role("button", name="Step mode").press("Enter")
+    expect(opened.locator(".states")).to_contain_text("step by step")
     robot.say("patrol")
     expect(step).to_be_enabled()
     step.press("Enter")
