@@ -157,6 +157,7 @@ def test_what_goes_or_is_disabled_leaves_the_focus_where_it_was_and_has_it_again
     keys.press("Tab")
     expect(controls.get_by_role("button", name="Resume")).to_be_focused()
     keys.press("Enter")
+    expect(controls.get_by_role("button", name="Pause")).to_be_visible()
 
     robot.say("move 1")
     reason = approval.get_by_label("Reason")
