@@ -99,7 +99,7 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
         mission.began_utime = unfinished.began_utime or mission.began_utime
         mission.spent = unfinished.spent
         mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
-        mission.failed_call = unfinished.failed_call
+        mission.failed_call, mission.stopped = unfinished.failed_call, unfinished.stopped
     return found
 
 

@@ -9,7 +9,7 @@ from dimos_streams.agent.context.render import failed, update_body, update_head
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import Mission, ids, note_failure
+from dimos_streams.agent.missions.mission import Mission, ids, note_failure, note_stop
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.tool_stream.event import Outcome
 
@@ -84,6 +84,7 @@ class Intake:
         event, body = item.event, update_body(item.event)
         if failed(event) and event.outcome is not Outcome.CANCELLED:
             note_failure(item.missions, event.skill, event.text)
+        note_stop(item.missions, event)
         body = self._parts.view.results.shorten(
             body, skill=event.skill, call_id=event.call_id, is_error=failed(event)
         )

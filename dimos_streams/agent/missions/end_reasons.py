@@ -7,6 +7,7 @@ from typing import Protocol
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
+_STOPPED = "stopped"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The model asked for nothing more; the input was the answer to a question; the robot is where it was to go."""
 _MEANINGS = {
@@ -26,6 +27,7 @@ _MEANINGS = {
     "max_iterations": "it took more answers than it may",
     "no_calls": "the model ended its answer as if it had asked for calls, but none came",
     "too_long": "the model's answer was longer than it may be, and was cut off",
+    _STOPPED: "an operator has stopped the robot",
     "script_ended": "the scripted model has nothing more to say",
 }
 
@@ -40,6 +42,7 @@ class Settled(Protocol):
 
     ended: str
     failed_call: str
+    stopped: str
     reason: str
     why: str
 
@@ -60,11 +63,14 @@ def stopped(reason: str, why: str) -> str:
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
     """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn.
 
-    A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn.
+    A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn. What an
+    operator's stop of the robot has ended did not complete, whatever the model thinks of it.
     """
     undone = (CALL_FAILED, NOT_UNDERSTOOD)
     if reason in undone and not (heard and reason == NOT_UNDERSTOOD):
         reason, why = (CALL_FAILED, mission.failed_call) if mission.failed_call else ("completed", "")
+    if reason == "completed" and mission.stopped:
+        reason, why = _STOPPED, mission.stopped
     if mission.ended and mission.ended != reason:
         mission.reason = mission.ended
     elif reason != "completed" or mission.reason not in undone:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.operator.holding import STOPPED
 from dimos_streams.operator.messages.agent import Usage
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _UNFINISHED = 20
 
@@ -54,6 +56,8 @@ class Mission:
         self.spent = Usage()
         self.failed_call = ""
         """The text of the first of its calls that failed; a call that was cancelled has not failed."""
+        self.stopped = ""
+        """Why an operator's stop of the robot has ended one of its calls, or empty."""
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
         alone goes on, and the updates of its calls cause none."""
@@ -128,6 +132,20 @@ def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
     """A call of missions has failed."""
     for mission in missions:
         mission.failed_call = mission.failed_call or f"{skill}: {text}"
+
+
+def note_stop(missions: Iterable[Mission], event: ToolEvent | None) -> None:
+    """What ended a call of missions may have been an operator's stop of the robot."""
+    why = stopped_by(event)
+    for mission in missions:
+        mission.stopped = mission.stopped or why
+
+
+def stopped_by(event: ToolEvent | None) -> str:
+    """Why an operator's stop of the robot has ended a call with this event; empty if it did not."""
+    if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
+        return ""
+    return event.text
 
 
 def roots(missions: Iterable[str]) -> tuple[str, ...]:

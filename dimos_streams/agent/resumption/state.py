@@ -57,6 +57,8 @@ class UnfinishedMission:
     """The text of its newest turn."""
     failed_call: str = ""
     """The text of the first of its calls that failed."""
+    stopped: str = ""
+    """Why an operator's stop of the robot has ended one of its calls, or empty."""
     asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 

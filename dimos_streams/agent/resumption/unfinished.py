@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
+from dimos_streams.agent.missions.mission import stopped_by
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
@@ -61,10 +62,10 @@ class _Reading:
             case EventKind.INPUT | EventKind.ITERATION_START:
                 self._go_on(event)
             case EventKind.UPDATE:
-                self._note_failure(event)
+                self._note_end(event)
                 self._go_on(event)
             case EventKind.RESULT:
-                self._note_failure(event)
+                self._note_end(event)
             case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
                 self._stop(event.data["text"] or self.found.text, *self._reason(event))
             case EventKind.STOP:
@@ -89,11 +90,13 @@ class _Reading:
         self.found.text = text
         settle(self.found, reason, note, heard=self._heard)
 
-    def _note_failure(self, event: AgentEvent) -> None:
-        self.found.failed_call = self.found.failed_call or _failed_call(event, self.found.id)
+    def _note_end(self, event: AgentEvent) -> None:
+        if self.found.id in event.data.get("heard", (self.found.id,)):
+            self.found.failed_call = self.found.failed_call or _failed_call(event)
+            self.found.stopped = self.found.stopped or stopped_by(tool_event_of(event))
 
 
-def _failed_call(event: AgentEvent, mission: str) -> str:
+def _failed_call(event: AgentEvent) -> str:
     """The text of a mission's call that has failed; empty if this event reports none."""
     data, tool_event = event.data, tool_event_of(event)
     outcome = tool_event.outcome if tool_event is not None else None
@@ -101,7 +104,7 @@ def _failed_call(event: AgentEvent, mission: str) -> str:
         failed, text = outcome not in (None, Outcome.COMPLETED), tool_event.text if tool_event is not None else ""
     else:
         failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
-    if not failed or outcome == Outcome.CANCELLED or mission not in data.get("heard", (mission,)):
+    if not failed or outcome == Outcome.CANCELLED:
         return ""
     return f"{data['skill']}: {text}"
 

@@ -10,7 +10,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode, split_channel
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.holding import MAX_VALID_S, RELEASES, STOP_ROBOT
+from dimos_streams.operator.holding import MAX_VALID_S, RELEASES, STOP_ROBOT, STOPPED
 
 
 class HoldSender:
@@ -54,7 +54,7 @@ class HoldSender:
             seq=self._seq,
             hold=hold,
             valid_s=MAX_VALID_S,
-            reason=reason or "an operator has stopped the robot",
+            reason=reason or STOPPED,
         )
         self._bus.publish(channel, encode(message))
 

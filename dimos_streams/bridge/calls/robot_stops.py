@@ -23,7 +23,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.gate_answers import GateAnswers
-from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, STOP_ROBOT
+from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
 from dimos_streams.operator.messages.stop import (
     CancelReport,
@@ -177,7 +177,7 @@ class RobotStops:
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:
-            self._watchdog.cancel(call, f"an operator has stopped the robot{f': {reason}' if reason else ''}")
+            self._watchdog.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}")
 
     async def _confirmed(self, robot: str, began: float) -> HoldView:
         with self._listening() as heard:

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import SkillError
-from tests.agent.loop.rig import Body, FakeBridge, FakeCall, Rig, offered
+from dimos_streams.operator.holding import STOPPED
+from tests.agent.loop.rig import Body, FakeBridge, FakeCall, FunctionModel, Rig, asks, in_turn, offered, says
 
 
 class Robot:
@@ -32,6 +34,8 @@ class Robot:
     async def move(self, call: FakeCall) -> str:
         if call.arguments["distance_m"] > 5:
             raise SkillError("too far")
+        if call.arguments["distance_m"] == 1.25:
+            await self.lost.wait()
         return "moved"
 
     async def observe(self, call: FakeCall) -> str:
@@ -93,3 +97,36 @@ async def test_a_call_that_somebody_has_cancelled_is_no_failure() -> None:
         await asyncio.sleep(1)
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
         assert (await rig.over(mission)).reason == "completed"
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("input", ["follow a man", "move 1.25"], ids=["afterwards", "in its turn"])
+async def test_a_mission_whose_call_was_ended_by_a_stop_of_the_robot_did_not_complete(input: str) -> None:
+    robot = Robot()
+    why = f"{STOPPED}: on the operator's page"
+    async with robot.rig() as rig:
+        mission = await rig.say(input)
+        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        await robot.bridge.cancel(next(iter(robot.bridge.calls_)), why)
+        await rig.over(mission)
+        assert (mission.reason, mission.why) == ("stopped", why)
+        assert explained(mission) == f"the mission did not complete: stopped ({why})"
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
+async def test_what_a_model_says_of_a_stop_does_not_make_its_mission_complete() -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        following = asks(("follow_person", {}))
+        rig.core.loop.parts.model = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
+        mission = await rig.say("go")
+        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        await robot.bridge.cancel(next(iter(robot.bridge.calls_)), STOPPED)
+        await rig.over(mission)
+        assert (mission.reason, mission.why, mission.text) == ("stopped", STOPPED, "all is well")

@@ -13,6 +13,7 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.operator.holding import STOPPED
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -153,16 +154,17 @@ async def test_why_a_turn_stopped_is_known_after_a_restart(tmp_path: Path) -> No
 
 @pytest.mark.feature("D4")
 @pytest.mark.parametrize(
-    ("outcome", "text", "failed_call"),
+    ("outcome", "text", "failed_call", "stopped"),
     [
-        ("failed", "no: she is gone", "follow: no: she is gone"),
-        ("timed_out", "too long", "follow: too long"),
-        ("cancelled", "by the operator", ""),
-        ("completed", "she has left", ""),
+        ("failed", "no: she is gone", "follow: no: she is gone", ""),
+        ("timed_out", "too long", "follow: too long", ""),
+        ("cancelled", "by the operator", "", ""),
+        ("cancelled", f"{STOPPED}: a child", "", f"{STOPPED}: a child"),
+        ("completed", "she has left", "", ""),
     ],
 )
 def test_an_update_that_reports_a_failure_is_known_after_a_restart(
-    outcome: str, text: str, failed_call: str, tmp_path: Path
+    outcome: str, text: str, failed_call: str, stopped: str, tmp_path: Path
 ) -> None:
     def update(number: int, type: str, **fields: Any) -> AgentEvent:
         event = {"utime": number, "call_id": "c1", "seq": number, "type": type, "module": "skills", "skill": "follow"}
@@ -180,7 +182,7 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
     resumption = read_resumption(tmp_path, "agent")
     assert resumption is not None
     (mission,) = resumption.missions
-    assert (mission.failed_call, mission.in_turn) == (failed_call, True)
+    assert (mission.failed_call, mission.stopped, mission.in_turn) == (failed_call, stopped, True)
     assert (resumption.calls, resumption.closed) == ([], ["c1"])
 
 
