@@ -53,6 +53,7 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
         entry(11, "tool", "'turn' needs 'base'", skill="turn", is_error=True),
         entry(12, "assistant", "turn: 'turn' needs 'base'"),
         entry(13, "assistant", "follow_person: Lost ann\nShall I look for her?"),
+        entry(14, "assistant", "[noted]"),
     ]
     said = script_modules("conversation/items.js", _SAID, {"entries": told, "agent": _AGENT})
     assert said == [

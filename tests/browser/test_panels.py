@@ -195,7 +195,7 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     dialog.get_by_role("button", name="Cancel").click()
     dialog.wait_for(state="detached")  # a click before would be one beside it
     page.mouse.click(box["x"] + x, box["y"] + y - metre)
-    dialog.get_by_role("button", name="End follow_person and go here").click()
+    dialog.get_by_role("button", name="End “Follow person” and go here").click()
     until(page, lambda: page.evaluate("scene.asked.length") == 2)
     cancel, say = page.evaluate("scene.asked")
     assert (cancel["command"], cancel["call_id"]) == ("cancel", "c1")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from dimos_streams.agent.context.render import own_text
 from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.agent.policies.approval_texts import denial, request_text
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.bridge.serving import Served
 from tests.browser.script_modules import ScriptModules
 
@@ -48,6 +51,10 @@ _CANT = "The language model can\u2019t be asked: All connection attempts failed 
             "every robot is stopped, a and b stand still; 1 call has ended",
         ),
         ("Waits for an operator's decision: go_to()", "Waits for an operator\u2019s approval."),
+        (
+            "the mission did not complete: stopped (an operator has stopped the robot: on the operator's page)",
+            "Not done: an operator has stopped the robot: on the operator's page",
+        ),
         ("no such person", "no such person"),
     ],
 )
@@ -98,3 +105,36 @@ def test_what_agents_write_is_understood(script_modules: ScriptModules) -> None:
     assert waits == "Waits for an operator\u2019s approval."
     assert ended.startswith("Not done: ")
     assert "mission" not in ended
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        (
+            "abort",
+            {"reason": "the operator said 'stop'", "cancelled": ["5f2e"]},
+            "Everything was aborted: the operator said 'stop'.",
+        ),
+        (
+            "abort",
+            {"reason": "", "cancelled": ["5f2e"], "unfinished": ["turn (call 5f2e)"]},
+            "Everything was aborted.\nCalls that may still run: turn (call 5f2e).",
+        ),
+        (
+            "undo",
+            {
+                "skill": "r_go_to",
+                "call_id": "5f2e",
+                "arguments": {"x": 2},
+                "how": "impossible",
+                "text": "it has gone",
+            },
+            "Go to can\u2019t be undone: it has gone",
+        ),
+    ],
+)
+def test_what_agents_tell_their_models_of_an_operators_order_is_said_without_ids(
+    script_modules: ScriptModules, kind: str, data: dict[str, Any], said: str
+) -> None:
+    event = AgentEvent(number=1, utime=1, agent="agent", kind=kind, missions=("m",), data={"phase": "end", **data})
+    assert script_modules("reasons.js", _TEXT, own_text(event)) == said

@@ -243,7 +243,7 @@ def test_what_speaks_against_a_place_is_said_before(script_modules: ScriptModule
     inside_zone = script_modules("map/orders.js", say, {"state": busy, "point": {"x": 1.5, "y": 0}})
     assert "lies in the restricted zone “kitchen”. The agent" in inside_zone
     assert "is stopped" in inside_zone
-    assert "follow_person drives the robot, and is ended before: following ann" in inside_zone
+    assert "Follow person drives the robot, and is ended before: following ann" in inside_zone
     alone = _state(agents={}, skills=_state()["skills"][:1])
     behind = script_modules("map/orders.js", say, {"state": alone, "point": {"x": 3, "y": 0}})
     assert "leads through the restricted zone “kitchen”. No agent" in behind

@@ -10,6 +10,8 @@ import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
+/** What stands for an answer where the model was asked for none. */
+const NOTHING_SAID = "[noted]";
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
@@ -46,7 +48,7 @@ class Making {
 
   add(entry) {
     const { utime, text, role } = entry;
-    if (role === "assistant" && this.echoes.has(text)) return;
+    if (role === "assistant" && (text === NOTHING_SAID || this.echoes.has(text))) return;
     const key = `entry ${entry.number}`;
     if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
     else if (entry.call_id) this.#report(entry);

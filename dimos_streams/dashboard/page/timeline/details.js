@@ -48,7 +48,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
 }
 
 function Link({ call, select }) {
-  return html`<button type="button" class="link-like" onClick=${() => select(call.id)}>${isMission(call) ? clipped(labelOf(call), 40) : call.skill}</button>`;
+  return html`<button type="button" class="link-like" onClick=${() => select(call.id)}>${isMission(call) ? clipped(labelOf(call), 40) : nameOf(call)}</button>`;
 }
 
 /** @param {{bars: import("./layout.js").Bar[], select: (id: string) => void, selected: string|null, now: () => number}} given */
