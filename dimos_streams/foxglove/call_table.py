@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
+from dimos_streams.tool_stream.wire import INSTANCE
 
 MAX_CALLS = 1000
 """Calls that are open; of more the eldest are forgotten."""
@@ -55,4 +56,6 @@ def _fold(call: TracedCall, event: ToolStreamEvent, data: Mapping[str, Any]) -> 
         call.parent = parent if isinstance(parent, str) else ""
         call.arguments = arguments if isinstance(arguments, dict) else {}
     elif event.type == "progress":
-        call.progress = {name: value for name, value in data.items() if not isinstance(value, list | dict)}
+        call.progress = {
+            name: value for name, value in data.items() if name != INSTANCE and not isinstance(value, list | dict)
+        }

@@ -36,7 +36,7 @@ from dimos_streams.tool_stream.event import (
 
 _TYPE = ToolStreamEvent.msg_name
 _FINGERPRINT = ToolStreamEvent._get_packed_fingerprint()
-_INSTANCE = "_instance"
+INSTANCE = "_instance"
 """The key, behind those of an event's own data, of the instance that writes its stream."""
 _UTIME, _SEQ, _LENGTH = struct.Struct(">q"), struct.Struct(">i"), struct.Struct(">I")
 _UTIME_LENGTH = struct.Struct(">qI")
@@ -80,7 +80,7 @@ class EventPacker:
 @functools.lru_cache(maxsize=1024)
 def instance_ending(instance: str) -> bytes:
     """The end of an event of an instance."""
-    return f'"{_INSTANCE}":{json_text(instance)}}}\0'.encode()
+    return f'"{INSTANCE}":{json_text(instance)}}}\0'.encode()
 
 
 def pack_event(event: ToolEvent) -> bytes:
@@ -222,7 +222,7 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
     """Raises ``MessageError`` for what no publisher sends."""
     utime, call_id, seq, type, module, skill, caller, text, data_json = fields
     value = json_object(data_json, channel, _TYPE)
-    instance = value.pop(_INSTANCE, "")
+    instance = value.pop(INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, _TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
     if not 1 <= seq <= MAX_SEQ or not is_call_id(call_id):

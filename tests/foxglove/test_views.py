@@ -53,6 +53,7 @@ from dimos_streams.recording.export.mcap import Exported, export_mcap
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.tool_stream.event import EVENTS, STATUS
+from dimos_streams.tool_stream.wire import INSTANCE
 from tests.recording.logs import START, write_log
 
 VALIDATOR = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
@@ -337,7 +338,7 @@ def test_events_make_calls_whose_numbers_can_be_plotted() -> None:
         return next(value for form, value in conversion.shown("/tool_streams", event) if form.suffix == "/calls")
 
     after(1, "open", arguments={"description": "red"}, parent="m1")
-    now = after(2, "progress", distance_m=2.5, bearing_deg=None, track="7", places=[1, 2])
+    now = after(2, "progress", distance_m=2.5, bearing_deg=None, track="7", places=[1, 2], **{INSTANCE: "a-b"})
     assert now["progress"] == {"distance_m": 2.5, "bearing_deg": None, "track": "7"}
     assert (now["state"], now["robot"], now["parent"], now["seconds"]) == ("open", "robot1", "m1", 0.5)
     assert after(2, "progress", distance_m=9.0)["progress"]["distance_m"] == 2.5, "it came twice"
