@@ -120,8 +120,9 @@ class Agents:
         if event.type == "close":
             missions = tuple(mission for mission in told.missions if mission.id != event.call_id)
             told = replace(told, missions=missions, state=told.state if missions else "idle")
-            failed = {"role": "error", "text": event.text, "is_error": True}
-            return told if event.outcome == "completed" else _with_entry(told, event, failed)
+            if event.outcome == "completed" or event.data.get("result") is not None:
+                return told  # the conversation says how a mission ended
+            return _with_entry(told, event, {"role": "error", "text": event.text, "is_error": True})
         entry = event.data.get("entry")
         if not isinstance(entry, dict) or entry.get("role") == "progress":
             return told

@@ -27,6 +27,8 @@ from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, Wish
 
 TICK_S = 1 / 30
 LOOK_EVERY_S = 0.1
+REST_S = 1.0
+"""So often a moment that stands is looked at: whoever had not read the state before gets no newer one."""
 _NEAR_US = 5_000_000
 """A moment that is not farther ahead is gone to by playing what is between."""
 _PAGE = 256
@@ -102,7 +104,7 @@ class Stage:
                 self._tell()
             self._update.clear()
             try:
-                async with asyncio.timeout(TICK_S if self.transport.playing else None):
+                async with asyncio.timeout(TICK_S if self.transport.playing else REST_S):
                     await self._update.wait()
             except TimeoutError:
                 continue
@@ -114,8 +116,9 @@ class Stage:
     def _play(self) -> None:
         if self.transport.playing:
             self.show(self.transport.at(clock.monotonic()))
-            if not self.transport.playing:
-                self._tell()  # it has come to its end
+            if not self.transport.playing:  # it has come to its end: what is shown last is the last there is
+                self._look_soon()
+                self._tell()
 
     def _is_soon_read(self, utime: int) -> bool:
         """Whether little was recorded up to a moment, however near it is: all may be at one instant."""

@@ -375,3 +375,26 @@ def test_a_camera_says_how_old_its_picture_is(script_modules: ScriptModules) -> 
     )
     assert [(each["problem"], each["blind"]) for each in said] == [case[2:] for case in cases]
     assert said[0]["rate"] == "10 Hz"
+
+
+_PUT = """(made, { at, frames }) => {
+    const robot = new made.RobotOnMap("");
+    const odometry = (stamp, x) => robot.odometry({ stamp, utime: stamp, message: {
+        header: { frame_id: "odom" }, child_frame_id: "base_link",
+        pose: { pose: { position: { x, y: 0, z: 0 }, orientation: { x: 0, y: 0, z: 0, w: 1 } } } } });
+    odometry(0, 0);
+    odometry(10e6, at);
+    const scan = { frame_id: "base_link", angle_min: 0, angle_increment: 1, range_min: 0.1, range_max: 10, utime: 0 };
+    return frames.map((stamp) => {
+        robot.scan({ ...scan, stamp }, new Float32Array([3]));
+        return [...robot.hits].map(Math.round);
+    });
+}"""
+
+
+@pytest.mark.feature("I3")
+def test_a_scan_that_is_a_little_older_than_all_poses_is_on_the_map(script_modules: ScriptModules) -> None:
+    """A moment of a recording that somebody has gone to has one scan and one pose, which is often the newer one."""
+    put = script_modules("map/robot.js", _PUT, {"at": 5, "frames": [9.8e6]})
+    assert put == [[8, 0]], "where it has been put is no way that it went"
+    assert script_modules("map/robot.js", _PUT, {"at": 5, "frames": [9e6]}) == [[]], "nobody knows where it was then"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.recording.cut import Part, cut
@@ -21,8 +23,9 @@ from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.marks import MAX_SHOWN, Marks
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import Step
+from dimos_streams.viewer.wishes import Play, Speed, Step
 from tests.bridge import parts
+from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
 from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed, state_at
@@ -94,6 +97,34 @@ async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch:
         for utime in moments:
             assert state_at(jumping, utime) == played[utime]
             assert jumping.world.offset == index.heard_until(utime)
+
+
+@pytest.mark.feature("I3")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("stalls_s", "shown_after_s"), [(0.0, 0.1), (2.0, 4.0)], ids=["at once", "to a slow page"])
+async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, shown_after_s: float) -> None:
+    with indexed(mission.log) as index:
+        stage = Stage(index, await _bus())
+        running = asyncio.create_task(stage.run())
+        with stage.watch() as watcher:
+
+            async def read() -> None:
+                await watcher.next()
+                await asyncio.sleep(stalls_s)
+                while True:
+                    await watcher.next()
+
+            reading = asyncio.create_task(read())
+            stage.wish(Speed(command="speed", speed=16.0))
+            stage.wish(Play(command="play"))
+            await until(lambda: stage.utime() == index.end)
+            await asyncio.sleep(shown_after_s)
+            last = watcher._shown
+            assert last is not None
+            assert last.snapshot == Collector(stage.world).snapshot(1)
+            running.cancel()
+            reading.cancel()
+            await asyncio.wait([running, reading])
 
 
 @pytest.mark.virtual_time

@@ -5,6 +5,8 @@ import { between } from "./geometry.js";
 const KEPT = 200;
 /** A scan that is so much newer than the newest pose is taken from there: µs. */
 const AHEAD_US = 500_000;
+/** One that is so much older than the oldest pose too: of a moment of a recording there is but the newest of either. µs. */
+const BEHIND_US = 250_000;
 
 /** The newest poses of a robot. */
 export class Poses {
@@ -30,13 +32,14 @@ export class Poses {
 
   /**
    * The pose at an instant.
-   * @returns {import("./geometry.js").Pose|null} null where it is not known: before the oldest, or long after the newest
+   * @returns {import("./geometry.js").Pose|null} null where it is not known: long before the oldest, or after the newest
    */
   at(stamp) {
     if (stamp === null || this.#kept.length === 0) return this.newest;
     const last = this.#kept.at(-1);
     if (stamp >= last.stamp) return stamp - last.stamp <= AHEAD_US ? last.pose : null;
-    if (stamp < this.#kept[0].stamp) return null;
+    const [first] = this.#kept;
+    if (stamp < first.stamp) return first.stamp - stamp <= BEHIND_US ? first.pose : null;
     const after = this.#kept.findIndex((each) => each.stamp > stamp);
     const [one, other] = [this.#kept[after - 1], this.#kept[after]];
     return between(one.pose, other.pose, (stamp - one.stamp) / (other.stamp - one.stamp));

@@ -68,8 +68,8 @@ export class RobotOnMap {
     const twist = message.twist?.twist.linear;
     this.speed = twist ? Math.hypot(twist.x, twist.y) : null;
     this.#base = message.child_frame_id || BASE;
-    this.#poses.add(header.stamp ?? header.utime, pose);
     this.goTo(pose, message.header.frame_id, header.utime);
+    this.#poses.add(header.stamp ?? header.utime, pose);
     this.#settle(false);
   }
 
