@@ -54,6 +54,9 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
         entry(12, "assistant", "turn: 'turn' needs 'base'"),
         entry(13, "assistant", "follow_person: Lost ann\nShall I look for her?"),
         entry(14, "assistant", "[noted]"),
+        entry(15, "tool", "cancelled: enough", skill="turn", call_id="d", is_error=True),
+        entry(16, "assistant", "turn: cancelled: enough"),
+        entry(17, "assistant", "[stopped: 1 call ended; the robot was held by gate]"),
     ]
     said = script_modules("conversation/items.js", _SAID, {"entries": told, "agent": _AGENT})
     assert said == [
@@ -62,6 +65,8 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
         ["assistant", "I follow her."],
         ["refusal", "turn"],
         ["assistant", "follow_person: Lost ann\nShall I look for her?"],
+        ["call", ["enough"]],
+        ["assistant", "stopped: 1 call ended; the robot stood still"],
     ]
     expected = [("operator", "follow ann"), ("call", "follow_person")]
     first = items(script_modules, *told[:1], calls=[known("c", 2_000_000)])

@@ -21,13 +21,12 @@ export function freshness({ header, fresh, times, failure, seen }, now, error) {
   return {
     problem: failure || (isStale ? error || none : ""),
     blind: !isStale && unseen > STALE_S ? `No detections for ${spanText(unseen)}` : "",
-    rate: isStale ? "" : `${rateOf(times)} Hz`,
+    rate: isStale || times.length < 2 ? "" : `${rateOf(times)} Hz`,
     isStale: isStale && header !== null,
   };
 }
 
 function rateOf(times) {
-  if (times.length < 2) return "0";
   const rate = (1000 * (times.length - 1)) / (times.at(-1) - times[0]);
   return rate < 9.95 ? rate.toFixed(1) : rate.toFixed(0);
 }

@@ -29,7 +29,7 @@ export class Echoes {
     const { text: reported, state: outcome } = reportOf(text);
     const words = reported.slice(0, MAX_TEXT);
     for (const said of [words.replaceAll(/\s+/g, " ").trim(), ...words.split("\n", MAX_LINES)]) {
-      for (const how of ["", " is done", ` has ended (${outcome.replace("_", " ")})`]) this.#lines.add(`${skill}${how}: ${said}`);
+      for (const how of ["", `: ${outcome}`, " is done", ` has ended (${outcome.replace("_", " ")})`]) this.#lines.add(`${skill}${how}: ${said}`);
     }
   }
 

@@ -4,6 +4,7 @@
  */
 
 import { namespaceOf } from "../format.js";
+import { withoutGates } from "../held.js";
 import { ASKS, reasonText } from "../reasons.js";
 import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
@@ -12,6 +13,8 @@ const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
 /** What stands for an answer where the model was asked for none. */
 const NOTHING_SAID = "[noted]";
+/** What an agent says that was told to stop: what has ended, and whether its robot stood. */
+const STOPPED = /^\[?(stopped: (?:no call ran|\d+ calls? ended).*?)\]?$/s;
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
@@ -50,7 +53,7 @@ class Making {
     const { utime, text, role } = entry;
     if (role === "assistant" && (text === NOTHING_SAID || this.echoes.has(text))) return;
     const key = `entry ${entry.number}`;
-    if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text });
+    if (role === "operator" || role === "assistant") this.items.push({ key, utime, kind: role, text: ownText(role, text) });
     else if (entry.call_id) this.#report(entry);
     else if (entry.skill) this.items.push({ key, utime, kind: "refusal", text: entry.skill, report: reportOf(text), bad: entry.is_error });
     else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: this.#noted(text), bad: role === "error" });
@@ -89,6 +92,12 @@ class Making {
   #isAsked(utime) {
     return this.askedAt.some((asked) => Math.abs(asked - utime) < SAME_MOMENT_US);
   }
+}
+
+/** An agent's text as it is, but for what it reports itself of a stop, in words for terminals. */
+function ownText(role, text) {
+  const [, report] = (role === "assistant" && STOPPED.exec(text)) || [];
+  return report ? withoutGates(report) : text;
 }
 
 /** Of many notes in a row only the newest are shown at once. */

@@ -1,6 +1,8 @@
 /** What a skill has reported, as the agent has written it down for its model, taken apart for people. */
 
 const HEAD = /^\[[^\],]+, call [^\],]+, (\w+)\] /;
+/** What answers a call that did not end as its skill meant it to. */
+const ENDED = /^(cancelled|timed_out|lost|rejected): /;
 const DATA = /^(?:data|result): (?=[[{"])/;
 const GOES_ON = /^\(Call \S+ goes on; what follows will be reported\.\)$/;
 
@@ -12,12 +14,13 @@ const GOES_ON = /^\(Call \S+ goes on; what follows will be reported\.\)$/;
 /** @param {string} written @returns {Report} */
 export function reportOf(written) {
   const head = written.match(HEAD);
-  const lines = written.slice(head?.[0].length ?? 0).split("\n");
+  const ended = head ? null : written.match(ENDED);
+  const lines = written.slice((head ?? ended)?.[0].length ?? 0).split("\n");
   const place = lines.findIndex((line) => DATA.test(line));
   const data = place < 0 ? null : parsed(lines[place].replace(DATA, ""));
   const text = lines.filter((line, index) => index !== place && !GOES_ON.test(line)).join("\n").trim();
   const goesOn = lines.some((line) => GOES_ON.test(line));
-  const state = head && !["open", "update"].includes(head[1]) ? head[1] : goesOn || head ? "open" : "";
+  const state = head && !["open", "update"].includes(head[1]) ? head[1] : goesOn || head ? "open" : ended?.[1] ?? "";
   const whole = place < 0 && /^[{[]/.test(text) ? parsed(text) : null;
   return whole !== null && typeof whole === "object" ? { text: "", state, data: whole } : { text, state, data };
 }
