@@ -55,6 +55,10 @@ _CANT = "The language model can\u2019t be asked: All connection attempts failed 
             "the mission did not complete: stopped (an operator has stopped the robot: on the operator's page)",
             "Not done: an operator has stopped the robot: on the operator's page",
         ),
+        (
+            "call aea758 was running: the operator has aborted the mission",
+            "It was running: the operator has aborted the mission",
+        ),
         ("no such person", "no such person"),
     ],
 )

@@ -14,6 +14,7 @@ const NO_MODEL = /^(?:the model failed: |The model is asked again in (\S+ s): )?
 const DISOWNED = /^nobody has acknowledged this call for (.+), so it was ended and the robot was stopped$/;
 const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it up again unless you are asked to\.(?:\nCalls that were ended: [^\n]*)?(\nCalls that may still run: .*)?$/s;
 const UNDONE = /^The operator took a call back\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
+const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 
 const named = (skill, space) => titled(bareSkill(skill, space));
 
@@ -29,6 +30,7 @@ const SAYINGS = [
   [NO_MODEL, ([, pause, model, where, why]) => `The language model can’t be asked: ${why} (${model} at ${where})${pause ? `. It is asked again in ${pause}.` : ""}`],
   [ABORTED, ([, why, running]) => `Everything was aborted${why ?? ""}.${running ?? ""}`],
   [UNDONE, ([, skill, how, text], space) => `${named(skill, space)} ${how.replace("'", "’")}: ${reasonText(text, space)}`],
+  [BROKEN_OFF, ([, why], space) => `It was running: ${reasonText(why, space)}`],
   [DISOWNED, ([, bound]) => `Nobody listened to it for ${bound}, as if the connection were lost: it was ended and the robot was stopped.`],
 ];
 
