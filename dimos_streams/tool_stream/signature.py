@@ -12,3 +12,8 @@ def parse_signature(signature: str) -> tuple[str, str]:
     """The inverse: a receiver's name, and the instance that it asks, empty if the signature names none."""
     receiver, _, instance = signature.partition("@")
     return receiver, instance
+
+
+def shown_instance(instance: str) -> str:
+    """An instance for people and readers of HTTP: without its last part, which is secret (``heart.py``)."""
+    return instance.rpartition("-")[0] or instance

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import tracemalloc
 from collections import Counter
@@ -106,6 +107,24 @@ async def test_who_writes_on_in_somebodys_call_is_named_in_the_bridges_health_fo
         assert "events of instance 'forged' in it are not believed" in health()
         await asyncio.sleep(NOTED_S + 10)
         assert health() == "ok"
+
+
+@pytest.mark.parametrize("forged", ["forged", "5f-1-5ec4e7"])
+def test_the_bridges_health_names_nobodys_instance_with_its_secret_end(forged: str) -> None:
+    async def scenario() -> str:
+        async with scene() as world:
+            broker = world.broker
+            call_id = await broker.call("patrol", {}, caller="test")
+            await until(lambda: broker.ledger.calls.open[0].state == "open")
+            broker.bus.publish(EVENTS, event(call_id, 3, data=json.dumps({"_instance": forged})))
+            await until(lambda: world.bridge.health != "ok")
+            return world.bridge.health
+
+    health = asyncio.run(scenario())  # in virtual time instances have no secret end
+    owner, other = re.findall(r"of instance '(.*?)'", health)
+    assert re.fullmatch("[0-9a-f]+-[0-9a-f]+", owner)
+    assert forged.startswith(other)
+    assert "5ec4e7" not in health
 
 
 @pytest.mark.virtual_time

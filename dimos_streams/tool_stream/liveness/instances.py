@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream.signature import shown_instance
 
 SIDE_BY_SIDE_S = 0.6
 """Instances that have both been heard for so long run beside each other; a straggler of a dead one has not."""
@@ -43,9 +44,7 @@ class Instance:
         if 0 < self.started_utime < 2**52:  # what is beyond is no date
             when = datetime.datetime.fromtimestamp(self.started_utime / 1e6).astimezone()
             since = f" since {when:%Y-%m-%d %H:%M:%S}"
-        # The last part is secret (``heart.py``): readers of HTTP are shown this.
-        shown = self.id.rpartition("-")[0] or self.id
-        return f"pid {self.pid} on {self.host or 'an unknown host'}{since}, instance {shown}"
+        return f"pid {self.pid} on {self.host or 'an unknown host'}{since}, instance {shown_instance(self.id)}"
 
 
 @dataclass(slots=True)

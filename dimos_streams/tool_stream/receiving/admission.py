@@ -12,6 +12,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
+from dimos_streams.tool_stream.signature import shown_instance
 from dimos_streams.tool_stream.wire import may_be_of
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -94,6 +95,7 @@ class Admission:
 
     def _report(self, call_id: str, instance: str, other: str, seq: int) -> None:
         self._noted_until = clock.monotonic() + NOTED_S
+        instance, other = shown_instance(instance), shown_instance(other)
         of = f"call {call_id[:_MAX_SHOWN]} is of instance {instance!r}"
         self._note = f"{of}; events of instance {other[:_MAX_SHOWN]!r} in it are not believed"
         _seldom.warning(
