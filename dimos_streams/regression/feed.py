@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from dimos_streams import clock
 from dimos_streams.clock import VirtualTimeLoop
 from dimos_streams.recording.format import LogEvent
 
@@ -50,9 +51,9 @@ class Feed:
         self._is_input = is_input
         self._publish = publish
         self._next: LogEvent | None = None
-        self._last_utime = 0
+        self._last_utime = clock.utime()  # a log's clock may have shown times before 1970
         self._settle_first = False
-        self.due_utime = 0
+        self.due_utime = self._last_utime
         """When the next input is due; at the end of the log, when its last event was."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the time of the log's last event has come."""

@@ -103,6 +103,25 @@ def test_export_as_csv(mission_log: Path, tmp_path: Path, command: Any) -> None:
     assert json.loads(first["detections"])[0]["results"][0]["hypothesis"]["score"] == 1.0
 
 
+def test_what_has_a_time_that_mcap_has_not_is_left_out_and_listed(
+    mission_log: Path, tmp_path: Path, command: Any
+) -> None:
+    from mcap.reader import make_reader
+
+    events = raw(read_log(mission_log))
+    channel = "/odom#nav_msgs.Odometry"
+    odometry = next(data for _, name, data in events if name == channel)
+    before, behind = ((utime, channel, odometry) for utime in (-1, 2**62))
+    log = write_log(tmp_path / "strange.lcmlog", [before, *events[:50], behind, *events[50:100]])
+    code, out, err = command("recording", "export", log, "--mcap", tmp_path / "a.mcap")
+    assert code == 0
+    assert f"{channel} (2)" in out + err
+    with (tmp_path / "a.mcap").open("rb") as file:
+        times = [message.log_time // 1000 for _, _, message in make_reader(file).iter_messages()]
+    assert set(times) <= {utime for utime, _, _ in events}
+    assert times
+
+
 @pytest.mark.slow
 def test_export_as_mcap_is_what_foxglove_reads(picture_log: Path, tmp_path: Path, command: Any) -> None:
     import base64

@@ -117,6 +117,16 @@ def test_update_rewrites_the_outputs_and_nothing_else(mission_log: Path, tmp_pat
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_log_of_before_1970_takes_no_longer_than_another(mission_log: Path, tmp_path: Path) -> None:
+    """As of a machine without a clock that was set: nothing waits for 1970 to come."""
+    events = read_log(mission_log)
+    earlier = events[0].utime + 10 * 365 * 86_400_000_000
+    path = write_log(tmp_path / "1960.lcmlog", raw(event._replace(utime=event.utime - earlier) for event in events))
+    report = replayed(path, "follow")
+    assert report.passed, text_of(report)
+    assert report.calls == 2
+
+
 def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: Path) -> None:
     events = [event for event in raw(read_log(mission_log)) if not event[1].startswith("/skill_calls")]
     report = replayed(write_log(tmp_path / "a.lcmlog", events), "follow")

@@ -219,7 +219,7 @@ def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) 
     note(f"a layout for Foxglove is {LAYOUT}")
     if done.left_out:
         listed = ", ".join(f"{channel} ({count})" for channel, count in done.left_out.items())
-        note(f"left out, because their types are not known or they are damaged: {listed}")
+        note(f"left out, because their types are not known, they are damaged, or MCAP has no such time: {listed}")
 
 
 def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: Part, advance: Any) -> None:

@@ -32,7 +32,7 @@ class Exported:
     messages: int = 0
     channels: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
-    """Messages of unknown types, or damaged ones, by channel."""
+    """Messages of unknown types, damaged ones, and those of times that MCAP has not, by channel."""
 
 
 def export_mcap(
@@ -79,9 +79,12 @@ class _McapFile:
         writer.start(profile="", library="dimos-streams")
 
     def add(self, event: LogEvent) -> None:
-        """Write the views of a message; one that can't be read is counted."""
+        """Write the views of a message; one that can't be read, or be written, is counted."""
         topic, type_name = split_channel(event.channel)
+        nanoseconds = event.utime * 1000
         try:
+            if not 0 <= nanoseconds < 2**64:
+                raise MessageError(event.channel, type_name, f"MCAP has no time for {event.utime} µs since 1970")
             message = decode(type_named(type_name, event.channel), event.data, event.channel)
         except MessageError:
             self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
@@ -89,7 +92,6 @@ class _McapFile:
         for form, value in self._views.shown(topic, message):
             channel = self._channel(topic + form.suffix, form.schema)
             data = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-            nanoseconds = event.utime * 1000
             self._writer.add_message(channel, nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
         self._done.messages += 1
 
