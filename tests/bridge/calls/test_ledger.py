@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 
 import pytest
@@ -18,11 +19,11 @@ from tests.bridge.parts import event
 
 def _entered(batches: Sequence[Sequence[ToolEvent]]) -> list[dict[str, object]]:
     """What is known of each call after batches."""
-    journal = Journal()
-    journal.open()
-    ledger = Ledger(journal, Hub(journal))
-    for batch in batches:
-        ledger.enter(list(batch))
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(journal, Hub(journal))
+        for batch in batches:
+            ledger.enter(list(batch))
     calls = sorted(ledger.calls, key=lambda call: call.call_id)
     return [{**call.view().model_dump(), "progress": dict(call.progress)} for call in calls]
 
@@ -80,3 +81,4 @@ async def test_readers_have_an_event_before_the_call_is_folded(monkeypatch: pyte
     assert hub.entries(2, 1) is not None, "who looks for it later finds it"
     reader.close()
     assert await waiting == []
+    journal.close()
