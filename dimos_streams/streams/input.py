@@ -260,7 +260,8 @@ class In(Generic[T]):
         if self._valid is None or self._valid(message):
             return True
         self._malformed += 1
-        _log.warning("skipped a message on %s: it fails the test %r", channel, self._valid.__name__)
+        test = getattr(self._valid, "__name__", self._valid)
+        _log.warning("skipped a message on %s: it fails the test %r", channel, test)
         return False
 
     def _take(self, message: T) -> None:

@@ -141,6 +141,27 @@ async def test_what_fails_an_inputs_test_hides_nothing(caplog: pytest.LogCapture
     await bus.close()
 
 
+class IsAhead:
+    def __call__(self, odometry: Odometry) -> bool:
+        return odometry.pose.pose.position.x > 0
+
+
+class Forward(Module):
+    odom: In[Odometry] = In(valid=IsAhead())
+
+
+@pytest.mark.virtual_time
+async def test_an_inputs_test_may_be_any_callable() -> None:
+    bus, forward = create_bus("memq://"), Forward()
+    await bus.open()
+    forward.odom.connect(bus, "/odom")
+    bus.publish(channel_name("/odom", Odometry), encode(Odometry()))
+    await asyncio.sleep(0.1)
+    assert (forward.odom.latest, forward.odom.statistics().malformed) == (None, 1)
+    assert bus.statistics().errors == 0
+    await bus.close()
+
+
 @pytest.mark.virtual_time
 async def test_the_latest_wins_and_knows_its_age() -> None:
     bus, node = await opened()

@@ -69,6 +69,11 @@ export function titled(name) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
+/** What a skill of a robot is called: `robot1_go_to` of `robot1` is “Go to”. */
+export function skillTitle(skill, namespace) {
+  return titled(bareSkill(skill, namespace));
+}
+
 /** Endings of names: the unit, and how many decimals make sense; null where that depends on the value. Longer ones first. */
 const UNITS = [
   ["m_s", "m/s", 2], ["mps", "m/s", 2], ["deg_s", "°/s", 0], ["rad_s", "rad/s", 2], ["radps", "rad/s", 2], ["percent", "%", 0], ["pct", "%", 0],

@@ -1,6 +1,6 @@
 /** Why something was not done, as programs write it down for models and logs, in a sentence for people. */
 
-import { bareSkill, titled } from "./format.js";
+import { skillTitle } from "./format.js";
 import { withoutGates } from "./held.js";
 
 const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
@@ -16,20 +16,18 @@ const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it u
 const UNDONE = /^The operator took a call back\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
 const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 
-const named = (skill, space) => titled(bareSkill(skill, space));
-
 const SAYINGS = [
   [BUSY, ([, needed, holder, says], space) => {
     const what = drives(needed) ? "drives the robot" : `uses “${needed}”`;
-    return `${named(holder, space)} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
+    return `${skillTitle(holder, space)} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
   }],
   [ASKS, () => "Waits for an operator’s approval."],
-  [TWICE, ([, skill, caller], space) => `${named(skill, space)} runs already, for ${caller}. It has to end first: cancel it, or say stop.`],
+  [TWICE, ([, skill, caller], space) => `${skillTitle(skill, space)} runs already, for ${caller}. It has to end first: cancel it, or say stop.`],
   [NOT_APPROVED, ([, why]) => `An operator did not approve it${why ? `: ${why}` : ""}.`],
   [INCOMPLETE, ([, reason, why, unfinished], space) => `Not done: ${causeText(reason, why ?? "", space)}${unfinished ?? ""}`],
   [NO_MODEL, ([, pause, model, where, why]) => `The language model can’t be asked: ${why} (${model} at ${where})${pause ? `. It is asked again in ${pause}.` : ""}`],
   [ABORTED, ([, why, running]) => `Everything was aborted${why ?? ""}.${running ?? ""}`],
-  [UNDONE, ([, skill, how, text], space) => `${named(skill, space)} ${how.replace("'", "’")}: ${reasonText(text, space)}`],
+  [UNDONE, ([, skill, how, text], space) => `${skillTitle(skill, space)} ${how.replace("'", "’")}: ${reasonText(text, space)}`],
   [BROKEN_OFF, ([, why], space) => `It was running: ${reasonText(why, space)}`],
   [DISOWNED, ([, bound]) => `Nobody listened to it for ${bound}, as if the connection were lost: it was ended and the robot was stopped.`],
 ];
@@ -47,7 +45,7 @@ export function reasonText(text, space) {
 export function causeText(reason, why, space) {
   if (!why) return reason.replaceAll("_", " ");
   const [, skill, text] = (reason === "call_failed" && FAILED_CALL.exec(why)) || [];
-  return skill ? `${named(skill, space)}: ${reasonText(text, space)}` : reasonText(why, space);
+  return skill ? `${skillTitle(skill, space)}: ${reasonText(text, space)}` : reasonText(why, space);
 }
 
 /** Whether a resource is what drives a robot. */

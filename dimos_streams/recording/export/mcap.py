@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.foxglove.message_views import MessageViews
 from dimos_streams.foxglove.schemas import schema_named
+from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
 from dimos_streams.recording.format import LogEvent
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from mcap.writer import Writer
 
 _PROGRESS_EVERY = 512
+_LATEST_NS = 2**64 - 1
+"""The last moment that MCAP has; the first one is that of 1970."""
 
 
 @dataclass(slots=True)
@@ -82,11 +85,10 @@ class _McapFile:
         """Write the views of a message; one that can't be read, or be written, is counted."""
         topic, type_name = split_channel(event.channel)
         nanoseconds = event.utime * 1000
-        try:
-            if not 0 <= nanoseconds < 2**64:
-                raise MessageError(event.channel, type_name, f"MCAP has no time for {event.utime} µs since 1970")
+        message: Message | None = None
+        with suppress(MessageError):
             message = decode(type_named(type_name, event.channel), event.data, event.channel)
-        except MessageError:
+        if message is None or not 0 <= nanoseconds <= _LATEST_NS:
             self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
             return
         for form, value in self._views.shown(topic, message):

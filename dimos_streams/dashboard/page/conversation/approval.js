@@ -2,7 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { bareSkill, measureOf, namespaceOf, spanText, titled, unitText } from "../format.js";
+import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
 import { Ago, useSecond } from "../parts.js";
 import { shownJson } from "../texts.js";
 
@@ -26,7 +26,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
     decide("approve");
   };
   return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
-    <h3 title=${approval.skill}>May it do this: ${titled(bareSkill(approval.skill, namespaceOf(name)))}?</h3>
+    <h3 title=${approval.skill}>May it do this: ${skillTitle(approval.skill, namespaceOf(name))}?</h3>
     ${approval.reason && html`<p>${approval.reason}</p>`}
     <${Values} values=${approval.arguments} />
     ${approval.hidden_characters > 0 && html`<p>${approval.hidden_characters} characters are not shown:

@@ -6,7 +6,7 @@ import { reasonText } from "../reasons.js";
 import { lookOf } from "../timeline/outcomes.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
-import { bareSkill, givenText, measureOf, namespaceOf, numberText, spanText, titled, unitText } from "../format.js";
+import { givenText, measureOf, namespaceOf, numberText, skillTitle, spanText, titled, unitText } from "../format.js";
 import { Ago, Badge, memo, useSecond } from "../parts.js";
 
 const MAX_FIGURES = 4;
@@ -23,7 +23,7 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
     <div class="card-head">
       <span class="dot" aria-hidden="true"></span>
       <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => session.select(isSelected ? null : item.id)}>${titled(bareSkill(item.text, space))}</button>
+        onClick=${() => session.select(isSelected ? null : item.id)}>${skillTitle(item.text, space)}</button>
       <${Badge} kind=${state}>${lookOf(state).word}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
       ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}

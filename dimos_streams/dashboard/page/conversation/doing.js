@@ -1,6 +1,6 @@
 /** What an agent does now, in a few words. Free of the DOM. */
 
-import { bareSkill, counted, namespaceOf, spanText, titled } from "../format.js";
+import { counted, namespaceOf, skillTitle, spanText } from "../format.js";
 import { reasonText } from "../reasons.js";
 import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
@@ -43,7 +43,7 @@ function againText({ again_utime: again }, now) {
  */
 export function detailOf(agent, lines) {
   const [approval] = agent.approvals;
-  const named = (skill) => titled(bareSkill(skill, namespaceOf(agent.agent)));
+  const named = (skill) => skillTitle(skill, namespaceOf(agent.agent));
   if (approval) return `${named(approval.skill)} begins when you approve it, below.`;
   if (agent.retry) return reasonText(agent.retry.error, namespaceOf(agent.agent));
   const own = new Set(agent.calls);

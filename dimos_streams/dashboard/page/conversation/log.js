@@ -9,7 +9,7 @@ import { itemsOf } from "./items.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
 import { Ago, memo } from "../parts.js";
-import { bareSkill, counted, namespaceOf, titled } from "../format.js";
+import { counted, namespaceOf, skillTitle } from "../format.js";
 import { reasonText } from "../reasons.js";
 
 export function Log({ name, agent, ...context }) {
@@ -32,7 +32,7 @@ export function Log({ name, agent, ...context }) {
       ${items.length === 0 && !isWriting && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
     </ol>
     ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>
-      ${agent.approvals.length > 0 ? `May it do this: ${titled(bareSkill(agent.approvals.at(-1).skill, namespaceOf(name)))}? ↓` : "Newest ↓"}</button>`}
+      ${agent.approvals.length > 0 ? `May it do this: ${skillTitle(agent.approvals.at(-1).skill, namespaceOf(name))}? ↓` : "Newest ↓"}</button>`}
   </div>`;
 }
 
@@ -57,7 +57,7 @@ const Said = memo(({ item, agent, now }) => {
       ${item.notes.map((each) => html`<p key=${each.key}>${each.text} <${Ago} utime=${each.utime} now=${now} /></p>`)}</details></li>`;
   }
   if (kind === "note") return html`<li class=${`note ${bad ? "bad" : ""}`}><p>${text} ${time}</p></li>`;
-  return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${titled(bareSkill(text, namespaceOf(agent)))}</b> ${bad ? "was refused" : "answered"}: ${reasonText(report.text, namespaceOf(agent))} ${time}</p></li>`;
+  return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${skillTitle(text, namespaceOf(agent))}</b> ${bad ? "was refused" : "answered"}: ${reasonText(report.text, namespaceOf(agent))} ${time}</p></li>`;
 }, sameSaid);
 
 /** What was said does not change; its item is made anew each time. */

@@ -3,9 +3,10 @@
 import { useState } from "preact/hooks";
 import { html } from "../html.js";
 import { Dialog } from "../dialog.js";
+import { skillTitle } from "../format.js";
 import { inMap } from "./floor.js";
 import { metresText, seenFrom } from "./geometry.js";
-import { cautions, holderOf, nameOf, wayTo, words } from "./orders.js";
+import { cautions, holderOf, wayTo, words } from "./orders.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
 
@@ -47,7 +48,7 @@ function Question({ context, robot, state, point, close }) {
       ? html`The agent is told “${words(goal)}”, and may refuse it or ask for your approval.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
     ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
     <div class="choices">
-      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>${busy ? `End “${nameOf(busy, robot.name)}” and go here` : "Go here"}</button>`}
+      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>${busy ? `End “${skillTitle(busy.skill, robot.name)}” and go here` : "Go here"}</button>`}
       <button type="button" onClick=${close}>${way.why ? "Close" : "Cancel"}</button>
     </div>`;
 }

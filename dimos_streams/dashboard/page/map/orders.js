@@ -1,6 +1,6 @@
 /** Whether and how a robot can be sent to a point, and what is to be known before. Free of the DOM. */
 
-import { bareSkill, clipped, namespaceOf, titled } from "../format.js";
+import { bareSkill, clipped, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
 import { agentsOf } from "../store.js";
@@ -68,18 +68,13 @@ export function cautions(state, robot, { point, from }, way) {
   const agent = way.agent && state.agents[way.agent];
   if (agent?.mode === "paused") say("The agent is paused: it begins nothing until it may go on.", true);
   const busy = holderOf(state, robot.name);
-  if (busy) say(`${nameOf(busy, robot.name)} drives the robot, and is ended before: ${clipped(busy.text, 120)}`);
+  if (busy) say(`${skillTitle(busy.skill, robot.name)} drives the robot, and is ended before: ${clipped(busy.text, 120)}`);
   return found;
 }
 
 /** Whether an operator has stopped a robot. */
 export function isStopped(state, robot) {
   return Boolean(state?.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot));
-}
-
-/** What a call of a robot's skill is called. */
-export function nameOf({ skill }, robot) {
-  return titled(bareSkill(skill, robot));
 }
 
 /** The call that has the robot's base, null if none has. */

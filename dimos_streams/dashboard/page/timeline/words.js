@@ -1,6 +1,6 @@
 /** Calls in words. */
 
-import { bareSkill, clipped, givenText, namespaceOf, titled } from "../format.js";
+import { clipped, givenText, namespaceOf, skillTitle, titled } from "../format.js";
 import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
 import { isMission, skillOf } from "./families.js";
@@ -21,7 +21,7 @@ const DECIDED = { approve: "Approved", reject: "Rejected", delete: "Deleted" };
 export function labelOf(call) {
   if (isMission(call)) return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
   if (isDecision(call)) return DECIDED[call.arguments.decision];
-  if (isReview(call)) return `May ${titled(bareSkill(String(call.arguments.skill ?? ""), namespaceOf(call.module)))} begin?`;
+  if (isReview(call)) return `May ${skillTitle(String(call.arguments.skill ?? ""), namespaceOf(call.module))} begin?`;
   const plain = Object.entries(call.arguments).filter(([, value]) => typeof value !== "object");
   const words = plain.filter(([, value]) => typeof value === "string");
   const given = givenText(Object.fromEntries(words.some(([, value]) => value) ? words : plain));
