@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.missions.bounds import bounds_of, settled
-from dimos_streams.agent.policies.skill_selection import SkillSelection
+from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.text import cut_to
+from dimos_streams.errors import suggest
 from dimos_streams.module import ConfigFault
-from dimos_streams.skill import SkillInfo
+from dimos_streams.skill import SkillInfo, public_names
 
 if TYPE_CHECKING:
     from dimos_streams.agent.core import AgentCore
@@ -27,13 +28,24 @@ _logger = logging.getLogger(__name__)
 
 
 def unmatched(config: AgentConfig, name: str, skills: Iterable[SkillInfo]) -> Iterator[ConfigFault]:
-    """Entries of an agent's lists, and of its sub-agents', that mean none of the skills that it could get."""
+    """Entries of an agent's lists, and of its sub-agents', that mean none of the skills that it could get, and rules
+    and other settings that name such: they keep nothing from anybody."""
     known = list(skills)
     subs = [(("agents", sub, "skills"), described.skills) for sub, described in config.agents.items()]
     for path, entries in [(("skills",), config.skills), *subs]:
         for place, near in SkillSelection(entries, name).unmatched(known).items():
             text = f"{entries[place]!r} in {'.'.join(path)} means no skill that the agent could get{near}"
             yield ConfigFault((*path, str(place)), text)
+    names = [skill.name for skill in known]
+    for place, rule in enumerate(config.approval.rules):
+        if rule.skill != ALL and not any(is_meant(rule.skill, name, each) for each in names):
+            text = f"{rule.skill!r} in approval.rules means no skill that the agent could get"
+            yield ConfigFault(("approval", "rules", str(place), "skill"), f"{text}{suggest(rule.skill, names)}")
+    exact = [("disabled_skills", str(place), entry) for place, entry in enumerate(config.disabled_skills)]
+    for setting, key, entry in [*exact, *(("duplicates", entry, entry) for entry in config.duplicates)]:
+        if set(public_names(entry, name)).isdisjoint(names):
+            text = f"{entry!r} in {setting} means no skill that the agent could get"
+            yield ConfigFault((setting, key), f"{text}{suggest(entry, names)}")
 
 
 def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:

@@ -89,6 +89,8 @@ async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_co
     config: dict[str, Any] = {
         "skills": ["walk", "tag:late", "lok", "!nobody"],
         "agents": {"a": {"description": "", "prompt": "", "skills": ["nothing"]}},
+        "approval": {"rules": [{"skill": "wal*"}, {"skill": "*"}, {"skill": "wlk", "action": "deny"}]},
+        "disabled_skills": ["wa*k"],
     }
     async with robot_stage(Brain("hm"), **config) as (made, _):
         await (await made.say("go")).closed()
@@ -100,13 +102,15 @@ async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_co
             "'lok' in skills",
             "'!nobody' in skills",
             "'nothing' in agents.a.skills",
+            "'wlk' in approval.rules",
+            "'wa*k' in disabled_skills",
         ]
         assert told(made, "did you mean 'look'?")
         await made.harness.add(Late(name="late"))
         await asyncio.sleep(1)
         await (await made.say("go")).closed()
-        assert len(made.agent.core.skill_watch.warnings) == 3
-        assert len(told(made, "means no skill")) == 4
+        assert len(made.agent.core.skill_watch.warnings) == 5
+        assert len(told(made, "means no skill")) == 6
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e4", "\U0001d400"])

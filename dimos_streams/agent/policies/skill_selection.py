@@ -93,6 +93,12 @@ def _means(entry: str, module: str, name: str, tags: tuple[str, ...]) -> bool:
     wanted = entry.removeprefix(_EXCEPT)
     if wanted.startswith(_TAG):
         return wanted.removeprefix(_TAG) in tags
+    return is_meant(wanted, module, name)
+
+
+def is_meant(wanted: str, module: str, name: str) -> bool:
+    """Whether a setting of ``module`` that names skills, perhaps with ``*`` and ``?``, means the skill of that public
+    name: in the module's namespace, in those around it, or in none."""
     return any(pattern.match(name) for pattern in _patterns(wanted, module))
 
 

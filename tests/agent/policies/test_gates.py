@@ -66,10 +66,10 @@ class BenchPermit:
 class GateBench:
     """A chain with its books."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, agent: str = "agent", **settings: Any) -> None:
         self.events = Events()
         self.settings = GateSettings(**settings)
-        self.books = GateBooks(self.settings, self.events.emit, lambda skill, arguments: arguments)
+        self.books = GateBooks(self.settings, self.events.emit, lambda skill, arguments: arguments, agent=agent)
         self.enabled, self.approvals, self.plans = self.books.enabled, self.books.approvals, self.books.plans
         self.pose: RobotPose | None = None
         self.paused = asyncio.Event()
@@ -104,6 +104,38 @@ async def test_the_order_is_as_documented() -> None:
     listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
     users = names.index("Doubling")
     assert [*names[:users], "your own", *names[users + 1 :]] == listed
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("agent", "named", "skill", "meant"),
+    [
+        ("robot1/agent", "move", "robot1_move", True),
+        ("robot1/agent", "move", "move", True),
+        ("robot1/agent", "robot1_move", "robot1_move", True),
+        ("robot1/agent", "/robot1/move", "robot1_move", True),
+        ("site/robot1/agent", "move", "site_move", True),
+        ("robot1/agent", "/move", "robot1_move", False),
+        ("robot1/agent", "move", "robot1_remove", False),
+        ("agent", "move", "robot1_move", False),
+    ],
+)
+async def test_settings_name_skills_as_the_agent_sees_them(agent: str, named: str, skill: str, meant: bool) -> None:
+    """A blueprint that is included in a namespace keeps its rules."""
+
+    async def refused(**settings: Any) -> bool:
+        return isinstance(await GateBench(agent=agent, **settings).review(skill), Refuse)
+
+    assert await refused(disabled_skills=[named]) is meant
+    assert await refused(approval={"rules": [{"skill": named, "action": "deny"}]}) is meant
+    verdict = await GateBench(agent=agent, duplicates={named: "reject"}).review(skill)
+    assert isinstance(verdict, Allow)
+    assert (verdict.on_duplicate == "reject") is meant
+    if meant:
+        bench = GateBench(agent=agent, disabled_skills=[named])
+        assert skill in bench.enabled.disabled
+        assert bench.enabled.set(skill, True)
+        assert isinstance(await bench.review(skill), Allow)
 
 
 @pytest.mark.virtual_time

@@ -13,6 +13,7 @@ from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
+from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.common.text import plain
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
@@ -31,14 +32,16 @@ _MISSING = object()
 class ApprovalGate:
     """Asks by rule, or where the skill declares it; waits for the decision."""
 
-    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = ()) -> None:
+    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = (), *, agent: str = "") -> None:
+        """``agent`` is the module whose config has the rules: they name skills as it sees them."""
         self._book = book
         self._rules = tuple(rules)
+        self._agent = agent
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
         skill = request.skill
-        rule = next((rule for rule in self._rules if matches(rule, skill.name, request.arguments)), None)
+        rule = next((each for each in self._rules if matches(each, skill.name, request.arguments, self._agent)), None)
         action = rule.action if rule is not None else ("ask" if skill.approval == "ask" else "allow")
         if action == "allow":
             return Allow(request.arguments, request.on_duplicate)
@@ -64,9 +67,9 @@ class ApprovalGate:
         return Allow(decision.arguments, request.on_duplicate, note=note)
 
 
-def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any]) -> bool:
-    """Whether a rule is about such a call."""
-    if not fnmatch.fnmatchcase(skill, rule.skill):
+def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str = "") -> bool:
+    """Whether a rule of an agent is about such a call."""
+    if not is_meant(rule.skill, agent, skill):
         return False
     return all(_fits(pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
 

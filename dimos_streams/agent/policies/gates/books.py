@@ -31,8 +31,10 @@ class GateBooks:
     ) -> None:
         """``check`` judges steps of plans; ``offerings`` are all skills of a name; ``input`` gives the operator's
         input that led to a call of missions."""
+        self.agent = agent
+        """The module whose settings these are."""
         self.allowed = AllowedGate(SkillSelection(settings.skills, agent), offerings)
-        self.enabled = EnabledGate(emit, settings.disabled_skills)
+        self.enabled = EnabledGate(emit, settings.disabled_skills, agent=agent)
         self.approvals = ApprovalBook(settings.approval, emit, agent=agent, input=input)
         self.plans = PlanBook(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()

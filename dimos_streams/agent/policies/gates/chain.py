@@ -120,7 +120,7 @@ def build_chain(
     nothing begins while paused that was approved in the meantime. When all that waits is over, gates look again
     (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
     """
-    duplicates = DuplicatesGate(settings.duplicates)
+    duplicates = DuplicatesGate(settings.duplicates, agent=books.agent)
     gates: list[Gate] = [books.allowed, books.enabled, duplicates, ArgumentsGate()]
     if settings.gates:
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
@@ -129,7 +129,7 @@ def build_chain(
         PlanGate(
             books.plans, Zones(settings.zones), books.free_motions, motions=motions or settings.plan.free, pose=pose
         ),
-        ApprovalGate(books.approvals, settings.approval.rules),
+        ApprovalGate(books.approvals, settings.approval.rules, agent=books.agent),
     ]
     if permit is not None:
         gates.append(PermitGate(permit))

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.skill import OnDuplicate
+from dimos_streams.skill import OnDuplicate, public_names
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 PARAMETER = "on_duplicate"
@@ -26,9 +26,9 @@ _DESCRIPTION = (
 class DuplicatesGate:
     """Takes the model's choice out of the arguments, and applies the config's."""
 
-    def __init__(self, policies: Mapping[str, OnDuplicate]) -> None:
-        """``policies`` go before what skills declare, by name."""
-        self._policies = dict(policies)
+    def __init__(self, policies: Mapping[str, OnDuplicate], *, agent: str = "") -> None:
+        """``policies`` go before what skills declare, by names as the module ``agent``, whose they are, sees them."""
+        self._policies = {name: policy for skill, policy in policies.items() for name in public_names(skill, agent)}
 
     def parameters(self, skill: OfferedSkill) -> Mapping[str, Any]:
         """The skill's schema as a model is to see it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
+from dimos_streams.skill import public_names
 
 SKILL_SET = "skill_set"
 """The kind of the event that reports a change."""
@@ -14,9 +15,10 @@ _MAX_DISABLED = 10_000
 class EnabledGate:
     """Refuses calls of disabled skills; they are not offered to the model either. Calls that run go on."""
 
-    def __init__(self, emit: Emit, disabled: Iterable[str] = ()) -> None:
+    def __init__(self, emit: Emit, disabled: Iterable[str] = (), *, agent: str = "") -> None:
+        """``agent`` is the module whose config has those that are ``disabled``: it names them as it sees them."""
         self._emit = emit
-        self._disabled = dict.fromkeys(disabled)
+        self._disabled = dict.fromkeys(name for skill in disabled for name in public_names(skill, agent))
 
     @property
     def disabled(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class ApprovalRule(_Settings):
     """A rule for calls that match it. Of several rules the first that matches counts."""
 
     skill: str = "*"
-    """The skill's name; ``*`` and ``?`` stand for anything."""
+    """The skill's name, looked for where the agent is; ``*`` and ``?`` stand for anything."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """Patterns of arguments: a value; a text with ``*`` or ``?``; or comparisons that must all hold, ``">2"``,
     ``"!=0"``, ``">=-1 <=1"``.
