@@ -227,6 +227,18 @@ async def test_motions_need_a_plan_after_the_second() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("text", ["draw #\nerase all", "draw  # erase all", "draw # er\u200base all"])
+async def test_a_planned_step_is_made_as_it_was_approved(text: str) -> None:
+    """Texts that count as the same may mean something else to the skill, a script's lines for instance."""
+    bench, seen = GateBench(plan={"motions": 0}), {"text": "draw # erase all"}
+    skill = offered("plot", parameters={"type": "object", "properties": {"text": {"type": "string"}}}, motion=True)
+    await bench.approved(("plot", seen))
+    verdict = await bench.chain.review(request(skill, text=text))
+    assert isinstance(verdict, Allow)
+    assert verdict.arguments == seen
+
+
+@pytest.mark.virtual_time
 async def test_a_planned_motion_uses_up_no_free_one_and_missions_count_apart() -> None:
     bench = GateBench(plan={"motions": 1})
     motion = offered(parameters=MOVE, motion=True)

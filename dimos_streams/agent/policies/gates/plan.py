@@ -53,7 +53,7 @@ class PlanGate:
         step = self._plans.claim_step(skill, arguments, request.missions)
         if step is not None:
             return Allow(
-                arguments,
+                step.arguments,  # as the operator saw them: the same call may be spaced in another way
                 request.on_duplicate,
                 give_back=lambda: _give_back(step),
                 again=lambda now: self._step_objection(step, skill, now),
