@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -101,6 +102,8 @@ def _mount_views(app: FastAPI, stage: Stage) -> None:
 
 
 def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
+    turn = asyncio.Lock()
+
     @app.get("/calls", response_model=list[CallView])
     async def calls(
         state: Literal["open", "closed"] | None = None,
@@ -108,7 +111,7 @@ def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
         before: CursorText | None = None,
     ) -> Response:
         query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        page = await query.page(stage.world.calls())
+        page = await query.page(stage.world.calls(), turn)
         headers = {} if page.before is None else {"Link": query.link(page.before)}
         return Response(page.body, headers=headers, media_type="application/json")
 

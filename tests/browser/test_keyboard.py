@@ -171,8 +171,9 @@ def test_what_goes_or_is_disabled_leaves_the_focus_where_it_was_and_has_it_again
     keys.press("Escape")
     expect(talk).not_to_be_focused()
 
-    robot.say("patrol")
     abort = controls.get_by_role("button", name="Abort")
+    expect(abort).to_be_disabled()
+    robot.say("patrol")
     expect(abort).to_be_enabled()
     abort.press("Enter")
     expect(abort).to_be_disabled()

@@ -443,8 +443,9 @@ def test_a_directory_knows_how_much_its_modules_have_said(
                 table.take_part(report, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
             else:
                 table.take_state(report, ModuleStatus(module=name, state_json=json.dumps({"x": text})))
-            assert table._bytes == sum(each.bytes for each in table.entries.values())
-            assert table._bytes <= 1000
+            assert table.bytes == sum(each.bytes for each in table.entries.values())
+            assert table.new_bytes == sum(table.entries[each].bytes for each in table._new)
+            assert table.bytes <= 1000
             assert len(table.entries) <= 2
             assert name in table.entries, "who speaks is not forgotten"
 

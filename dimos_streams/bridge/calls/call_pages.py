@@ -21,7 +21,7 @@ PAGE_BYTES = 256 * 1024
 """The size of a page; a larger call is a page by itself."""
 
 _SLICE = 32
-"""Calls that are looked at in one turn of the loop."""
+"""Calls that are put into a page in one turn of the loop."""
 _CURSOR = r"^(-?[0-9]{1,20})-([^\n]{1,200})$"
 
 
@@ -73,23 +73,22 @@ class CallQuery(NamedTuple):
     before: Cursor | None = None
     limit: int = DEFAULT_LIMIT
 
-    async def page(self, calls: Iterable[CallState]) -> CallPage:
+    async def page(self, calls: Iterable[CallState], turn: asyncio.Lock) -> CallPage:
         """The page among all calls, in any order; each as it is when the page comes to it.
 
-        The loop has its turns in between: a thousand calls take some 30 ms.
+        A thousand calls take some 30 ms. Who holds ``turn`` has the present turn of the loop: pages that are asked
+        for at the same time take turns, so that a turn is as short as if there were one.
         """
-        wanted = [call for call in calls if self._wants(call)]
-        newest = heapq.nlargest(self.limit, wanted, key=attrgetter("requested_utime", "call_id"))
+        async with turn:
+            wanted = [call for call in calls if self._wants(call)]
+            newest = heapq.nlargest(self.limit, wanted, key=attrgetter("requested_utime", "call_id"))
+            await asyncio.sleep(0)
         encoded: list[bytes] = []
-        size = 0
-        for index, call in enumerate(newest, start=1):
-            if index % _SLICE == 0:
+        room = PAGE_BYTES
+        while room > 0 and len(encoded) < len(newest):
+            async with turn:
+                room = _encode(newest[len(encoded) : len(encoded) + _SLICE], encoded, room)
                 await asyncio.sleep(0)
-            body = call.view().model_dump_json().encode()
-            size += len(body)
-            if encoded and size > PAGE_BYTES:
-                break
-            encoded.append(body)
         is_all = len(encoded) == len(wanted)
         before = None if is_all else Cursor.of(newest[len(encoded) - 1])
         return CallPage(b"[%b]" % b",".join(reversed(encoded)), before)
@@ -104,3 +103,14 @@ class CallQuery(NamedTuple):
         if self.before is not None and Cursor.of(call) >= self.before:
             return False
         return self.state is None or (call.state == CLOSED) == (self.state == "closed")
+
+
+def _encode(calls: Iterable[CallState], encoded: list[bytes], room: int) -> int:
+    """Add calls that there is room for, the first one always, as JSON; the room that is left, 0 for none."""
+    for call in calls:
+        body = call.view().model_dump_json().encode()
+        room -= len(body)
+        if encoded and room < 0:
+            return 0
+        encoded.append(body)
+    return max(room, 0)

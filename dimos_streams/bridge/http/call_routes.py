@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
@@ -133,6 +134,8 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
 
 
 def _mount_looks(app: FastAPI, broker: Broker) -> None:
+    turn = asyncio.Lock()
+
     @app.get(
         "/calls",
         response_model=list[CallView],
@@ -145,7 +148,7 @@ def _mount_looks(app: FastAPI, broker: Broker) -> None:
         before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
     ) -> Response:
         query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        page = await query.page(broker.ledger.calls)
+        page = await query.page(broker.ledger.calls, turn)
         headers = {} if page.before is None else {"Link": query.link(page.before)}
         return Response(page.body, headers=headers, media_type="application/json")
 

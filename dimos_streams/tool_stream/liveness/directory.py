@@ -38,9 +38,10 @@ _STRANGERS = (10_000.0, 60_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
 a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
 some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
-_MOST_STRANGERS = 1000.0
+_MOST_STRANGERS = 250.0
 """Heartbeats of such modules and instances that are taken in a second, about; what is more the kernel drops, if it
-can. Thirty robots that begin together, each with eight modules, send as many."""
+can. Eight robots that begin together, each with eight modules, send as many; of thirty each module is known after a
+second instead of at once."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))

@@ -41,16 +41,17 @@ class ModuleTable:
         """States that are none."""
         self.ignored = 0
         """What there was no room for."""
-        self._bytes = 0
-        """The size of all entries together."""
+        self.bytes = self.new_bytes = 0
+        """The size of all entries together, and of those among them that are new."""
 
     def heard(self, name: str, entry: ModuleEntry) -> None:
         """Take note that a module was heard now."""
         entry.heard = clock.monotonic()
         self.entries.move_to_end(name)
-        self._new.pop(name, None)
+        self._leave_new(name)
         if entry.instances.settled is None:
             self._new[name] = None
+            self.new_bytes += entry.bytes
 
     def make_room(self) -> bool:
         """Forget the module that has been silent for longest, if there are too many and it is gone."""
@@ -71,19 +72,30 @@ class ModuleTable:
         gone_s = ALIVE_S if entry.instances.settled is None else UNHEARD_S
         if clock.monotonic() - entry.heard <= gone_s:
             return False
-        self._bytes -= self.entries.pop(name).bytes
-        self._new.pop(name, None)
+        self._leave_new(name)
+        self.bytes -= self.entries.pop(name).bytes
         return True
+
+    def _leave_new(self, name: str) -> None:
+        if name in self._new:
+            del self._new[name]
+            self.new_bytes -= self.entries[name].bytes
+
+    def _grow(self, name: str, by: int) -> None:
+        """Take note that what is kept of a module is larger by so much, or smaller."""
+        self.bytes += by
+        if name in self._new:
+            self.new_bytes += by
 
     def turn_to_bound(self, name: str, entry: ModuleEntry) -> None:
         """See ``ModuleEntry.turn_to_bound``."""
         before = entry.bytes
         entry.turn_to_bound()
-        self._bytes += entry.bytes - before
-        if self._bytes > MAX_BYTES and not self._has_room(name, 0):
+        self._grow(name, entry.bytes - before)
+        if self.bytes > MAX_BYTES and not self._has_room(name, 0):
             before = entry.bytes
             entry.current.forget_skills()
-            self._bytes += entry.bytes - before
+            self._grow(name, entry.bytes - before)
 
     def take_part(self, report: InstanceReport, status: ModuleStatus, part: SkillPart) -> None:
         """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
@@ -94,7 +106,7 @@ class ModuleTable:
                 report.take_skills(status.skills_version, skills, report.partial.bytes)
         else:
             self._refuse(report, status, size * part.parts)
-        self._bytes += report.bytes - before
+        self._grow(status.module, report.bytes - before)
 
     def take_skills(self, report: InstanceReport, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
         """Take the whole of what an instance offers."""
@@ -107,7 +119,7 @@ class ModuleTable:
             report.skills_text = hash(status.skills_json)
         else:
             self._refuse(report, status, size)
-        self._bytes += report.bytes - before
+        self._grow(status.module, report.bytes - before)
 
     def has_room_again(self, name: str, report: InstanceReport) -> bool:
         """Whether there is room now for a description that found none."""
@@ -126,10 +138,10 @@ class ModuleTable:
 
     def _make_room_for(self, name: str, more: int) -> bool:
         """Whether there is room for more of a module. If need be, those that are gone are forgotten."""
-        while name in self._new and sum(self.entries[each].bytes for each in self._new) + more > MAX_NEW_BYTES:
+        while name in self._new and self.new_bytes + more > MAX_NEW_BYTES:
             if not self._forget_if_gone(next(iter(self._new))):
                 return False
-        while self._bytes + more > MAX_BYTES:
+        while self.bytes + more > MAX_BYTES:
             if not self._forget_one():
                 return False
         return True
@@ -140,7 +152,7 @@ class ModuleTable:
         if report.state_text == hash(text):
             return
         report.state_text = hash(text)
-        self._bytes -= len(report.state_json)
+        self._grow(status.module, -len(report.state_json))
         report.state_json = ""
         try:
             if len(text) > MAX_STATE:
@@ -148,7 +160,7 @@ class ModuleTable:
             json_object(text, STATUS, ModuleStatus.msg_name)
             if self._has_room(status.module, len(text)):
                 report.state_json = text
-                self._bytes += len(text)
+                self._grow(status.module, len(text))
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped the state of module %r: %s", status.module, error)

@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.wire import call_id_of, instance_ending, unpack_e
 _log = LimitedLog(logging.getLogger(__name__))
 
 _QUEUE_BYTES = 1024 * 1024
-_MOST_REFUSED = 500.0
+_MOST_REFUSED = 250.0
 """Events that are refused in a second, about; what is more the kernel drops, if it can."""
 
 

@@ -82,14 +82,15 @@ def test_a_page_is_bounded_in_bytes_and_a_gateway_reads_them_all() -> None:
 @pytest.mark.virtual_time
 async def test_one_call_that_is_larger_than_a_page_is_a_page() -> None:
     calls = [call(number, size=PAGE_BYTES) for number in range(3)]
-    page = await CallQuery().page(calls)
+    turn = asyncio.Lock()
+    page = await CallQuery().page(calls, turn)
     assert page.before == Cursor(1001, "c0002")
-    assert (await CallQuery(before=page.before).page(calls)).before == Cursor(1000, "c0001")
+    assert (await CallQuery(before=page.before).page(calls, turn)).before == Cursor(1000, "c0001")
 
 
 @pytest.mark.virtual_time
-async def test_the_loop_has_its_turns_while_a_page_is_made() -> None:
-    turns = 0
+async def test_the_loop_has_its_turns_while_pages_are_made() -> None:
+    turns, together, turn = 0, 5, asyncio.Lock()
 
     async def count() -> None:
         nonlocal turns
@@ -98,9 +99,11 @@ async def test_the_loop_has_its_turns_while_a_page_is_made() -> None:
             await asyncio.sleep(0)
 
     counting = asyncio.create_task(count())
-    page = await CallQuery(limit=1000).page([call(number) for number in range(1000)])
+    calls = [call(number) for number in range(1000)]
+    pages = await asyncio.gather(*(CallQuery(limit=1000).page(calls, turn) for _ in range(together)))
     counting.cancel()
-    assert turns > len(json.loads(page.body)) // 50 > 10, "a thousand calls would hold it up for 30 ms"
+    made = sum(len(json.loads(page.body)) for page in pages)
+    assert turns > made // 50 > 10 * together, "each thousand calls would hold it up for 30 ms"
 
 
 def test_what_is_no_cursor_or_limit_is_refused() -> None:
