@@ -54,7 +54,7 @@ def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def busy(browser: object, quick_time: None) -> Iterator[Rover]:
     """A robot that does very much, and an agent that has it do so."""
     with rover() as made:
-        made.robot.pause_s = 0.04
+        made.robot.pause_s = 0.06
         yield made
 
 

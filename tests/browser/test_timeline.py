@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
+from dimos_streams.tool_stream.review import BEGUN
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
 from tests.browser.script_modules import ScriptModules
@@ -74,6 +75,24 @@ def test_events_make_the_same_calls_in_whatever_order_and_however_often_they_com
         mixed = [*STORY, *STORY]
         rng.shuffle(mixed)
         assert folded(mixed) == calls
+
+
+def test_a_review_whose_call_has_begun_was_a_yes(script_modules: ScriptModules) -> None:
+    asked = {"skill": "r_review_call", "module": "r/agent"}
+    story = [
+        said(1, "yes", "open", 1, **asked),
+        ended(2, "yes", 2, "cancelled", text=BEGUN, **asked),
+        said(3, "no", "open", 1, **asked),
+        ended(4, "no", 2, "cancelled", text="the caller has given it up", **asked),
+        said(5, "other", "open", 1),
+        ended(6, "other", 2, "cancelled", text=BEGUN),
+    ]
+    states = f"(m, given) => {{ {FOLD} return [...log.calls.values()].map(({{ id, state }}) => [id, state]); }}"
+    assert dict(script_modules("timeline/calls.js", states, story)) == {
+        "yes": "completed",
+        "no": "cancelled",
+        "other": "cancelled",
+    }
 
 
 def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_has_it(

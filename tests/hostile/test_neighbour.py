@@ -44,30 +44,36 @@ class Slowest:
     """The slowest answer of a server."""
 
     wall_s: float = 0.0
+    running_s: float = 0.0
+    """Of it, how long the server computed,"""
     waiting_s: float = 0.0
-    """Of it, how long the server was ready to go on and others had the processors."""
+    """and how long it was ready to go on and others had the processors; for the rest it waited for something else."""
 
     async def watch(self, url: str, pid: int | None, until: asyncio.Event) -> None:
         """Ask again and again. ``pid`` is the server's process, if it is known."""
         while not until.is_set():
-            began, waiting = clock.monotonic(), waiting_s(pid)
+            began, (running, waiting) = clock.monotonic(), scheduled_s(pid)
             answer = await asyncio.to_thread(requests.get, url, timeout=60)
             assert answer.status_code == 200
             wall_s = clock.monotonic() - began
             if wall_s > self.wall_s:
-                self.wall_s, self.waiting_s = wall_s, waiting_s(pid) - waiting
+                ran, waited = scheduled_s(pid)
+                self.wall_s, self.running_s, self.waiting_s = wall_s, ran - running, waited - waiting
             await asyncio.sleep(0.02)
 
     def __str__(self) -> str:
-        return f"{self.wall_s:.2f} s at the worst, {self.waiting_s:.2f} s of these without a processor"
+        of_these = f"{self.running_s:.2f} s of these on a processor and {self.waiting_s:.2f} s without one"
+        return f"{self.wall_s:.2f} s at the worst, {of_these}"
 
 
-def waiting_s(pid: int | None) -> float:
-    """How long a process was kept from a processor so far; 0 where the kernel does not say."""
+def scheduled_s(pid: int | None) -> tuple[float, float]:
+    """How long a process has had a processor so far, and how long it was kept from one; 0 where the kernel does not
+    say."""
     try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+        ran, waited, _ = map(int, Path(f"/proc/{pid}/schedstat").read_text().split())
     except OSError:
-        return 0.0
+        return 0.0, 0.0
+    return ran / 1e9, waited / 1e9
 
 
 async def work(mission: Mission, seconds: float) -> list[CallView]:

@@ -176,7 +176,7 @@ export class Session {
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
     // What was said is in the conversation.
-    if (!isGood || command.command !== "say") this.notify(`${titled(command.command)}: ${outcome(answer)}`, isBad);
+    if (!isGood || command.command !== "say") this.notify(told(command.command, outcome(answer)), isBad);
     return answer;
   };
 
@@ -214,4 +214,9 @@ export class Session {
     this.monitor.token = token;
     history.replaceState(null, "", location.pathname);
   }
+}
+
+/** What became of a command: `aborted` says itself of which. */
+function told(command, text) {
+  return text.startsWith(command) ? text[0].toUpperCase() + text.slice(1) : `${titled(command)}: ${text}`;
 }

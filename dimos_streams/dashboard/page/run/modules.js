@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { Badge, Empty, memo, Panel } from "../parts.js";
-import { isWell } from "./unwell.js";
+import { hasEnded, isWell } from "./unwell.js";
 
 /** @param {import("../session.js").Context} context */
 export function ModulesPanel({ state, session }) {
@@ -11,15 +11,23 @@ export function ModulesPanel({ state, session }) {
 
 const Modules = memo(({ modules, session }) => {
   const shown = modules.filter((module) => session.shows(module.name));
-  const well = shown.filter(isWell).length;
-  const note = html`<span class="quiet">${well === shown.length ? `all ${well} well` : `${shown.length - well} of ${shown.length} not well`}</span>`;
+  const note = html`<span class="quiet">${inAll(shown)}</span>`;
   return html`<${Panel} title="Modules" area="modules" note=${shown.length > 0 && note}>
     ${shown.length === 0 && html`<${Empty}>No module has been heard of.<//>`}
     <ul class="rows" tabindex="0" aria-label="Modules and their health">${shown.toSorted(unwellFirst).map((module) => html`<li key=${module.name}>
-      <span class="line"><b>${module.name}</b> <${Badge} kind=${isWell(module) ? "ok" : "failed"}>${module.health}<//></span>
+      <span class="line"><b>${module.name}</b> <${Badge} kind=${hasEnded(module) ? "ended" : isWell(module) ? "ok" : "failed"}>${module.health}<//></span>
       <span class="quiet">${module.state["velocity_gate"] ? `${gateText(module.state["velocity_gate"])} · ` : ""}pid ${module.pid}</span></li>`)}</ul>
   <//>`;
 });
+
+/** How all of them are. */
+function inAll(shown) {
+  const ended = shown.filter(hasEnded).length;
+  const unwell = shown.filter((module) => !isWell(module)).length - ended;
+  if (unwell > 0) return `${unwell} of ${shown.length} not well`;
+  if (ended > 0) return ended === shown.length ? "all have ended" : `${ended} of ${shown.length} have ended`;
+  return `all ${shown.length} well`;
+}
 
 function unwellFirst(one, other) {
   return isWell(one) - isWell(other);

@@ -7,7 +7,7 @@ const MAX_NAMED = 2;
 
 /** @param {{modules: object[], session: import("../session.js").Session}} given */
 export function Unwell({ modules, session }) {
-  const unwell = modules.filter((module) => session.shows(module.name) && !isWell(module));
+  const unwell = modules.filter((module) => session.shows(module.name) && !isWell(module) && !hasEnded(module));
   if (unwell.length === 0) return null;
   const texts = unwell.map(({ name, alive, health }) => `${name} ${alive ? clipped(health, 80) : `does not answer (${health})`}`);
   const more = texts.length > MAX_NAMED ? ` and ${texts.length - MAX_NAMED} more` : "";
@@ -17,4 +17,9 @@ export function Unwell({ modules, session }) {
 /** Whether a module answers and has nothing to complain of. */
 export function isWell(module) {
   return module.alive && module.health === "ok";
+}
+
+/** Whether a module has said itself that it ends, as all do when a run is stopped. */
+export function hasEnded(module) {
+  return module.health === "ended";
 }

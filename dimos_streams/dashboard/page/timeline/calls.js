@@ -1,7 +1,10 @@
 /** The calls of a run, folded from their events, in whatever order these come, and bounded. */
 
 import { clipped } from "../format.js";
+import { isReview } from "./families.js";
 
+/** How the bridge ends the question whether a call may begin, once it has: it was answered with yes. */
+const BEGUN = "the call has begun";
 const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
 
 /**
@@ -158,7 +161,7 @@ export class CallLog {
   }
 
   #closed(call, event) {
-    call.state = textOf(event.data.outcome) || "failed";
+    call.state = isReview(call) && event.text === BEGUN ? "completed" : textOf(event.data.outcome) || "failed";
     call.end = Math.max(event.utime, call.isWhole ? call.begin : -Infinity);
     call.result = kept(event.data.result ?? null);
     call.error = textOf(event.data.error);

@@ -24,6 +24,11 @@ export function isMission(call) {
   return skillOf(call) === "say";
 }
 
+/** Whether an agent is asked by the bridge if a call may begin that one of its calls asks for. @param {Call} call */
+export function isReview(call) {
+  return skillOf(call) === "review_call";
+}
+
 /**
  * The call that each one belongs to, by id; calls that belong to none are left out.
  *

@@ -3,7 +3,7 @@
 import { clipped, givenText, namespaceOf, skillTitle, titled } from "../format.js";
 import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
-import { isMission, skillOf } from "./families.js";
+import { isMission, isReview, skillOf } from "./families.js";
 import { lookOf } from "./outcomes.js";
 import { tookText } from "./scale.js";
 
@@ -33,7 +33,7 @@ export function labelOf(call) {
 /** What a call has said last, but for what is only its progress; of a mission, what stands in its way, or why it failed.
  * @param {Call} call */
 export function saidOf(call) {
-  if (call.state === "completed" && (isMission(call) || isDecision(call))) return "";
+  if (call.state === "completed" && (isMission(call) || isDecision(call) || isReview(call))) return "";
   if (call.end !== null || call.state === "asked") return plain(call, call.text);
   const last = call.ticks.at(-1);
   return last && (!isMission(call) || last.isNote) ? plain(call, last.text) : "";
@@ -46,11 +46,6 @@ export function plain(call, text) {
 
 function isDecision(call) {
   return skillOf(call) === "decide" && call.arguments.decision in DECIDED;
-}
-
-/** Whether an agent is asked by the bridge if a call may begin that one of its calls asks for. */
-function isReview(call) {
-  return skillOf(call) === "review_call";
 }
 
 /** What was asked for; of a mission, what the operator said. @param {Call} call */
