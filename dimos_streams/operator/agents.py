@@ -9,8 +9,9 @@ from typing import Any, Protocol
 from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages.commands import AgentCommand
-from dimos_streams.operator.reporting import REPORT, SAY
+from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.review import REVIEW
 
 
 class Offered(Protocol):
@@ -72,6 +73,14 @@ def public_name(module: str, skill: str) -> str:
 def is_conversation(event: ToolEvent) -> bool:
     """Whether an event is part of an operator's talk with an agent, a call of its ``say``."""
     return event.skill == public_name(event.module, SAY)
+
+
+def is_look(event: ToolEvent) -> bool:
+    """Whether an event is of a call by which a program looks at an agent, or asks it: what people hear of that they
+    are told elsewhere."""
+    if event.caller == MONITOR:
+        return event.skill == public_name(event.module, REPORT)
+    return event.skill in (public_name(event.module, APPROVALS), public_name(event.module, REVIEW))
 
 
 def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:

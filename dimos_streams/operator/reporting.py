@@ -31,6 +31,7 @@ from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 
 REPORT: Final = "report"
 SAY: Final = "say"
+APPROVALS: Final = "approvals"
 MONITOR: Final = "monitor"
 """Caller of the monitor's ``report`` calls, which tools do not show among calls."""
 

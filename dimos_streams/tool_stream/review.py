@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.skill import Audience, OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 
+REVIEW = "review_call"
+"""The skill's name."""
 BEGUN = "the call has begun"
 _FIELD = "permission"
 

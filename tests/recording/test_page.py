@@ -61,10 +61,18 @@ def reported(path: Path, **options: Any) -> str:
 
 
 def event(
-    at_s: float, seq: int, type: EventType, text: str = "", call: str = "c1", **data: Any
+    at_s: float,
+    seq: int,
+    type: EventType,
+    text: str = "",
+    call: str = "c1",
+    module: str = "drive",
+    skill: str = "go_to",
+    caller: str = "me",
+    **data: Any,
 ) -> tuple[int, str, bytes]:
     utime = START + round(at_s * 1e6)
-    names = {"module": "drive", "skill": "go_to", "caller": "me"}
+    names = {"module": module, "skill": skill, "caller": caller}
     told = ToolEvent(utime=utime, call_id=call, seq=seq, type=type, text=text, data=data, **names)
     return utime, EVENTS, pack_event(told)
 
@@ -150,6 +158,27 @@ def test_events_are_told_once_and_in_order_and_gaps_are_named(tmp_path: Path) ->
     assert [moment.text for moment in call.moments][1:3] == ["second", "third"]
     assert (call.gaps, call.updates, call.outcome, recorded.repeated) == (2, 3, "completed", 2)
     assert "2 events missing" in reported(tmp_path / "a.lcmlog")
+
+
+def test_the_conversation_has_what_people_say_and_not_how_programs_look_at_an_agent(tmp_path: Path) -> None:
+    of_agent = {"module": "r/agent"}
+    log = write_log(
+        tmp_path / "a.lcmlog",
+        [
+            event(0, 1, "open", "review_call()", "a", skill="r_review_call", caller="bridge", **of_agent),
+            event(1, 2, "close", "the call has begun", "a", skill="r_review_call", outcome="cancelled", **of_agent),
+            event(2, 1, "open", "approvals()", "b", skill="r_approvals", caller="cli", **of_agent),
+            event(3, 2, "close", "[{}]", "b", skill="r_approvals", caller="cli", outcome="completed", **of_agent),
+            event(4, 1, "open", "report()", "c", skill="r_report", caller="monitor", **of_agent),
+            event(5, 1, "open", "decide(approve)", "d", skill="r_decide", caller="cli", **of_agent),
+            event(6, 2, "close", "approved", "d", skill="r_decide", caller="cli", outcome="completed", **of_agent),
+            event(7, 1, "open", "report()", "e", module="cook", skill="report", caller="cli"),
+            event(8, 2, "close", "burnt", "e", module="cook", skill="report", outcome="failed"),
+        ],
+    )
+    recorded = told(log)
+    assert [line.text for line in recorded.lines] == ["decide(approve)", "approved", "report()", "failed: burnt"]
+    assert len(recorded.calls) == 5
 
 
 def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:

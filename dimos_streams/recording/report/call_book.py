@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.operator.agents import is_conversation
+from dimos_streams.operator.agents import is_conversation, is_look
 from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import Line, Moment, RecordedCall
 from dimos_streams.recording.report.series import LARGEST, Series
@@ -48,7 +48,7 @@ class CallBook:
         if is_conversation(event):
             self._talks.add(event.module)
             self._hear(event)
-        elif event.caller not in self._talks and event.type != "progress":
+        elif event.caller not in self._talks and event.type != "progress" and not is_look(event):
             self._tell(call, event)
 
     def _call_of(self, event: ToolEvent) -> RecordedCall | None:
@@ -116,7 +116,8 @@ class CallBook:
     def _tell(self, call: RecordedCall, event: ToolEvent) -> None:
         """A line for an event of a call that no conversation tells."""
         who = call.caller if event.type == "open" else call.skill
-        text = event.text if event.type != "close" else f"{event.outcome}: {event.text}"
+        is_bad_end = event.type == "close" and event.outcome != "completed"
+        text = f"{event.outcome}: {event.text}" if is_bad_end else event.text
         details = "" if event.type != "close" or call.result is None else _json(call.result)
         is_error = event.type == "gap" or (event.type == "close" and event.outcome not in ("completed", "cancelled"))
         role = "call" if event.type == "open" else "event"
