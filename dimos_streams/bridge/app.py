@@ -21,10 +21,10 @@ from dimos_streams.bridge.http.described import answers, describe, refusals
 from dimos_streams.bridge.http.event_stream import EventStream
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.pictures import mount_pictures
-from dimos_streams.bridge.http.request_guard import Guard
-from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.http.serving.request_guard import Guard
+from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
 from dimos_streams.bridge.journal.broadcast import Hub

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from dimos_streams.bridge.fleet.link import HubLink
-    from dimos_streams.bridge.http.server import HttpServer
+    from dimos_streams.bridge.http.serving.server import HttpServer
 
 S = TypeVar("S")
 
@@ -93,7 +93,7 @@ class Bridge(Module):
 
     late_imports = (
         *("jsonschema", "dimos_streams.tool_stream.arguments.bounded_validator"),
-        *("dimos_streams.bridge.app", "dimos_streams.bridge.http.server"),
+        *("dimos_streams.bridge.app", "dimos_streams.bridge.http.serving.server"),
         # Uvicorn, with its start, and Starlette, with the first request.
         *("uvicorn.lifespan.off", "uvicorn.protocols.websockets.websockets_sansio_impl", "anyio._backends._asyncio"),
     )
@@ -219,8 +219,8 @@ class Bridge(Module):
             await self._to_undo.aclose()
 
     def _bind(self) -> None:
-        from dimos_streams.bridge.http import http_protocol
-        from dimos_streams.bridge.http.server import HttpServer
+        from dimos_streams.bridge.http.serving import protocol as http_protocol
+        from dimos_streams.bridge.http.serving.server import HttpServer
         from dimos_streams.common.loopback import is_loopback
 
         if self._token() is None and not is_loopback(self.config.host):
@@ -276,8 +276,8 @@ class Bridge(Module):
     async def _serve_watchers(self, server: HttpServer) -> None:
         """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
         from dimos_streams.bridge.app import create_app, guarded
+        from dimos_streams.bridge.http.serving.watch_only import WatchOnly
         from dimos_streams.bridge.http.stream_options import StreamOptions
-        from dimos_streams.bridge.http.watch_only import WatchOnly
         from dimos_streams.bridge.live.routes import PATH
 
         options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)

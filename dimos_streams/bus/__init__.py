@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from dimos_streams.bus.base import Bus, BusStatistics, Handler, Subscription, SubscriptionStatistics
 from dimos_streams.bus.delivery import Delivery
-from dimos_streams.bus.url import DEFAULT_URL, bus_url, transport_of
+from dimos_streams.bus.lcm.url import DEFAULT_URL
+from dimos_streams.bus.url import bus_url, transport_of
 
 __all__ = [
     "DEFAULT_URL",
@@ -32,9 +33,9 @@ def create_bus(url: str, delivery: Mapping[str, Delivery] | None = None) -> Bus:
 
         return MemoryBus(url)
     if transport == "zenoh":
-        from dimos_streams.bus.zenoh_bus import ZenohBus
+        from dimos_streams.bus.zenoh.bus import ZenohBus
 
         return ZenohBus(url, delivery)
-    from dimos_streams.bus.lcm_bus import LcmBus
+    from dimos_streams.bus.lcm.bus import LcmBus
 
     return LcmBus(url)

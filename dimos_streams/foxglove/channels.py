@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.foxglove.schemas import schema_named
+from dimos_streams.foxglove.conversion.schemas import schema_named
 
 if TYPE_CHECKING:
     from foxglove import Channel, Context

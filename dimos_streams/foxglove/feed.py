@@ -10,9 +10,9 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.foxglove.channels import Channels, ShownChannel
-from dimos_streams.foxglove.form import Form
-from dimos_streams.foxglove.message_views import MessageViews
-from dimos_streams.foxglove.views import forms_of, forms_of_message
+from dimos_streams.foxglove.conversion.form import Form
+from dimos_streams.foxglove.conversion.message_views import MessageViews
+from dimos_streams.foxglove.conversion.views import forms_of, forms_of_message
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 

@@ -15,9 +15,9 @@ from dimos_streams.common.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, MessageError, UserError
 from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
 from dimos_streams.foxglove.channels import Channels
+from dimos_streams.foxglove.conversion.message_views import MessageViews
 from dimos_streams.foxglove.door import Rules
 from dimos_streams.foxglove.feed import ChannelFeed
-from dimos_streams.foxglove.message_views import MessageViews
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.codec import split_channel

@@ -7,7 +7,7 @@ import asyncio
 import json
 from typing import Any
 
-from dimos_streams.foxglove.frames import ClientFrame, read_client_frame, text_frame
+from dimos_streams.foxglove.conversion.frames import ClientFrame, read_client_frame, text_frame
 
 _MOST = 1000
 """Who has more subscriptions is sent everything always."""

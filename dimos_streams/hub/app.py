@@ -8,9 +8,9 @@ from starlette.types import ASGIApp
 from dimos_streams import __version__
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.described import describe
-from dimos_streams.bridge.http.request_guard import Guard
-from dimos_streams.bridge.http.request_order import RequestOrder
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
+from dimos_streams.bridge.http.serving.request_guard import Guard
+from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard

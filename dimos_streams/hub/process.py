@@ -11,7 +11,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.http.server import HttpServer
+from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, UserError

@@ -20,8 +20,8 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
 from dimos_streams.module import ConfigFault, Module
 from dimos_streams.operator.holding import HoldInput
-from dimos_streams.ros2.action_client import ActionClient
-from dimos_streams.ros2.action_skills import skill_of, type_of
+from dimos_streams.ros2.actions.client import ActionClient
+from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import turned
 from dimos_streams.ros2.names import absolute

@@ -16,9 +16,9 @@ from dimos_streams.bridge.http import event_pages, problems
 from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
-from dimos_streams.bridge.http.request_guard import Guard
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.seats import Seats
+from dimos_streams.bridge.http.serving.request_guard import Guard
+from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live

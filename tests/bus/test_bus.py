@@ -15,9 +15,11 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bus import Bus, bus_url, create_bus, guard
+from dimos_streams.bus import Bus, bus_url, create_bus
 from dimos_streams.bus.base import MAX_MESSAGE, SLICE_S
-from dimos_streams.bus.url import UdpmUrl, check_route
+from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.url import check_route
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
 from tests.helpers import until
@@ -418,7 +420,7 @@ def test_a_bus_that_was_closed_can_be_opened_again_and_opening_twice_is_fine(url
 def test_a_process_with_too_many_files_is_an_error(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """LCM's library would crash."""
     pytest.importorskip("lcm")
-    monkeypatch.setattr("dimos_streams.bus.lcm_bus._SELECT_LIMIT", 3)
+    monkeypatch.setattr("dimos_streams.bus.lcm.bus._SELECT_LIMIT", 3)
 
     async def scenario() -> None:
         bus = create_bus(bus_url)
@@ -455,7 +457,7 @@ def test_a_machine_that_can_not_send_to_the_group_is_an_error(monkeypatch: pytes
         raise OSError(101, "Network is unreachable")
 
     monkeypatch.setitem(sys.modules, "lcm", None)
-    monkeypatch.setattr("dimos_streams.bus.lcm_bus.UdpmSocket", refuse)
+    monkeypatch.setattr("dimos_streams.bus.lcm.bus.UdpmSocket", refuse)
 
     async def scenario() -> None:
         bus = create_bus("udpm://239.1.2.3:4567")

@@ -12,14 +12,15 @@ from collections import Counter
 
 import pytest
 
-from dimos_streams.bus import create_bus, guard, packet_filter
+from dimos_streams.bus import create_bus, packet_filter
 from dimos_streams.bus.base import Mark, Ration
+from dimos_streams.bus.lcm import guard
 from tests.helpers import until
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.url import UdpmUrl
 
 async def main(url, count):
     where = UdpmUrl.parse(url)

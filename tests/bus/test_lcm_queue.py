@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.lcm_queue import KEPT_BYTES, LEAST, MOST, LcmQueue
+from dimos_streams.bus.lcm.queue import KEPT_BYTES, LEAST, MOST, LcmQueue
 from tests.helpers import until
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bus import multicast_route
-from dimos_streams.bus.url import UdpmUrl, check_route, why_local
+from dimos_streams.bus.lcm import multicast_route
+from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.url import check_route, why_local
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.errors import BusError

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.lcm_bus import LcmBus
-from dimos_streams.bus.overflow import Overflow
-from dimos_streams.bus.udpm import UdpmSocket
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.bus import LcmBus
+from dimos_streams.bus.lcm.overflow import Overflow
+from dimos_streams.bus.lcm.udpm import UdpmSocket
+from dimos_streams.bus.lcm.url import UdpmUrl
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's count is Linux's")
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bus import udpm
 from dimos_streams.bus.base import MAX_MESSAGE
-from dimos_streams.bus.udpm import UdpmSocket
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm import udpm
+from dimos_streams.bus.lcm.udpm import UdpmSocket
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.errors import UserError
 
 Got = list[tuple[str, bytes]]
@@ -307,8 +307,8 @@ ip route add 224.0.0.0/4 dev lo
 exec "$@"
 """
 _HEARS_ITSELF = """
-from dimos_streams.bus.udpm import UdpmSocket
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.udpm import UdpmSocket
+from dimos_streams.bus.lcm.url import UdpmUrl
 socket = UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=0"))
 socket.subscribe("/a", lambda channel, data: print(channel, data))
 socket.publish("/a", b"data")

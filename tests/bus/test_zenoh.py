@@ -18,10 +18,10 @@ import pytest
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.packet_filter import open_fds
-from dimos_streams.bus.zenoh_bus import ZenohBus
-from dimos_streams.bus.zenoh_config import session_config
-from dimos_streams.bus.zenoh_keys import KeySpace
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.zenoh.bus import ZenohBus
+from dimos_streams.bus.zenoh.config import session_config
+from dimos_streams.bus.zenoh.keys import KeySpace
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import BusError, UserError
 from dimos_streams.messages.codec import decode

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.delivery import delivery_of, urgency_of
 from dimos_streams.bus.url import leaves_process
-from dimos_streams.bus.zenoh_keys import KeySpace
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.zenoh.keys import KeySpace
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.errors import BusUrlError, UserError
 from dimos_streams.tool_stream.event import EVENTS
 

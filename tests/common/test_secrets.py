@@ -19,7 +19,7 @@ from pydantic import SecretStr
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.settings import apply_settings, explain
 from dimos_streams.bridge.module import Bridge
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common import secrets
 from dimos_streams.common.printable import LogFormatter, printable, show_tracebacks

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dimos_streams.bridge.calls import robot_stops
+from dimos_streams.bridge.calls.stops import robot_stops
 from dimos_streams.dimos_skills.module import DimosSkills
 from dimos_streams.errors import CallRejectedError, SkillArgumentError
 from dimos_streams.module import RunContext, Services

@@ -16,7 +16,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from dimos_streams.foxglove import outbox as module
-from dimos_streams.foxglove.frames import read_frame_head
+from dimos_streams.foxglove.conversion.frames import read_frame_head
 from dimos_streams.foxglove.outbox import Outbox, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
 from dimos_streams.messages.sensor_msgs import Image

@@ -16,10 +16,10 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.foxglove.address import LAYOUT
 from dimos_streams.foxglove.call_table import MAX_CALLS, TracedCalls
-from dimos_streams.foxglove.message_views import MessageViews
+from dimos_streams.foxglove.conversion.message_views import MessageViews
+from dimos_streams.foxglove.conversion.schemas import SCHEMAS, schema_named
+from dimos_streams.foxglove.conversion.views import forms_of, forms_of_message
 from dimos_streams.foxglove.orders import ORDERS, OrderAnswer
-from dimos_streams.foxglove.schemas import SCHEMAS, schema_named
-from dimos_streams.foxglove.views import forms_of, forms_of_message
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import encode, split_channel, type_named
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Field, Message, fields_of
 from dimos_streams.messages.codec import decode, encode, split_channel, type_named

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bus import create_bus, guard
+from dimos_streams.bus import create_bus
 from dimos_streams.bus.base import CAPACITY_BYTES
-from dimos_streams.bus.lcm_bus import LcmBus
+from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.bus import LcmBus
 from dimos_streams.bus.sizes import largest_on
 from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.errors import SkillError
@@ -160,7 +161,7 @@ def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyP
         await host.stop()
         await bus.close()
 
-    monkeypatch.setattr("dimos_streams.bus.guard.attach", unavailable)
+    monkeypatch.setattr("dimos_streams.bus.lcm.guard.attach", unavailable)
     asyncio.run(check())
 
 

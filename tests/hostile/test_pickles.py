@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import ports_of
-from dimos_streams.bridge.calls import stop_state
+from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.cli.entry import run_command
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.reader import LogReader
@@ -56,7 +56,7 @@ ALLOWED = {
     ("dimos_streams/runtime/processes/process.py", "multiprocessing"): "its workers, which get a plan from it; what"
     " they report is JSON",
     ("dimos_streams/runtime/processes/worker.py", "multiprocessing"): "reports to its parent, in JSON",
-    ("dimos_streams/bus/zenoh_reader.py", "recv()"): "of a subscriber of Zenoh: it gives bytes",
+    ("dimos_streams/bus/zenoh/reader.py", "recv()"): "of a subscriber of Zenoh: it gives bytes",
 }
 """Who may use what, and why that reads nothing from outside."""
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bus.overflow import thrown_away
+from dimos_streams.bus.lcm.overflow import thrown_away
 from tests.live.mission import Mission
 
 _GROWTH = 30e6

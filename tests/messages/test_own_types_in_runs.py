@@ -275,8 +275,8 @@ def test_commands_know_own_types(package: Package) -> None:
 
 
 def test_exports_have_own_types(package: Package) -> None:
-    from dimos_streams.foxglove.message_views import MessageViews
-    from dimos_streams.foxglove.schemas import schema_named
+    from dimos_streams.foxglove.conversion.message_views import MessageViews
+    from dimos_streams.foxglove.conversion.schemas import schema_named
     from dimos_streams.recording.cut import Part
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 

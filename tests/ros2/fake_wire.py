@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.errors import MessageError
-from dimos_streams.ros2.action_types import NO_STAMP, ActionChannels, GoalStatus
+from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.layout import Struct

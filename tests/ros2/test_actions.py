@@ -14,8 +14,8 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.ros2.action_skills import skill_of, type_of
-from dimos_streams.ros2.action_types import GoalStatus
+from dimos_streams.ros2.actions.skills import skill_of, type_of
+from dimos_streams.ros2.actions.types import GoalStatus
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.layout import struct_of

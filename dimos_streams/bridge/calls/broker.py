@@ -17,11 +17,11 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
-from dimos_streams.bridge.calls.live_settings import LiveSettings
-from dimos_streams.bridge.calls.owed_settings import SUFFIX as OWED_SETTINGS
 from dimos_streams.bridge.calls.reviews import CallReviews
-from dimos_streams.bridge.calls.robot_stops import RobotStops
-from dimos_streams.bridge.calls.stop_state import SUFFIX as STOPS
+from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
+from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
+from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal

@@ -11,7 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.at_once import body_of
+from dimos_streams.bridge.http.serving.at_once import body_of
 from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.seats import Seats
+from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
 

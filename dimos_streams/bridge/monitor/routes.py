@@ -9,7 +9,7 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.seats import Seats
+from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import serve

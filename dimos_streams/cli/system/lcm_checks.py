@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.lcm_bus import LcmBus
-from dimos_streams.bus.multicast_route import route_commands, route_interface
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.bus import LcmBus
+from dimos_streams.bus.lcm.multicast_route import route_commands, route_interface
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.errors import DimosStreamsError

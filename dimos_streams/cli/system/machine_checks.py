@@ -8,8 +8,9 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from dimos_streams.bus.url import DEFAULT_URL, UdpmUrl, leaves_process, transport_of
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
+from dimos_streams.bus.url import leaves_process, transport_of
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.clock_text import clock_text
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.cli.system.lcm_checks import check_lcm

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.common.secrets import redacted

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
-from dimos_streams.foxglove.message_views import MessageViews
-from dimos_streams.foxglove.schemas import schema_named
+from dimos_streams.foxglove.conversion.message_views import MessageViews
+from dimos_streams.foxglove.conversion.schemas import schema_named
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed

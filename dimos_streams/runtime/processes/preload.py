@@ -10,7 +10,7 @@ _SHARED = (
     "lcm",
     "logging.handlers",
     "dimos_streams.blueprint.classes",
-    "dimos_streams.bus.lcm_bus",
+    "dimos_streams.bus.lcm.bus",
     "dimos_streams.messages.geometry_msgs",
     "dimos_streams.messages.nav_msgs",
     "dimos_streams.messages.sensor_msgs",

@@ -1,7 +1,7 @@
 """Changes live settings of a hosted module, as a call that no model, skill or script can reach by its name.
 
 It is a call so that it happens once and in order, and is journalled, recorded and replayed as any other. Only the
-bridge begins it (``bridge/calls/live_settings.py``): its module does not offer it.
+bridge begins it (``bridge/calls/settings/live_settings.py``): its module does not offer it.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.stop_state import StopState
+from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3

@@ -14,11 +14,12 @@ import pytest
 import requests
 import uvicorn
 
-from dimos_streams.bridge.http import http_protocol, turns
-from dimos_streams.bridge.http import idle_connections as idle
-from dimos_streams.bridge.http import request_guard as guard
-from dimos_streams.bridge.http.http_protocol import MAX_HEAD, MAX_PIECES, BoundedProtocol, Connections
-from dimos_streams.bridge.http.server import ACCEPTED
+from dimos_streams.bridge.http.serving import idle_connections as idle
+from dimos_streams.bridge.http.serving import protocol as http_protocol
+from dimos_streams.bridge.http.serving import request_guard as guard
+from dimos_streams.bridge.http.serving import turns
+from dimos_streams.bridge.http.serving.protocol import MAX_HEAD, MAX_PIECES, BoundedProtocol, Connections
+from dimos_streams.bridge.http.serving.server import ACCEPTED
 from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.common.loopback import is_loopback

@@ -16,7 +16,7 @@ import requests
 from jsonschema import Draft202012Validator
 
 from dimos_streams.bridge.http.problem_kinds import KINDS
-from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.errors import SkillUnavailableError
 from tests.bridge.serving import Served, served
 

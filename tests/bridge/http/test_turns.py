@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import turns
-from dimos_streams.bridge.http.request_order import RequestOrder, leave
-from dimos_streams.bridge.http.turns import Turns
+from dimos_streams.bridge.http.serving import turns
+from dimos_streams.bridge.http.serving.request_order import RequestOrder, leave
+from dimos_streams.bridge.http.serving.turns import Turns
 from tests.bridge.http.test_greedy_requests import running
 from tests.bridge.serving import served
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.request_guard import MAX_DRAINED
+from dimos_streams.bridge.http.serving.request_guard import MAX_DRAINED
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError

@@ -18,7 +18,7 @@ import requests
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry

@@ -14,9 +14,9 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
-from dimos_streams.bridge.http.http_protocol import BoundedProtocol, Connections
-from dimos_streams.bridge.http.idle_connections import KEEP_ALIVE_S, cut_idle
-from dimos_streams.bridge.http.request_guard import MAX_BODY
+from dimos_streams.bridge.http.serving.idle_connections import KEEP_ALIVE_S, cut_idle
+from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connections
+from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
 

@@ -14,7 +14,11 @@ from typing import Any
 
 from dimos_streams.bridge.calls.authority import MCP, Authority
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.calls.unsettled_settings import SETTLES_WITHIN_S, UnknownChangeError, UnsettledSettings
+from dimos_streams.bridge.calls.settings.unsettled_settings import (
+    SETTLES_WITHIN_S,
+    UnknownChangeError,
+    UnsettledSettings,
+)
 from dimos_streams.common.secrets import know_settings
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls import stop_state
 from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
-from dimos_streams.bridge.calls.hold_sender import HoldSender, is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.stop_state import StopState
+from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
+from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog

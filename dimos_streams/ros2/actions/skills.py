@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dimos_streams.errors import UserError
-from dimos_streams.ros2.action_client import ActionClient
-from dimos_streams.ros2.action_run import ActionRun, Robot
+from dimos_streams.ros2.actions.client import ActionClient
+from dimos_streams.ros2.actions.goal_values import Limits, completed, scalars, schema_of, shown
+from dimos_streams.ros2.actions.run import ActionRun, Robot
 from dimos_streams.ros2.config import ActionSetting
 from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, ActionType, action_type, known_action
-from dimos_streams.ros2.goal_values import Limits, completed, scalars, schema_of, shown
 from dimos_streams.skill import BASE, Call, SkillPolicy, SkillSpec
 from dimos_streams.tool_stream.arguments.schema_parameters import SchemaParameters
 

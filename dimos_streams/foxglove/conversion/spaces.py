@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 
-from dimos_streams.foxglove.form import TopicContext, Value, stamp_of
-from dimos_streams.foxglove.pictures import finite
-from dimos_streams.foxglove.plain import plain
+from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of
+from dimos_streams.foxglove.conversion.pictures import finite
+from dimos_streams.foxglove.conversion.plain import plain
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped, TransformStamped
 from dimos_streams.messages.nav_msgs import OccupancyGrid, Odometry, Path
 from dimos_streams.messages.sensor_msgs import LaserScan, PointCloud2

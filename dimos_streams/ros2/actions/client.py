@@ -18,7 +18,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, SkillError
-from dimos_streams.ros2.action_types import NO_STAMP, ActionChannels, Channel, GoalStatus
+from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, Channel, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.names import shown_type

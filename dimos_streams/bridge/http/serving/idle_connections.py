@@ -6,7 +6,7 @@ import asyncio
 
 import uvicorn
 
-from dimos_streams.bridge.http.http_protocol import BoundedProtocol
+from dimos_streams.bridge.http.serving.protocol import BoundedProtocol
 
 IDLE_BOUND_S = 10.0
 """A connection that has begun to ask, or never has, and on which nothing is answered for longer is cut, however much

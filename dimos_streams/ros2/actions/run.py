@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.ros2.action_client import ActionClient, Goal
-from dimos_streams.ros2.action_types import GoalStatus
-from dimos_streams.ros2.goal_values import scalars, shown
+from dimos_streams.ros2.actions.client import ActionClient, Goal
+from dimos_streams.ros2.actions.goal_values import scalars, shown
+from dimos_streams.ros2.actions.types import GoalStatus
 from dimos_streams.skill import Call
 
 PROGRESS_S = 0.2

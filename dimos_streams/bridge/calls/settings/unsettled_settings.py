@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls import owed_settings
-from dimos_streams.bridge.calls.owed_settings import OwedSettings
+from dimos_streams.bridge.calls.settings import owed_settings
+from dimos_streams.bridge.calls.settings.owed_settings import OwedSettings
 from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
 
 SETTLES_WITHIN_S = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.text import parse_json
-from dimos_streams.foxglove.form import TopicContext, Value, stamp_of, timestamp
-from dimos_streams.foxglove.spaces import at
+from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of, timestamp
+from dimos_streams.foxglove.conversion.spaces import at
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.operator.messages.scene import SCENE, SceneView

@@ -16,12 +16,12 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import at_once
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import problem
-from dimos_streams.bridge.http.request_order import leave
-from dimos_streams.bridge.http.turns import Turns
+from dimos_streams.bridge.http.serving import at_once
+from dimos_streams.bridge.http.serving.request_order import leave
+from dimos_streams.bridge.http.serving.turns import Turns
 
 MAX_CONNECTIONS = 768
 """At a time; below the 1024 files that a process may have open by default."""

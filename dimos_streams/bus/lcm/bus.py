@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.bus import guard, packet_filter
+from dimos_streams.bus import packet_filter
 from dimos_streams.bus.base import (
     CAPACITY_BYTES,
     DEFAULT_CAPACITY,
@@ -24,11 +24,12 @@ from dimos_streams.bus.base import (
     Subscription,
     Wants,
 )
-from dimos_streams.bus.lcm_queue import KEPT_BYTES, LcmQueue
-from dimos_streams.bus.overflow import Overflow
+from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.overflow import Overflow
+from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
+from dimos_streams.bus.lcm.udpm import UdpmSocket
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.udpm import UdpmSocket
-from dimos_streams.bus.url import UdpmUrl
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 

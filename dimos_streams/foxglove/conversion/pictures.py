@@ -8,7 +8,7 @@ import math
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
-from dimos_streams.foxglove.form import Form, TopicContext, Value, stamp_of
+from dimos_streams.foxglove.conversion.form import Form, TopicContext, Value, stamp_of
 from dimos_streams.messages.image import FILES
 from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image

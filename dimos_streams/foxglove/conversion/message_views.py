@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from dimos_streams.common.namespaces import namespace_of_topic
 from dimos_streams.foxglove.call_table import TracedCalls
-from dimos_streams.foxglove.form import Form, TopicContext, Value
-from dimos_streams.foxglove.views import forms_of_message
+from dimos_streams.foxglove.conversion.form import Form, TopicContext, Value
+from dimos_streams.foxglove.conversion.views import forms_of_message
 from dimos_streams.messages.base import Message
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.foxglove import calls, pictures, scene, spaces
-from dimos_streams.foxglove.form import Form, TopicContext
-from dimos_streams.foxglove.plain import plain
-from dimos_streams.foxglove.schemas import CALL
+from dimos_streams.foxglove.conversion import calls, pictures, scene, spaces
+from dimos_streams.foxglove.conversion.form import Form, TopicContext
+from dimos_streams.foxglove.conversion.plain import plain
+from dimos_streams.foxglove.conversion.schemas import CALL
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.sensor_msgs import Image
 

@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bus.loopback_guard import keep_to_loopback
 from dimos_streams.bus.packet_filter import open_fds
-from dimos_streams.bus.zenoh_config import session_config
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.zenoh.config import session_config
+from dimos_streams.bus.zenoh.loopback_guard import keep_to_loopback
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import BusError
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams.bus.base import MAX_MESSAGE
-from dimos_streams.bus.url import UdpmUrl
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.errors import BusUrlError
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams.bus.base import MAX_MESSAGE
-from dimos_streams.bus.zenoh_session import start_thread
+from dimos_streams.bus.zenoh.session import start_thread
 
 if TYPE_CHECKING:
     import zenoh

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from dimos_streams.bus.base import TokenHandler
-from dimos_streams.bus.zenoh_session import in_thread
+from dimos_streams.bus.zenoh.session import in_thread
 
 if TYPE_CHECKING:
     import zenoh

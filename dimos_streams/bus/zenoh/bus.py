@@ -21,10 +21,10 @@ from dimos_streams.bus.base import (
 )
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
 from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.zenoh_reader import CHANNEL_CAPACITY, Batch, SampleReader
-from dimos_streams.bus.zenoh_session import close_session, in_thread, open_session
-from dimos_streams.bus.zenoh_tokens import declare_token, watch_tokens
-from dimos_streams.bus.zenoh_url import ZenohUrl
+from dimos_streams.bus.zenoh.reader import CHANNEL_CAPACITY, Batch, SampleReader
+from dimos_streams.bus.zenoh.session import close_session, in_thread, open_session
+from dimos_streams.bus.zenoh.tokens import declare_token, watch_tokens
+from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import know_url, redacted
 from dimos_streams.errors import BusError

@@ -1,0 +1,1 @@
+"""Live settings as calls: what was ordered, and what is owed to who did not answer."""

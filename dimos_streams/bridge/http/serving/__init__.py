@@ -1,0 +1,1 @@
+"""The server: connections, who is let in, and whose turn it is."""

@@ -1,0 +1,1 @@
+"""LCM over UDP multicast: the bus, and what keeps malformed and unwanted datagrams from it."""

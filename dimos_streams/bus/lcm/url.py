@@ -1,0 +1,80 @@
+"""``udpm://GROUP:PORT?ttl=N``: a multicast group, and how far packets travel."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from dimos_streams.bus.lcm.multicast_route import LOOPBACK, route_commands, route_interface
+from dimos_streams.common.secrets import unreadable_url
+from dimos_streams.errors import BusUrlError
+
+DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
+_RECEIVE_BUFFER = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class UdpmUrl:
+    """``udpm://GROUP:PORT?ttl=N``, LCM's address of a multicast group."""
+
+    group: str
+    port: int
+    options: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> UdpmUrl:
+        """Raises ``UserError`` with the part that does not fit."""
+        try:
+            if "@" in text:
+                raise ValueError("a multicast group has no users")
+            parts = urlsplit(text)
+            group, port = parts.hostname or "239.255.76.67", parts.port or 7667
+            if not ipaddress.IPv4Address(group).is_multicast:
+                raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
+        except ValueError as error:
+            shown = unreadable_url(text, ("ttl", "recv_buf_size"))
+            raise BusUrlError(f"bad bus URL {shown!r}: {error}; valid: {DEFAULT_URL!r}") from error
+        return cls(group, port, {"ttl": "0"} | dict(parse_qsl(parts.query)))
+
+    def __str__(self) -> str:
+        return f"udpm://{self.group}:{self.port}?{urlencode(self.options)}"
+
+    def for_lcm(self) -> str:
+        """The URL with a receive buffer as big as the kernel gives."""
+        options = {"recv_buf_size": str(_RECEIVE_BUFFER)} | self.options
+        return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
+
+    def route_problem(self) -> str | None:
+        """The reason for which the machine can't send to the group, or None."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((self.group, self.port))
+            except OSError as error:
+                return error.strerror or str(error)
+        return None
+
+    @property
+    def ttl(self) -> int:
+        """How many networks messages cross: with 0 they stay on this machine. What is no number counts as 0."""
+        text = self.options.get("ttl", "0")
+        return int(text) if text.isdecimal() else 0
+
+    def stays_here(self) -> str:
+        """Why nothing that is sent leaves this machine although the URL says that it does; empty if it may."""
+        if self.ttl > 0 and route_interface(self.group) == LOOPBACK:
+            return (
+                f"the route to {self.group} is on 'lo', so nothing leaves this machine, whatever ttl={self.ttl} says"
+            )
+        return ""
+
+    def explain_failure(self) -> str:
+        """One line for a person: what is wrong with this machine, and what mends it."""
+        problem = self.route_problem()
+        if problem is not None:
+            return (
+                f"no route for multicast to {self.group} ({problem}): `{route_commands(self.ttl)[0]}` as root "
+                "mends it until the next boot; `dimos-streams doctor` says more"
+            )
+        return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"

@@ -1,0 +1,1 @@
+"""Messages and calls in Foxglove's schemas."""

@@ -1,0 +1,1 @@
+"""Actions of ROS 2 robots as skills."""
