@@ -28,7 +28,7 @@ from benchmarks.system import free_bus, free_port
 from benchmarks.table import print_table
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.delivery import Delivery
-from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import FaultBus, Faults

@@ -30,7 +30,7 @@ from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
-from dimos_streams.common.live_loop import new_live_loop
+from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.tool_stream.event import ToolEvent
 
 _THREADS = 32

@@ -22,7 +22,7 @@ from benchmarks.peer import Peer, Workload
 from benchmarks.result import Result, median_of
 from benchmarks.system import free_bus, running
 from benchmarks.table import print_table
-from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import UserError
 
 _RATES_HZ = (100.0, 200.0)

@@ -120,7 +120,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/tool_stream/liveness/module_table.py",
         "hash",
     ): "distinguishes texts of one process; never put in an order",
-    ("dimos_streams/common/live_loop.py", "asyncio.new_event_loop"): "live processes; virtual time has its own",
+    (
+        "dimos_streams/common/process/live_loop.py",
+        "asyncio.new_event_loop",
+    ): "live processes; virtual time has its own",
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",

@@ -22,7 +22,7 @@ from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
-from dimos_streams.common.disk import trouble_with
+from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.secrets import checked
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
@@ -221,7 +221,7 @@ class Bridge(Module):
     def _bind(self) -> None:
         from dimos_streams.bridge.http.serving import protocol as http_protocol
         from dimos_streams.bridge.http.serving.server import HttpServer
-        from dimos_streams.common.loopback import is_loopback
+        from dimos_streams.common.process.loopback import is_loopback
 
         if self._token() is None and not is_loopback(self.config.host):
             raise UserError(

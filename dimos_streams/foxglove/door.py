@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 import h11
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.loopback import is_loopback
+from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
 

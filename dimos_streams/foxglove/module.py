@@ -11,7 +11,7 @@ from pydantic import Field
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.common.loopback import is_loopback
+from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, MessageError, UserError
 from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
 from dimos_streams.foxglove.channels import Channels

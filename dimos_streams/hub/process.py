@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.loopback import is_loopback
+from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import Feed, Intake, in_thread

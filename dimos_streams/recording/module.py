@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from dimos_streams.bus import Bus
-from dimos_streams.common.disk import trouble_with
+from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import Metadata, describe

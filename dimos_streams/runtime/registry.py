@@ -10,8 +10,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.common.disk import replace_text
-from dimos_streams.common.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
+from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from dimos_streams.common.docstrings import described
 from dimos_streams.common.invalid import problems_with_values
-from dimos_streams.common.plain_schema import plain_schema
+from dimos_streams.common.schemas.docstrings import described
+from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import requests
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.common.live_loop import new_live_loop
+from dimos_streams.common.process.live_loop import new_live_loop
 from tests.bridge.parts import Scene, Worker
 
 T = TypeVar("T")

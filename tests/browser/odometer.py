@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 
 from dimos_streams.bus import create_bus
-from dimos_streams.common.live_loop import new_live_loop
+from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry
 

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from dimos_streams.cli.app import create_app
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime.registry import RunRecord, keep_private, write
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.common.docstrings import described
+from dimos_streams.common.schemas.docstrings import described
 
 BOTH = {"turns": "How often: a number.", "wait": "How long to wait, in s."}
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.process.live_loop import run_live
 
 DELAYS_S = [0.0001, 0.0004, 0.00049, 0.0014, 0.0024, 0.0034, 0.01049]
 

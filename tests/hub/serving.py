@@ -12,7 +12,7 @@ from typing import Any
 
 import requests
 
-from dimos_streams.common.live_loop import new_live_loop
+from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.fleet.batches import ShippedGap, encoded_batch, encoded_event, encoded_gap
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings

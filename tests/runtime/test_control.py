@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
 from dimos_streams.runtime.control import Order, _connected, ask, controlled
 

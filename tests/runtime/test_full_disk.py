@@ -21,8 +21,8 @@ from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.bridge_client.answers import Module
 from dimos_streams.cli.bridge_client.run_state import process_state
-from dimos_streams.common.disk import trouble_with
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.disk import trouble_with
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext, Services

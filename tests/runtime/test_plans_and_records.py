@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.errors import UserError
 from dimos_streams.module import Services
 from dimos_streams.runtime import registry

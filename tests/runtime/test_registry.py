@@ -13,7 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, runs, state_dir, write
 

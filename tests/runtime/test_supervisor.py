@@ -17,7 +17,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.bus import create_bus
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String

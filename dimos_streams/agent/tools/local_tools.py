@@ -13,7 +13,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.common.invalid import all_problems
-from dimos_streams.common.plain_schema import plain_schema
+from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError, SkillError, internal_error
 
 _logger = logging.getLogger(__name__)

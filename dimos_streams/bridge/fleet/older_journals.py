@@ -22,7 +22,7 @@ from dimos_streams.bridge.journal.moved_files import left_files
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.bridge.journal.tail import left_in_tail
-from dimos_streams.common.run_owner import OWNER_FILE, is_ended_run
+from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
 
 T = TypeVar("T")
 

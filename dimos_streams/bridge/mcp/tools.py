@@ -17,7 +17,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.plain_schema import plain_schema
+from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from dimos_streams.bus.zenoh.keys import KeySpace
-from dimos_streams.common.loopback import is_loopback
+from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusUrlError, suggest
 

@@ -22,7 +22,7 @@ async def states_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
 async def _state(record: RunRecord) -> dict[str, Any]:
     """A run as it stands."""
     from dimos_streams import clock
-    from dimos_streams.common.disk import trouble_with
+    from dimos_streams.common.process.disk import trouble_with
 
     bridge, modules = await _bridge(record)
     known = {module.name: module for module in modules}
@@ -77,7 +77,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
 
 def process_state(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
     """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
-    from dimos_streams.common.run_owner import process_start
+    from dimos_streams.common.process.run_owner import process_start
     from dimos_streams.runtime.registry import lives
 
     if process["pid"] is None or lives(process["pid"], process.get("pid_started")):

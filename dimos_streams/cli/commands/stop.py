@@ -103,7 +103,7 @@ def _pidfd(pid: int) -> int | None:
 
 
 def _signal(run: RunRecord) -> None:
-    from dimos_streams.common.run_owner import process_start
+    from dimos_streams.common.process.run_owner import process_start
 
     if process_start(run.pid) != run.pid_started:  # it ended since we looked, and its number may be another's
         return

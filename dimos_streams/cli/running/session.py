@@ -28,7 +28,7 @@ from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.secrets import redacted
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.control import controlled

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.cli.system import signals
-from dimos_streams.common.live_loop import run_live
+from dimos_streams.common.process.live_loop import run_live
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.common.disk import replace_text
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.disk import replace_text
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
 

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dimos_streams.common import importing
-from dimos_streams.common.live_loop import run_live
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
+from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import BusError, DimosStreamsError, UserError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
+from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from dimos_streams.common.schema_references import MAX_PARTS, resolved
+from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo

@@ -24,7 +24,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Read
-from dimos_streams.common.run_owner import OWNER_FILE, RunOwner, process_start
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, process_start
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from tests.bridge.fleet.fake_hub import FakeHub

@@ -18,7 +18,7 @@ import requests
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.common.loopback import is_loopback
+from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import UserError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill

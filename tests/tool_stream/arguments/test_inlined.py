@@ -18,7 +18,7 @@ from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.blueprint import blueprint, module
 from dimos_streams.blueprint.check import check
 from dimos_streams.bridge.mcp.tools import listed
-from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
+from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill, skills_of
 from dimos_streams.skill.spec import ModelParameters

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.common.schema_references import MAX_PARTS
+from dimos_streams.common.schemas.references import MAX_PARTS
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS

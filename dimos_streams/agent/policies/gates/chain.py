@@ -31,7 +31,7 @@ from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
 from dimos_streams.common.importing import import_attribute, is_reference
-from dimos_streams.common.schema_references import FOREIGN_PARTS, inlined
+from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.gateway import OfferedSkill

@@ -9,8 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.common.disk import replace_text
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.process.disk import replace_text
 from dimos_streams.operator.messages.stop import Stop
 
 SUFFIX = ".stops.json"

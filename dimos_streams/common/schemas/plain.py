@@ -6,7 +6,7 @@ import functools
 import json
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.common.schema_references import inlined
+from dimos_streams.common.schemas.references import inlined
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -1,0 +1,1 @@
+"""JSON schemas: plain ones of types, references in them, and what docstrings say of parameters."""
