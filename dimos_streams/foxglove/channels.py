@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,9 @@ class Channels:
         self._context = context
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
+        self._wishes: dict[tuple[int, int], bool] = {}
+        """By channel and viewer, whether it is watched: what the SDK's threads have told and nobody has looked at."""
+        self._telling = threading.Lock()
         self._shown: dict[tuple[str, str], ShownChannel] = {}
         self._by_id: dict[int, ShownChannel] = {}
 
@@ -70,14 +74,20 @@ class Channels:
         self._tell(channel.id, client.id, watches=False)
 
     def _tell(self, channel: int, client: int, *, watches: bool) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is shown anything any more
-            self._loop.call_soon_threadsafe(lambda: self._count(channel, client, watches=watches))
+        with self._telling:
+            is_first = not self._wishes
+            self._wishes[channel, client] = watches
+        if is_first:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is shown anything any more
+                self._loop.call_soon_threadsafe(self._look)
 
-    def _count(self, channel: int, client: int, *, watches: bool) -> None:
-        shown = self._by_id.get(channel)
-        if shown is None:
-            return
-        before = shown.watched
-        shown.count(client, watches=watches)
-        if shown.watched != before:
+    def _look(self) -> None:
+        """Who changes his mind faster than the loop turns has it turn once for all that."""
+        with self._telling:
+            wishes, self._wishes = self._wishes, {}
+        before = {channel for channel, shown in self._by_id.items() if shown.watched}
+        for (channel, client), watches in wishes.items():
+            if channel in self._by_id:
+                self._by_id[channel].count(client, watches=watches)
+        if before != {channel for channel, shown in self._by_id.items() if shown.watched}:
             self._on_change()

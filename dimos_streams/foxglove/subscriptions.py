@@ -11,9 +11,13 @@ from dimos_streams.foxglove.conversion.frames import ClientFrame, read_client_fr
 
 _MOST = 1000
 """Who has more subscriptions is sent everything always."""
-_LONGEST = 256 * 1024
-"""So is who writes a longer text: it may be a subscription that nobody has read here."""
+_LONGEST = 64 * 1024
+"""So is who writes a longer text: it may be a subscription that nobody has read here. So many take half of it."""
 _CHUNK = 64 * 1024
+_PIECE = 256
+"""Bytes of a frame that count as another frame: each subscription in it keeps the SDK as busy as a frame does."""
+_AT_ONCE, _PER_S = 1000.0, 200.0
+"""Frames that a viewer may send at once, and those that may follow: more than any viewer has to say."""
 
 
 class Subscriptions:
@@ -27,14 +31,17 @@ class Subscriptions:
         """Of what they want, by their own numbers."""
         self._is_known = True
         self._is_between = True
+        self._credit, self._looked = _AT_ONCE, 0.0
         self.paused = False
 
     async def forward(self, reader: asyncio.StreamReader) -> None:
         """Until the viewer ends. Raises ``TimeoutError`` where the SDK takes nothing, ``asyncio.IncompleteReadError``
-        for a frame without an end."""
+        for a frame without an end, ``ConnectionError`` for a viewer who keeps the SDK from all others."""
         while (frame := await read_client_frame(reader)) is not None:
+            self._count(1)
             if frame.is_whole_text and frame.length <= _LONGEST:
                 payload = await reader.readexactly(frame.length)
+                self._count(frame.length / _PIECE)
                 if not (self._note(frame.unmasked(payload)) and self.paused):
                     self._to_sdk.write(frame.head + payload)
                 await self._drain()
@@ -86,9 +93,18 @@ class Subscriptions:
             if not data:
                 raise asyncio.IncompleteReadError(b"", rest)
             rest -= len(data)
+            self._count(len(data) / _PIECE)
             self._to_sdk.write(data)
             await self._drain()
         self._is_between = not is_in_message if frame.is_control else frame.is_last
+
+    def _count(self, frames: float) -> None:
+        """Take frames off what the viewer may send. Raises ``ConnectionError`` if they are more."""
+        now = asyncio.get_running_loop().time()
+        earned = (now - self._looked) * _PER_S
+        self._credit, self._looked = min(_AT_ONCE, self._credit + earned) - frames, now
+        if self._credit < 0:
+            raise ConnectionError(f"a viewer sends more than {_PER_S:g} frames of {_PIECE} bytes in a second")
 
     def _say(self, message: dict[str, Any]) -> None:
         self._to_sdk.write(text_frame(json.dumps(message).encode()))

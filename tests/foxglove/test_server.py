@@ -20,6 +20,7 @@ from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
 from dimos_streams.foxglove.door import FOXGLOVE_APP
+from dimos_streams.foxglove.frames import text_frame
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.orders import MAX_WAITING
 from dimos_streams.messages.base import Message
@@ -322,6 +323,35 @@ def test_who_orders_without_end_keeps_nobody_else_from_ordering() -> None:
             for each in orders:
                 each.cancel()
         bridge.close()
+
+    asyncio.run(scenario())
+
+
+SUBSCRIBE = json.dumps({"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 1}]}).encode()
+MANY = json.dumps({"op": "unsubscribe", "subscriptionIds": [*range(30_000)]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("said", "times"),
+    [
+        (b"\x00\x80" + bytes(4), 1_000_000),
+        (b"\x8a\x80" + bytes(4), 1_000_000),
+        (text_frame(SUBSCRIBE), 200_000),
+        (text_frame(MANY), 100),
+    ],
+    ids=["fragments", "pongs", "subscriptions", "texts"],
+)
+def test_who_says_more_than_a_viewer_has_to_say_is_cut_off_and_no_other(said: bytes, times: int) -> None:
+    """The SDK and the loop have a turn for every frame, and for every subscription: a stop would wait behind them."""
+
+    async def scenario() -> None:
+        unread: dict[str, Any] = {"subprotocols": [SUBPROTOCOL], "proxy": None, "close_timeout": 0}
+        async with shown() as show, viewing(show.url) as other, connect(show.url, **unread) as greedy:
+            greedy.transport.write(b"\x01\x80" + bytes(4) if said[0] == 0 else b"")
+            greedy.transport.write(said * times)
+            cut_off = asyncio.create_task(greedy.wait_closed())
+            assert "message" in await other.call("/pause", {})
+            await asyncio.wait_for(cut_off, 5)
 
     asyncio.run(scenario())
 
