@@ -19,8 +19,8 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
+from dimos_streams.foxglove.conversion.frames import text_frame
 from dimos_streams.foxglove.door import FOXGLOVE_APP
-from dimos_streams.foxglove.frames import text_frame
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.orders import MAX_WAITING
 from dimos_streams.messages.base import Message
