@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.tool_stream.gateway import CallView
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_commands import answering
 
@@ -59,3 +60,20 @@ def test_a_client_finds_the_tools_of_each_robot_and_calls_one_as_a_model(tmp_pat
             assert operators["isError"], "it was begun by `me`, and its skill is nobody's that is known"
     for each in (first, second):
         each.join()
+
+
+@pytest.mark.feature("H2")
+def test_what_one_robot_says_of_its_call_keeps_nobody_from_the_list_of_all(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub:
+        two.ship(
+            hub, encoded_event(1, event(1, type="open", call_id="sound", arguments={"a": 1}, resources=["base"]))
+        )
+        wrong: dict[str, Any] = {"parent": 5, "arguments": "none", "resources": {"base": 1}, "on_loss": ["stop"]}
+        one.ship(hub, encoded_event(1, event(1, type="open", call_id="odd", **wrong)))
+        sound, odd = (CallView.model_validate(each) for each in hub.get("/calls").json())
+        assert (sound.arguments, sound.resources) == ({"a": 1}, ("base",))
+        assert (odd.parent, odd.arguments, odd.resources, odd.on_loss) == ("", {}, (), "stop")
+        assert not use(hub, "list_calls")["isError"]
+        assert not use(hub, "cancel_call", call_id="all")["isError"]

@@ -18,6 +18,7 @@ from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
+from dimos_streams.tool_stream.opening import opening_of
 
 _SEEN = tuple(CallView.model_fields)
 REQUESTED: Final = "requested"
@@ -187,17 +188,16 @@ class CallState(CallView):
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:
         """A call that was begun without the broker, at its first event. What is not as it should be is left out."""
-        arguments, resources, parent = (event.data.get(name) for name in ("arguments", "resources", "parent"))
-        on_loss: OnLoss = "continue" if event.data.get("on_loss") == "continue" else "stop"
+        opening = opening_of(event.data)
         return cls(
             call_id=event.call_id,
             skill=event.skill,
             module=event.module,
             caller=event.caller,
-            parent=parent if isinstance(parent, str) else "",
-            arguments=arguments if isinstance(arguments, dict) else {},
-            resources=tuple(use for use in resources if isinstance(use, str)) if isinstance(resources, list) else (),
-            on_loss=on_loss,
+            parent=opening.parent,
+            arguments=opening.arguments,
+            resources=opening.resources,
+            on_loss=opening.on_loss,
             requested_utime=event.utime,
             missing_open=event.type != "open",
         )

@@ -9,6 +9,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.hub.storage.engine import Engine, Transaction
 from dimos_streams.hub.storage.rows import CallRow, ParcelEntry
 from dimos_streams.tool_stream.event import Outcome, json_text
+from dimos_streams.tool_stream.opening import opening_of
 
 _AT_ONCE = 200
 """Calls that one statement asks for."""
@@ -102,7 +103,7 @@ def _folded(record: dict[str, Any] | None, robot: str, event: Any) -> dict[str, 
     }
     view["last_seq"], view["text"] = event["seq"], event["text"]
     if event["type"] == "open":
-        view |= {name: data[name] for name in ("parent", "arguments", "resources", "on_loss") if name in data}
+        view |= opening_of(data)._asdict()
     elif view["answer"] is None:
         view["answer"] = event["text"]
     if event["type"] == "close":

@@ -1,0 +1,28 @@
+"""What the first event of a call says of it besides its names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from dimos_streams.skill import OnLoss
+
+
+class Opening(NamedTuple):
+    """How a call was begun."""
+
+    parent: str
+    arguments: dict[str, Any]
+    resources: tuple[str, ...]
+    on_loss: OnLoss
+
+
+def opening_of(data: Mapping[str, Any]) -> Opening:
+    """From an event's data, which come from outside: what is not as it should be is left out."""
+    parent, arguments, resources = (data.get(name) for name in ("parent", "arguments", "resources"))
+    return Opening(
+        parent=parent if isinstance(parent, str) else "",
+        arguments=arguments if isinstance(arguments, dict) else {},
+        resources=tuple(use for use in resources if isinstance(use, str)) if isinstance(resources, list) else (),
+        on_loss="continue" if data.get("on_loss") == "continue" else "stop",
+    )
