@@ -220,15 +220,13 @@ class Motion:
         """The next odometry's pose. Raises ``TimeoutError``."""
         # Not wait_for: before Python 3.12 it swallows a cancellation that comes together with the message.
         async with asyncio.timeout(seconds):
-            while (pose := pose_of(await self._reader.next())) is None:
-                pass
-        return pose
+            return pose_of(await self._reader.next())
 
     def _silence(self, timeout: float) -> str:
         odom = self._module.odom
         if odom.latest is None:
             return f"no odometry has ever come on {odom.channel}: it is not known where the robot is"
-        self._pose = pose_of(odom.latest) or self._pose  # none may have come since the call began
+        self._pose = pose_of(odom.latest)  # none may have come since the call began
         return f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}"
 
     def _is_stuck(self) -> bool:

@@ -186,10 +186,8 @@ def _direction(bearing_deg: float) -> str:
     return f"{abs(bearing_deg):.0f} deg {'left' if bearing_deg > 0 else 'right'}"
 
 
-def _robot_pose(odometry: Odometry) -> ObservedPose | None:
+def _robot_pose(odometry: Odometry) -> ObservedPose:
     pose = pose_of(odometry)
-    if pose is None:
-        return None
     x, y, yaw = pose.position.real, pose.position.imag, math.degrees(pose.yaw)
     return ObservedPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
 

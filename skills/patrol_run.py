@@ -106,13 +106,11 @@ class Patrolling:
         reader = self._module.odom.reader()
         try:
             async with asyncio.timeout(timeout_s):
-                while (pose := pose_of(await reader.next())) is None:
-                    pass
+                return pose_of(await reader.next())
         except TimeoutError:
             raise SkillError(f"odometry has been silent for {timeout_s:g} s, so there is no way to patrol") from None
         finally:
             self._module.odom.release(reader)
-        return pose
 
     async def _visit(self, point: complex, name: str) -> None:
         """Go to a way-point and look around there, in spite of all whom it meets."""

@@ -53,11 +53,12 @@ def clamped(value: float, limit: float) -> float:
     return max(-limit, min(limit, value))
 
 
-def pose_of(odometry: Odometry) -> Pose | None:
-    """Position and heading that an odometry message gives, None if its numbers can't be a robot's."""
+def pose_of(odometry: Odometry) -> Pose:
+    """Position and heading that an odometry message gives. Raises ``ValueError`` if its numbers can't be a robot's:
+    inputs with the test ``has_pose`` let none of these pass."""
     found = planar_pose(odometry.pose.pose)
     if found is None:
-        return None
+        raise ValueError("a pose that no robot has came by an input without the test has_pose")
     x, y, yaw = found
     return Pose(complex(x, y), yaw)
 
@@ -76,10 +77,8 @@ class PoseHistory:
         self._poses: History[Pose] = History("odometry", other_ahead=measured_ahead)
 
     def add(self, odometry: Odometry) -> None:
-        """Take odometry that has just come, if it is sound."""
-        pose = pose_of(odometry)
-        if pose is not None:
-            self._poses.add(utime_of(odometry.header), clock.monotonic(), pose)
+        """Take odometry that has just come."""
+        self._poses.add(utime_of(odometry.header), clock.monotonic(), pose_of(odometry))
 
     def at(self, stamp: int, arrived: float) -> Pose:
         """The pose when something was measured whose stamp, and whose arrival on the loop's clock, are given.
