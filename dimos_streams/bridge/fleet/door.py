@@ -15,9 +15,10 @@ from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.calls.visibility import shown_to_models
 from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.bridge.http.call_routes import BEGIN_BY
+from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 
@@ -71,6 +72,8 @@ class Door:
         body = command.body
         if begins_call(command):
             body = {**(body or {})}
+            if command.role == "operator" and (why := _not_for_operators(body.get("caller"))):
+                return refusal(kinds.CALL_REJECTED, why)
             if body.get("idempotency_key") is None:
                 body["idempotency_key"] = key
         if command.role == "model" and (why := await self._not_for_models(path, body)):
@@ -116,6 +119,15 @@ class Door:
         answer = _Answer(content)
         await self._app(scope, answer.receive, answer.send)
         return answer.reply()
+
+
+def _not_for_operators(caller: object) -> str:
+    """Why an operator may not call by this name, empty if they may."""
+    try:
+        check_caller(caller if isinstance(caller, str) else "")
+    except CallRejectedError as error:
+        return str(error)
+    return ""
 
 
 class _Answer:

@@ -9,23 +9,35 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView
 
 BEGIN_BY = "dimos_streams.begin_by"
-"""Where the scope of a request that came another way than over HTTP has the latest time for a call to begin."""
+"""Where the scope of a request that came another way than over HTTP has the latest time for a call to begin. Who may
+call by which name is looked at there."""
 MAX_WAIT_S = 300.0
 MAX_LEASE_WAIT_S = 60.0
 
 Wait = Literal["answer", "close"]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+def check_caller(caller: str) -> None:
+    """Raises ``CallRejectedError`` for a caller whose calls come another way: MCP clients read those of their name as
+    their own."""
+    if caller.startswith(MCP):
+        raise CallRejectedError(
+            f"{caller!r} is the name of an MCP client, and calls in its name come by /mcp: call by a name of your own"
+        )
 
 
 class CallBody(BaseModel):
@@ -115,6 +127,8 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
     ) -> JSONResponse:
         first = hub.last_offset + 1
+        if BEGIN_BY not in request.scope:
+            check_caller(body.caller)
         call_id = await broker.call(
             body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
             body.arguments,

@@ -313,6 +313,15 @@ async def test_a_model_has_no_operators_rights(
         assert not await made.broker.calls()
 
 
+async def test_an_operator_takes_no_name_of_an_mcp_client() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls", body=call("at_once", caller="mcp/7", value=3))
+        answer = await answer_to(hub, 1)
+        assert (answer.status, "'mcp/7' is the name of an MCP client" in answer.body["detail"]) == (409, True)
+        assert not await made.broker.calls()
+
+
 async def test_a_model_calls_what_mcp_clients_may() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):

@@ -145,6 +145,15 @@ def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
 
 
 @pytest.mark.feature("A5")
+@pytest.mark.parametrize("caller", ["mcp/claude", "mcp/without-session", "mcp/"])
+def test_the_name_of_an_mcp_client_is_nobody_elses(caller: str) -> None:
+    """Its model reads the calls of its name as its own."""
+    with served() as bridge:
+        asked = bridge.post("/calls", {"skill": "count", "arguments": {"label": "a"}, "caller": caller})
+        assert "calls in its name come by /mcp" in problem(asked, 409, "call-rejected")["detail"]
+        assert bridge.get("/calls").json() == []
+
+
 def test_half_a_character_in_a_body_is_repaired() -> None:
     with served() as bridge:
         body = b'{"skill": "count", "arguments": {"label": "a \\ud83d and \\ud83d\\ude00", "to": 1}, "caller": "me"}'
