@@ -129,6 +129,12 @@ class Scene:
         return bridge
 
     @property
+    def bridge_bus(self) -> FaultBus:
+        """The bridge's end of the bus."""
+        assert self._bridge_process is not None
+        return self._bridge_process.bus
+
+    @property
     def broker(self) -> Broker:
         return self.bridge.broker
 

@@ -69,6 +69,7 @@ class Broker:
         """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
         of calls. Which robots an operator has stopped, and which settings are to be taken back, is kept in files
         ``beside`` that one; without it that ends with the broker."""
+        self.name = name
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)

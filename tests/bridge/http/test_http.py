@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams.bridge import app
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
@@ -142,6 +143,23 @@ def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
         assert response.status_code in (400, 422)
         assert response.headers["content-type"] == "application/problem+json"
         assert bridge.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_bridge_that_does_not_hear_itself_is_deaf_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app, "DEAF_S", 0.6)
+    with served() as bridge:
+
+        def lost() -> list[str]:
+            health = bridge.get("/healthz").json()
+            assert (health["status"] == "ok") == (health["lost"] == [])
+            return list(health["lost"])
+
+        until(lambda: bridge.broker.directory.module("bridge") is not None)
+        assert lost() == []
+        bridge.scene.bridge_bus.partitioned = True
+        until(lambda: lost() == ["what is said on the bus: the bridge does not even hear itself"])
+        bridge.scene.bridge_bus.partitioned = False
+        until(lambda: lost() == [])
 
 
 @pytest.mark.feature("A5")
