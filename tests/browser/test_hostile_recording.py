@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 from dimos_streams.cli.entry import run_command
 from tests.browser.conftest import Contexts
 from tests.browser.hostile_log import hostile_log
+from tests.browser.waiting import until
 from tests.viewer.parts import served_in_a_thread
 
 pytestmark = [pytest.mark.feature("I3"), pytest.mark.slow]
@@ -32,9 +33,8 @@ def test_a_hostile_recording_can_be_gone_through(contexts: Contexts, tmp_path: P
         page.keyboard.press("Escape")
         page.keyboard.press(".")
         page.get_by_role("button", name="Table").click()
-        seen = page.evaluate("document.body.innerText")
+        until(page, lambda: "onerror" in page.evaluate("document.body.innerText"))
         assert page.evaluate(f"!/{_UNSEEN}/u.test(document.body.innerText)")
-        assert "onerror" in seen
         assert page.locator("img[src=x], section[role=alert]").count() == 0
         page.close()
 

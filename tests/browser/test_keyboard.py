@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.rover import Rover, rover
+from tests.browser.waiting import until
 
 pytestmark = pytest.mark.feature("I1")
 _MOST = 400
@@ -83,7 +84,7 @@ def _walk(page: Page, key: str) -> None:
 def test_every_control_is_reached_and_seen_to_be_and_none_holds_the_focus(opened: Page, width: int) -> None:
     opened.set_viewport_size({"width": width, "height": 800})
     for key in ("Tab", "Shift+Tab"):
-        assert opened.evaluate(_BEGIN) > 50
+        until(opened, lambda: opened.evaluate(_BEGIN) > 50)
         _walk(opened, key)
         assert opened.evaluate(_UNREACHED) == []
         assert opened.evaluate("walk.wrong") == []
