@@ -160,6 +160,12 @@ def test_events_are_told_once_and_in_order_and_gaps_are_named(tmp_path: Path) ->
     assert "2 events missing" in reported(tmp_path / "a.lcmlog")
 
 
+def test_a_call_that_begins_with_what_no_call_has_is_told_without_it(tmp_path: Path) -> None:
+    odd = event(0, 1, "open", "x", resources=5, arguments=[1], parent=7)
+    (call,) = told(write_log(tmp_path / "a.lcmlog", [odd])).calls
+    assert (call.resources, call.arguments, call.parent) == ((), {}, "")
+
+
 def test_the_conversation_has_what_people_say_and_not_how_programs_look_at_an_agent(tmp_path: Path) -> None:
     of_agent = {"module": "r/agent"}
     log = write_log(

@@ -11,6 +11,7 @@ from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import Line, Moment, RecordedCall
 from dimos_streams.recording.report.series import LARGEST, Series
 from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.opening import opening_of
 
 MAX_CALLS = 2000
 MAX_LINES = 3000
@@ -77,10 +78,8 @@ class CallBook:
             call.closed, call.outcome, call.result = event.utime, str(event.outcome), event.data.get("result")
 
     def _open(self, call: RecordedCall, event: ToolEvent) -> None:
-        arguments, resources, parent = (event.data.get(name) for name in ("arguments", "resources", "parent"))
-        call.arguments = arguments if isinstance(arguments, dict) else {}
-        call.resources = tuple(each for each in resources if isinstance(each, str)) if resources else ()
-        call.parent = parent if isinstance(parent, str) else ""
+        opening = opening_of(event.data)
+        call.arguments, call.resources, call.parent = opening.arguments, opening.resources, opening.parent
         x, y = (_drawn(call.arguments.get(name)) for name in ("x", "y"))
         if x is not None and y is not None:
             self.goals.append((call.skill, (x, y)))
