@@ -39,11 +39,7 @@ from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-
-DEAF_S = UNHEARD_S
-"""After so long without a word of its own from the bus `/healthz` says that the bridge is deaf."""
 
 
 def create_app(
@@ -91,13 +87,6 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
     return Guard(RequestOrder(app), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
-def _is_deaf(broker: Broker) -> bool:
-    """Whether the bridge has not heard its own heartbeats for so long that no flood explains it: a route is gone, or
-    the other end of its transport."""
-    own = broker.directory.module(broker.name)
-    return own is not None and own.age_s > DEAF_S
-
-
 def _mount_views(
     app: FastAPI,
     broker: Broker,
@@ -113,7 +102,7 @@ def _mount_views(
         lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
         if trouble := disk():
             lost += ["logs", "mission records", "pictures"]
-        if _is_deaf(broker):
+        if broker.is_deaf:
             lost.append("what is said on the bus: the bridge does not even hear itself")
         return {
             "status": "degraded" if lost else "ok",

@@ -207,6 +207,7 @@ class Bridge(Module):
     def _unwell(self) -> list[str]:
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
         said += [f"disk: {self._disk}"] if self._disk else []
+        said += ["it does not even hear itself on the bus"] if self.broker.is_deaf else []
         said += [note] if (note := self.broker.receiver.foreign_note()) else []
         return said
 

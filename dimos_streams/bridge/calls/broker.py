@@ -35,6 +35,7 @@ from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, ToolEvent, 
 from dimos_streams.tool_stream.family import asked_by
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.review import review_skill
@@ -48,6 +49,10 @@ class UnknownCallError(SkillError):
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
         super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
+
+
+DEAF_S = UNHEARD_S
+"""After so long without a word of its own from the bus a bridge is deaf."""
 
 
 class Broker:
@@ -69,7 +74,7 @@ class Broker:
         """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
         of calls. Which robots an operator has stopped, and which settings are to be taken back, is kept in files
         ``beside`` that one; without it that ends with the broker."""
-        self.name = name
+        self._name = name
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, hub)
@@ -98,6 +103,13 @@ class Broker:
         self._keys = IdempotencyKeys()
         self.settings = LiveSettings(self.directory, self._authority, self._begin, self._new_id, owed)
         self._waiting = 0
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the bridge has not heard its own heartbeats for so long that no flood explains it: a route is gone,
+        or the other end of its transport."""
+        own = self.directory.module(self._name)
+        return own is not None and own.age_s > DEAF_S
 
     async def start(self) -> None:
         """Take up the journal's calls, then listen to the bus, which must be open."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.bridge import app
+from dimos_streams.bridge.calls import broker
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
@@ -146,7 +146,7 @@ def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
 
 
 def test_a_bridge_that_does_not_hear_itself_is_deaf_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "DEAF_S", 0.6)
+    monkeypatch.setattr(broker, "DEAF_S", 0.6)
     with served() as bridge:
 
         def lost() -> list[str]:
@@ -158,6 +158,7 @@ def test_a_bridge_that_does_not_hear_itself_is_deaf_until_it_does(monkeypatch: p
         assert lost() == []
         bridge.scene.bridge_bus.partitioned = True
         until(lambda: lost() == ["what is said on the bus: the bridge does not even hear itself"])
+        until(lambda: bridge.scene.bridge.health == "it does not even hear itself on the bus")
         bridge.scene.bridge_bus.partitioned = False
         until(lambda: lost() == [])
 
