@@ -77,17 +77,15 @@ class Watchdog:
         """Calls that were closed as lost, while their modules are informed."""
         self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
         self._task: asyncio.Task[None] | None = None
-        self._ticked = 0.0
-        self._trust_from = 0.0
+        self._started = 0.0
         self._known_from = 0.0
 
     def start(self, *, all_known: bool = True) -> None:
         """Begin. Modules have a moment to be heard before any counts as silent, and before a call begins if
         calls may run that the ledger does not know (``all_known`` False)."""
         self._loop = asyncio.get_running_loop()
-        self._ticked = clock.monotonic()
-        self._trust_from = self._ticked + self._timeouts.silence_s
-        self._known_from = self._ticked if all_known else self._trust_from
+        self._started = clock.monotonic()
+        self._known_from = self._started if all_known else self._started + self._timeouts.silence_s
         self._task = self._loop.create_task(self._run(), name="broker")
 
     async def stop(self) -> None:
@@ -174,10 +172,6 @@ class Watchdog:
                 _logger.exception("open calls could not be looked after")
 
     def _tick(self, now: float) -> None:
-        if now - self._ticked > 10 * _TICK_S:
-            # This process itself was held up; what it did not hear in that time says nothing.
-            self._trust_from = now + self._timeouts.silence_s
-        self._ticked = now
         for call in self._ledger.calls.open:
             lost = self._why_lost(call, now)
             if lost:
@@ -195,7 +189,7 @@ class Watchdog:
             return
         parent = self._ledger.calls.get(parent_id) or self._ledger.recall(parent_id)
         if parent is None:
-            if now >= self._trust_from:
+            if now >= self._listening_since + self._timeouts.silence_s:
                 self.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
         elif parent.state == CLOSED:
             self.cancel(
@@ -222,18 +216,24 @@ class Watchdog:
         if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
             self._send_cancel(call.call_id, call.cancel_reason or "")
 
+    @property
+    def _listening_since(self) -> float:
+        """What was not heard before says nothing: this process had not begun, or was held up."""
+        return max(self._started, self._directory.attentive_since)
+
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
-            begin_s = self._patience(self._timeouts.begin_s, call.since)
-            if now - call.since <= begin_s:
+            since = max(call.since, self._listening_since)
+            begin_s = self._patience(self._timeouts.begin_s, since)
+            if now - since <= begin_s:
                 return ""
             return f"module {call.module!r} did not begin the call within {begin_s:g} s"
-        if now < self._trust_from:
+        if now < self._listening_since + self._timeouts.silence_s:
             return ""
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
             return f"module {call.module!r} is gone: its links have ended"
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
-        heard = max(self._trust_from - self._timeouts.silence_s, call.listed, self._receiver.heard(call.call_id))
+        heard = max(self._listening_since, call.listed, self._receiver.heard(call.call_id))
         silent = now - heard
         alive_s = self._patience(self._timeouts.silence_s, heard)
         if silent <= alive_s:

@@ -20,6 +20,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id, is_name
+from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
@@ -65,6 +66,7 @@ class ModuleDirectory:
         self._may_ask = Allowance(*_ASKING)
         self._strangers = Allowance(*_STRANGERS)
         self._flood = Strangers(_MOST_STRANGERS, self._marks)
+        self._attention = Attention(self._excuse)
         self._malformed = self._ignored = 0
         self.contradictions = 0
         """Instances that were heard in the name of a module of which another one is alive."""
@@ -72,12 +74,14 @@ class ModuleDirectory:
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
         self._listen()
+        self._attention.start()
         self._unwatch = self._bus.watch_tokens(self._on_token)
         self._ask_for_skills()
 
     def stop(self) -> None:
         """Stop listening. Twice is fine."""
         self._unwatch()
+        self._attention.stop()
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
@@ -142,6 +146,16 @@ class ModuleDirectory:
         return float("-inf") if self._subscription is None else self._subscription.missed_at
 
     @property
+    def attentive_since(self) -> float:
+        """Since when this process has listened without being held up itself, on the loop's clock."""
+        self._attention.now()
+        return self._attention.since
+
+    def _excuse(self, break_s: float) -> None:
+        for entry in self._entries.values():
+            entry.excuse(break_s)
+
+    @property
     def count(self) -> int:
         """How many modules were heard of."""
         return len(self._entries)
@@ -157,18 +171,18 @@ class ModuleDirectory:
 
     def unwell(self) -> dict[str, str]:
         """The health of each module that is not ``"ok"``, by name."""
-        now = clock.monotonic()
+        now = self._attention.now()
         healths = {name: entry.health_at(now) for name, entry in sorted(self._entries.items())}
         return {name: health for name, health in healths.items() if health != "ok"}
 
     def _views(self, wanted: Callable[[ModuleEntry], bool]) -> list[ModuleView]:
-        now = clock.monotonic()
+        now = self._attention.now()
         return [entry.view(name, now) for name, entry in sorted(self._entries.items()) if wanted(entry)]
 
     def module(self, name: str) -> ModuleView | None:
         """One module, None if it was never heard of."""
         entry = self._entries.get(name)
-        return None if entry is None else entry.view(name, clock.monotonic())
+        return None if entry is None else entry.view(name, self._attention.now())
 
     def is_bound(self, name: str, instance: str) -> bool:
         """Whether an instance is the one that speaks for a module."""
@@ -187,12 +201,12 @@ class ModuleDirectory:
 
     def departed(self, name: str, instance: str) -> bool:
         """Whether an instance that speaks for a module has ended, as is known before its silence alone says so."""
-        return self.is_bound(name, instance) and self._entries[name].departed(clock.monotonic())
+        return self.is_bound(name, instance) and self._entries[name].departed(self._attention.now())
 
     def superseded(self, name: str, instance: str) -> bool:
         """Whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)
-        return entry is not None and entry.instances.superseded(instance, clock.monotonic())
+        return entry is not None and entry.instances.superseded(instance, self._attention.now())
 
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
         """All skills with their modules, in the order of modules' names, then of definition."""
@@ -222,7 +236,7 @@ class ModuleDirectory:
                 break
         else:
             return None
-        now = clock.monotonic()
+        now = self._attention.now()
 
         def rank(pair: tuple[str, SkillInfo]) -> tuple[bool, float, str]:
             entry = self._entries[pair[0]]
@@ -272,7 +286,7 @@ class ModuleDirectory:
 
     def _take_heartbeat(self, status: ModuleStatus) -> None:
         """Raises ``ValueError`` for skills that are none."""
-        now = clock.monotonic()
+        now = self._attention.now()
         entry = self._entries.get(status.module)
         known = None if entry is None else entry.report_of(status.instance)
         part = self._part_in(status, known)
@@ -330,7 +344,7 @@ class ModuleDirectory:
         """A status without an instance is not the module's own: it says what is wrong with it."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()
+            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), self._attention.now()
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()

@@ -138,6 +138,13 @@ class Instances:
             return self.alive(now)
         return now - bound.last <= UNHEARD_S
 
+    def excuse(self, break_s: float) -> None:
+        """Count no silence of the last ``break_s`` seconds, nor that anybody was heard in it."""
+        self._spoken_since += break_s
+        for each in self._all():
+            each.first += break_s
+            each.last += break_s
+
     def contradicting(self, now: float) -> list[Instance]:
         """Those that were heard while the bound one, which was heard just now, was alive; each is reported once."""
         found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]

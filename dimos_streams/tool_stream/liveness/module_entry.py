@@ -116,6 +116,14 @@ class ModuleEntry:
         if report is not None:
             report.token_lost_at = float("-inf") if is_there else clock.monotonic()
 
+    def excuse(self, break_s: float) -> None:
+        """Count no silence of the last ``break_s`` seconds: whoever looks after this entry was held up."""
+        self.heard += break_s
+        self.reported_at += break_s
+        self.instances.excuse(break_s)
+        for report in self._reports.values():
+            report.token_lost_at += break_s
+
     def departed(self, now: float) -> bool:
         """Whether the bound instance has ended: its links have, and no heartbeat contradicts."""
         lost_at = self.current.token_lost_at

@@ -118,6 +118,35 @@ async def test_a_silence_that_noise_may_have_made_lasts_four_times_as_long() -> 
         assert clock.monotonic() - before == pytest.approx(8.0, abs=0.5)
 
 
+@pytest.mark.feature("A5")
+@pytest.mark.virtual_time
+async def test_what_a_bridge_did_not_hear_while_it_was_held_up_itself_is_no_silence() -> None:
+    """A loop that does not run is a clock that jumps."""
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        running = await broker.call("search", {}, caller="agent")
+        while (await broker.view(running)).state != "open":
+            await asyncio.sleep(0.01)
+        process.bus.partitioned = True
+        begun = await broker.call("at_once", {"value": 1}, caller="agent")
+        await asyncio.sleep(0.3)
+
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        loop._now_ns += round(5e9)
+        assert broker.directory.unwell() == {}
+        await asyncio.sleep(0.3)
+        process.bus.partitioned = False
+        assert (await closed(broker, begun)).outcome is Outcome.COMPLETED
+        assert broker.directory.unwell() == {}
+        assert [running] == [call.call_id for call in broker.ledger.calls.open]
+
+        process.bus.partitioned = True
+        before = clock.monotonic()
+        assert (await closed(broker, running)).outcome is Outcome.LOST
+        assert clock.monotonic() - before == pytest.approx(1.5, abs=0.5)
+
+
 @pytest.mark.virtual_time
 async def test_a_module_that_says_goodbye_is_followed_at_once() -> None:
     async with scene() as world:
