@@ -10,6 +10,8 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 _SHOWN_TEXT = 4000
+_NOT_ANSWERED = ("No answer within", "The agent was restarted. Call {}", "call {} was running")
+"""How the results begin that an agent gives to a call of that id that outlasts its patience, its turn, its process."""
 
 
 async def read_journal(gateway: SkillGateway) -> list[ToolEvent]:
@@ -60,7 +62,7 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
             if call_id not in calls or calls[call_id][0].caller != agent:
                 continue
             said = [event for event in calls[call_id] if event.type in ("update", "close")]
-            if lines[0].startswith("No answer within"):
+            if lines[0].startswith(tuple(text.format(call_id) for text in _NOT_ANSWERED)):
                 expected = [lines[0], *map(update_text, said)]
             elif calls[call_id][0].data.get("parent"):  # a skill began it on the agent's behalf
                 expected = [*map(update_text, said)]
@@ -68,7 +70,8 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
                 expected = [answer_text(said[0]), *map(update_text, said[1:])]
             expected = [text[:_SHOWN_TEXT] for text in expected]
             complete = of_say[-1].outcome is Outcome.COMPLETED
-            assert lines == (expected if complete else expected[: len(lines)]), call_id
+            expected = expected if complete else expected[: len(lines)]
+            assert lines == expected, (calls[call_id][0].skill, call_id)
             checked += 1
     return checked
 
