@@ -78,7 +78,11 @@ class Motion:
         """Where it was at first, None before the first odometry."""
         self._detour = Detour()
         self._side = 1.0
-        self._stirred_from, self._stirred_at = Pose(), clock.monotonic()
+        self._driven_s = 0.0
+        """For how long it has driven, by what it looked at odometry for: of a time in which this process, or the whole
+        machine, was held up, no more counts than odometry may be silent for."""
+        self._looked_at = clock.monotonic()
+        self._stirred_from, self._stirred_at = Pose(), 0.0
         self._progress_at = clock.monotonic()
 
     @property
@@ -150,24 +154,24 @@ class Motion:
     async def go_to(self, goal: complex) -> Covered:
         """Go to a point of the odom frame, around what a lidar sees, and aside when blocked."""
         sidesteps = self._config.sidesteps
-        nearest, nearest_at = math.inf, clock.monotonic()
+        nearest, nearest_at = math.inf, self._driven_s
         await self._next_pose()
         while True:
             seen = self._pose.to_base(goal)
             if abs(seen) <= self._config.arrived_m:
                 return Covered(self._pose, abs(seen))
             if abs(seen) < nearest - NEARER_M:
-                nearest, nearest_at = abs(seen), clock.monotonic()
+                nearest, nearest_at = abs(seen), self._driven_s
             self._head_for(seen)
             self._report_progress(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
             await self._next_pose()
             stuck = self._is_stuck()
             if self._module.holds.held:
-                nearest_at = clock.monotonic()
+                nearest_at = self._driven_s
             if stuck and sidesteps > 0:
                 sidesteps -= 1
                 await self._sidestep()
-            elif stuck or clock.monotonic() - nearest_at > self._config.no_nearer_after_s:
+            elif stuck or self._driven_s - nearest_at > self._config.no_nearer_after_s:
                 raise SkillError(f"can't get nearer than {abs(seen):.2f} m; {self._why_here()}")
 
     def whereabouts(self) -> str:
@@ -200,7 +204,7 @@ class Motion:
         while clock.monotonic() < until:
             self._command(complex(0.0, self._side * SIDESTEP_SPEED), 0.0)
             await self._next_pose()
-        self._stirred_at = clock.monotonic()
+        self._stirred_at = self._driven_s
 
     async def _next_pose(self) -> Pose:
         """The next odometry's pose."""
@@ -214,6 +218,9 @@ class Motion:
                 raise SkillError(self._silence(timeout)) from None
         self._pose = pose
         self.began = self.began or pose
+        now = clock.monotonic()
+        self._driven_s += min(now - self._looked_at, timeout)
+        self._looked_at = now
         return pose
 
     async def _within(self, seconds: float) -> Pose:
@@ -232,11 +239,11 @@ class Motion:
     def _is_stuck(self) -> bool:
         """Whether the robot has not stirred for too long, and nobody has held it."""
         if self._module.holds.held:
-            self._stirred_at = clock.monotonic()
-        now, moved = clock.monotonic(), abs(self._pose.position - self._stirred_from.position)
+            self._stirred_at = self._driven_s
+        moved = abs(self._pose.position - self._stirred_from.position)
         if moved > STIRRED_M or abs(wrapped(self._pose.yaw - self._stirred_from.yaw)) > STIRRED_RAD:
-            self._stirred_from, self._stirred_at = self._pose, now
-        return now - self._stirred_at > self._config.blocked_after_s
+            self._stirred_from, self._stirred_at = self._pose, self._driven_s
+        return self._driven_s - self._stirred_at > self._config.blocked_after_s
 
     def _command(self, velocity: complex, turn: float) -> None:
         self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))

@@ -297,6 +297,28 @@ async def test_odometry_that_waited_while_the_process_was_held_up_is_no_silence(
         assert "last standing at x 0.30" in call.events[-1].text
 
 
+@pytest.mark.virtual_time
+async def test_time_in_which_the_process_was_held_up_makes_no_robot_stuck() -> None:
+    """A loop that does not run is a clock that jumps."""
+
+    async def closed_after(held_up_s: float) -> float:
+        async with ModuleHarness(Drive, {"blocked_after_s": 2.0}) as harness:
+            call = await harness.call("turn", angle_deg=60.0)
+            loop, began = asyncio.get_running_loop(), clock.monotonic()
+            assert isinstance(loop, clock.VirtualTimeLoop)
+            while not (call.events and call.events[-1].type == "close"):
+                if held_up_s and clock.monotonic() - began > 1.0:
+                    loop._now_ns += round(held_up_s * 1e9)
+                    began, held_up_s = began + held_up_s, 0.0
+                harness.feed("odom", odometry())
+                await asyncio.sleep(0.05)
+            assert "blocked after 0.0 of 60 deg" in call.events[-1].text
+            return clock.monotonic() - began
+
+    assert await closed_after(0.0) == pytest.approx(2.0, abs=0.2)
+    assert await closed_after(5.0) == pytest.approx(1.6, abs=0.3)
+
+
 async def _turn_amid_junk(harness: ModuleHarness) -> None:
     """A robot that turns, and somebody who says of each of its poses at once that it is elsewhere than anywhere."""
     while True:
