@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from multiprocessing import Pipe
 from pathlib import Path
 from py_compile import compile as compile_source
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -186,4 +187,26 @@ def test_a_process_knows_the_sources_that_it_has_loaded_by_itself(shop: Shop) ->
     import xml.etree.ElementTree  # noqa: F401  # an installed one
 
     assert sources.news() == [os.path.realpath(shop.folder / "kettle_known.py")]
+    assert sources.news() == []
+
+
+def test_what_a_thread_imports_while_they_are_looked_at_is_known_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question to a model imports its client in a thread."""
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+
+    class Imported(ModuleType):
+        @property
+        def __file__(self) -> str:  # type: ignore[override]
+            """Whoever looks for it lets another thread go on."""
+            later = ModuleType("imported_later")
+            later.__file__ = str(second)
+            monkeypatch.setitem(sys.modules, later.__name__, later)
+            return str(first)
+
+    sources = LoadedSources()
+    monkeypatch.setitem(sys.modules, "imported_before", ModuleType("imported_before"))
+    monkeypatch.setitem(sys.modules, "imported_first", Imported("imported_first"))
+    assert sources.news() == [str(first), str(second)]
     assert sources.news() == []

@@ -55,11 +55,21 @@ class LoadedSources:
 
     def news(self) -> list[str]:
         """Those that were not given yet."""
-        newest = itertools.islice(reversed(sys.modules.values()), max(0, len(sys.modules) - self._known))
-        files = {getattr(module, "__file__", None) for module in newest}
-        self._known = len(sys.modules)
-        sources = {file for file in files if isinstance(file, str) and file.endswith(".py")}
+        sources = {file for file in self._newest() if isinstance(file, str) and file.endswith(".py")}
         return sorted({os.path.realpath(file) for file in sources if not is_installed(file)})
+
+    def _newest(self) -> set[str | None]:
+        """The files of modules that came since the last time. Threads import, too: then it looks once more."""
+        while True:
+            count = len(sys.modules)
+            newest = itertools.islice(reversed(sys.modules.values()), max(0, count - self._known))
+            try:
+                files = {getattr(module, "__file__", None) for module in newest}
+            except RuntimeError:  # what dicts raise that grow while they are gone through
+                continue
+            if len(sys.modules) == count:
+                self._known = count
+                return files
 
 
 def forget_stale_bytecode(sources: Iterable[Path]) -> None:
