@@ -79,7 +79,7 @@ class Motion:
         self._detour = Detour()
         self._side = 1.0
         self._driven_s = 0.0
-        """For how long it has driven, by what it looked at odometry for: of a time in which this process, or the whole
+        """For how long it has driven, as it looked at odometry: of a time in which this process, or the whole
         machine, was held up, no more counts than odometry may be silent for."""
         self._looked_at = clock.monotonic()
         self._stirred_from, self._stirred_at = Pose(), 0.0

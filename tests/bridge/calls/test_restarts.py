@@ -125,7 +125,7 @@ async def test_what_a_bridge_did_not_hear_while_it_was_held_up_itself_is_no_sile
     async with scene() as world:
         broker, process = world.broker, world.processes[1]
         running = await broker.call("search", {}, caller="agent")
-        while (await broker.view(running)).state != "open":
+        while (await broker.view(running)).state != "open":  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         process.bus.partitioned = True
         begun = await broker.call("at_once", {"value": 1}, caller="agent")
