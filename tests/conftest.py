@@ -20,12 +20,12 @@ from dimos_streams.common import secrets
 
 _OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
 """Fixtures of tests that start processes and look at the time."""
-_ROBOTS_OF_PAGES = frozenset({"begun_run", "busy"})
-"""Those that pages watch for long."""
-_ROBOTS, _PAGES, _LIVE_PAGES = "robots", "pages", "live pages"
+_ROBOTS_OF_PAGES = {"live pages": frozenset({"begun_run", "busy"}), "attentive pages": frozenset({"robot"})}
+"""Those that pages watch for long, and those that wait for what a page does, by their tests' chains."""
+_BROWSER, _ROBOTS = "browser", "robots"
 _CHAINS = {
-    _PAGES: frozenset({"browser"}),
-    _LIVE_PAGES: frozenset[str](),
+    **dict.fromkeys(_ROBOTS_OF_PAGES, frozenset[str]()),
+    "pages": frozenset({_BROWSER}),
     "commands": frozenset({"cli"}),
     _ROBOTS: frozenset({"agent", "hostile", "live"}),
     "documents": frozenset({"docs"}),
@@ -52,8 +52,8 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Where there are two processors, one less than there are chains: more at once are late. Each worker imports all
-    of the tests and the package first, which takes three seconds of a processor."""
+    """Where there are two processors, three less than there are chains: more at once are late. Each worker imports
+    all of the tests and the package first, which takes three seconds of a processor."""
     fast = config.getoption("markexpr") == "not slow"
     return len(os.sched_getaffinity(0)) + (_WAITING_OF_FAST if fast else _WAITING)
 
@@ -97,8 +97,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str | None:
     """The name of what the item's worker runs as well, and nobody else."""
     folder, fixtures = item.nodeid.split("/")[1], getattr(item, "fixturenames", ())
-    if not _ROBOTS_OF_PAGES.isdisjoint(fixtures):
-        return _LIVE_PAGES
+    if folder == _BROWSER:
+        for chain, robots in _ROBOTS_OF_PAGES.items():
+            if not robots.isdisjoint(fixtures):
+                return chain
     if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
         return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
     return folder if folder in _TOGETHER else None

@@ -76,7 +76,7 @@ class BusyRobot(Module):
         return "there"
 
     def _measure(self, number: int) -> None:
-        now, angle = clock.utime(), number * 0.05
+        now, angle = clock.utime(), number * 0.25
         pose = BasePose(2 * math.cos(angle), 2 * math.sin(angle), angle + math.pi / 2)
         self.odom.publish(sensor_messages.odometry(now, pose, Velocity(0.5, 0.0, 0.25)))
         ranges = (3 + np.sin(np.linspace(0, 20, LidarModel().rays) + angle)).astype(np.float32)
