@@ -22,7 +22,7 @@ format:  ## mend what can be mended by itself: format, order of imports
 test:  ## all tests, seven to nine minutes on two processors
 	pytest
 
-test-fast:  ## the tests that are not slow by construction, one to one and a half minutes on two processors
+test-fast:  ## the tests that are not slow by construction, one minute on two processors
 	pytest -m "not slow"
 
 docs:  ## the site and the API reference, into build/site

@@ -33,7 +33,7 @@ _CHAINS = {
 }
 """Folders whose processes run one after another, in a worker of their own; those that take longest begin first. Pages
 that watch a robot for long have a browser of their own: it waits for the robot, and others need not."""
-_TOGETHER = ("packaging", "docs", "recording")
+_TOGETHER = ("packaging", "docs", "recording", "viewer")
 """Folders whose tests share what is costly to make."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""

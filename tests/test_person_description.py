@@ -88,6 +88,7 @@ def test_the_better_fit_scores_higher() -> None:
     assert len(set(scores)) == 3
 
 
+@pytest.mark.slow
 @given(shirt=COLOURS, trousers=COLOURS, wanted=COLOURS)
 def test_colours_decide_garment_by_garment(shirt: str, trousers: str, wanted: str) -> None:
     label = f"person in a {shirt} shirt and {trousers} trousers"
@@ -96,12 +97,14 @@ def test_colours_decide_garment_by_garment(shirt: str, trousers: str, wanted: st
     assert (match_score(f"person in {wanted}", label) >= MATCH_THRESHOLD) is (wanted == shirt)
 
 
+@pytest.mark.slow
 @given(description=st.text(max_size=60), label=st.text(max_size=60))
 def test_any_text_gives_a_score(description: str, label: str) -> None:
     assert 0.0 <= match_score(description, label) <= 1.0
     parse(description)
 
 
+@pytest.mark.slow
 @given(words=st.lists(st.sampled_from(["tall", "old", "smiling", "bearded", "thin"]), max_size=4, unique=True))
 def test_each_unknown_word_costs_something(words: list[str]) -> None:
     scores = [match_score(" ".join([*words[:n], "person in red"]), RED_BLUE) for n in range(len(words) + 1)]

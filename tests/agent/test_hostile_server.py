@@ -90,6 +90,7 @@ def test_what_a_server_says_poisons_no_later_request(poison: str, tmp_path: Path
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D7", "B5", "B6", "B10")
 def test_requests_are_sound_through_all_that_happens_to_missions(tmp_path: Path) -> None:
     """Abort, rejection, undo, restart, pictures and a context that is too short, with a server that is strict."""

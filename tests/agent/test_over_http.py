@@ -50,6 +50,7 @@ async def until_close(gateway: SkillGateway, call_id: str, *, after: int = 0) ->
     return seen
 
 
+@pytest.mark.slow
 def test_a_mission_with_a_token() -> None:
     async def main() -> None:
         async with stage(http=True, token="secret") as s:
@@ -63,6 +64,7 @@ def test_a_mission_with_a_token() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_both_gateways_say_the_same() -> None:
     async def main() -> None:
         async with stage(http=True) as s:

@@ -118,6 +118,7 @@ async def test_an_agent_that_starts_before_its_bridge() -> None:
         await entry_with(agent, "completed]")
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_bridge_that_comes_back_with_its_journal(tmp_path: Path) -> None:
     async with restart_world() as w:

@@ -73,6 +73,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert robot.log_ == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "limit", "warned"),
     [("offline", "auto", False), ("openai:x", "auto", True), ("openai:x", None, False), ("offline", 128, True)],
@@ -113,6 +114,7 @@ async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_co
         assert len(told(made, "means no skill")) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", ["x", "\u00e4", "\U0001d400"])
 async def test_warnings_are_bounded(letter: str) -> None:
     async with robot_stage(Brain("hm"), skills=[f"{letter * 190}{number}" for number in range(150)]) as (made, _):

@@ -117,6 +117,7 @@ def test_words_of_ones_own_may_overlap_and_are_looked_at_in_linear_time() -> Non
     assert not words.match("112")
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B5")
 @pytest.mark.parametrize(
     ("answers", "calls"),
@@ -145,6 +146,7 @@ async def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> 
         assert not await made.bridge.broker.calls(open_only=True)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_stop_says_how_many_calls_it_has_ended() -> None:
     brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")

@@ -74,6 +74,7 @@ for number in range(128):
     setattr(Crowd, f"skill_{number}", skill(name=f"skill_{number}", tags=("many",))(lambda self: ""))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K5")
 def test_more_tools_than_a_model_server_takes_are_warned_of() -> None:
     crowded = resolve("agent-openai").with_modules([module(Crowd, name="crowd")])

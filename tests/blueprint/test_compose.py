@@ -133,6 +133,7 @@ def one(own: dict[str, str | None]) -> Blueprint:
     return blueprint("x", ModuleSpec(name="m", type="a:B", remap=own), external=("in#std_msgs.String", "/abs#x.Y"))
 
 
+@pytest.mark.slow
 @given(remaps, namespaces)
 def test_a_topic_is_its_namespace_and_its_name_or_absolute(own: dict[str, str | None], namespace: str) -> None:
     for address, topic in topics_of(one(own).namespaced(namespace)).items():

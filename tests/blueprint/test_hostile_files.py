@@ -21,6 +21,7 @@ def line_of(write: Write, text: str) -> str:
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_aliases_count_with_all_that_they_stand_for(write: Write) -> None:
     levels = ["a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -46,6 +47,7 @@ def test_a_file_that_is_too_large_is_not_read(write: Write) -> None:
         resolve(write("large.yaml", "#" * (MAX_BYTES + 1)))
 
 
+@pytest.mark.slow
 def test_files_that_include_each_other_twice_and_again(write: Write) -> None:
     for level in range(30):
         includes = [f"  - {{blueprint: inc{level + 1}.yaml, namespace: {side}}}" for side in ("left", "right")]
@@ -58,6 +60,7 @@ def test_files_that_include_each_other_twice_and_again(write: Write) -> None:
     }
 
 
+@pytest.mark.slow
 def test_each_module_knows_its_own_lines_only(write: Write) -> None:
     modules = "\n".join(f"  camera{n}:\n    {CAMERA}\n    namespace: n{n}" for n in range(300))
     blueprint, problems = check_reference(write("many.yaml", f"modules:\n{modules}\n"))

@@ -71,6 +71,7 @@ def test_nothing_is_wrong_with_them(name: str) -> None:
     assert [str(problem) for problem in check(resolve(name))] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OWN)
 def test_they_can_be_drawn_and_explained(name: str) -> None:
     found = resolve(name)
@@ -106,6 +107,7 @@ def test_checking_them_imports_nothing_heavy() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry_points(group: str) -> EntryPoints:
         assert group == GROUP

@@ -22,6 +22,7 @@ class Noted:
         self.capacity = capacity
 
 
+@pytest.mark.slow
 def test_it_is_long_for_small_messages_and_short_for_large_ones() -> None:
     noted, passed = Noted(), list[bytes]()
     queue = LcmQueue(lambda channel, data: passed.append(data), lambda: None)

@@ -35,6 +35,7 @@ def finding(url: UdpmUrl) -> Finding:
     return asyncio.run(check_lcm(url))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H1")
 def test_a_route_is_advised_on_the_link_that_leads_as_far_as_the_url_says(alone: None) -> None:
     for url, device in ((HERE, "lo"), (ACROSS, INTERFACE)):

@@ -317,6 +317,7 @@ while socket.handle_timeout(0):
 """
 
 
+@pytest.mark.slow
 def test_a_route_to_loopback_is_followed_where_another_interface_has_an_address() -> None:
     """As LCM's own documentation sets it up, and our advice where there is no route."""
     command = ["unshare", "--net", "sh", "-ec", _ROUTED_TO_LOOPBACK, "sh", sys.executable, "-c", _HEARS_ITSELF]

@@ -42,6 +42,7 @@ def test_keys_have_the_form_of_dimos(channel: str, key: str) -> None:
     assert keys.channel_of(key) == channel
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="/ab.#*%@A$?é ", max_size=12), st.text(alphabet="/ab.#*%@A$?é ", max_size=12))
 def test_every_channel_has_a_key_of_its_own(one: str, other: str) -> None:
     keys = KeySpace("room")
@@ -49,6 +50,7 @@ def test_every_channel_has_a_key_of_its_own(one: str, other: str) -> None:
     assert (keys.key_of(one) == keys.key_of(other)) == (one == other)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.text(max_size=20))
 def test_every_channel_has_a_key_that_zenoh_takes(channel: str) -> None:

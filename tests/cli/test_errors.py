@@ -93,6 +93,7 @@ def test_every_command_has_help(machine: Machine, command: str) -> None:
     assert f"dimos-streams {command}" in result.out
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     """The modules of all commands are imported for the help."""
     heavy = {"pydantic", "requests", "numpy", "lcm", "prompt_toolkit", "ruamel", "fastapi", "mujoco", "openai"}

@@ -201,6 +201,7 @@ def test_pauses_are_a_warning_where_the_mean_is_well() -> None:
     assert problem.text == "/odom has gaps of up to 0.85 s: drive.odom takes 0.5 s without it at most"
 
 
+@pytest.mark.slow
 def test_a_bus_full_of_other_topics_hides_nothing() -> None:
     others = [Source(f"/other{number}", odometry, 0.1) for number in range(2100)]
     assert texts(checked([*others, *(each.after(1.0) for each in ALL)])) == []

@@ -223,6 +223,7 @@ def test_what_is_made_is_formatted_whatever_it_is_called(here: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_coding_agents_are_told_commands_that_exist(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every ``dimos-streams`` command and option of the texts that are made."""
     new("package", "demo")

@@ -59,12 +59,14 @@ def cut_streams(draw: st.DrawFn) -> list[bytes]:
     return [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
 
 
+@pytest.mark.slow
 @given(cut_streams())
 @example([b"\xef", b"\xbb", b"\xbfdata: x\r", b"\n\r", b"\n"])
 def test_every_cut_gives_the_events_of_the_whole(pieces: list[bytes]) -> None:
     assert parse(*pieces) == reference(b"".join(pieces))
 
 
+@pytest.mark.slow
 @given(st.lists(st.binary(max_size=30), max_size=8))
 def test_no_bytes_are_an_error(pieces: list[bytes]) -> None:
     assert parse(*pieces) == reference(b"".join(pieces))

@@ -326,6 +326,7 @@ def test_500_cycles_of_start_and_stop_at_random_moments() -> None:
     wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
+@pytest.mark.slow
 def test_100_iterations_cancelled_at_random_moments_leave_nothing() -> None:
     rng = random.Random(13)
     plays = itertools.cycle([chatter, refuse, hold_the_answer, silence])

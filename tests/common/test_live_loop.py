@@ -69,6 +69,7 @@ def test_who_looks_at_the_clock_when_a_timer_fires_finds_that_it_is_time() -> No
     assert run_live(main()) == []
 
 
+@pytest.mark.slow
 def test_a_thread_that_computes_lets_the_loop_go_on() -> None:
     turns, computed_s = 0, float("inf")
 

@@ -53,6 +53,7 @@ def key() -> str:
     return "sk-p1ant3d/key+7"
 
 
+@pytest.mark.slow
 @given(VISIBLE, st.text(max_size=5), st.text(max_size=5), st.sampled_from(sorted(ENCODINGS)))
 def test_no_encoding_hides_a_secret(secret: str, before: str, after: str, encoding: str) -> None:
     redaction = Redaction()
@@ -64,6 +65,7 @@ def test_no_encoding_hides_a_secret(secret: str, before: str, after: str, encodi
         assert form not in shown.replace(REDACTED, "\0")
 
 
+@pytest.mark.slow
 @given(st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=4), st.text("abc", max_size=60))
 def test_secrets_that_overlap_leave_nothing_of_each_other(known: list[str], text: str) -> None:
     redaction = Redaction()
@@ -80,6 +82,7 @@ def test_secrets_that_overlap_leave_nothing_of_each_other(known: list[str], text
     assert redaction.redacted(text).replace(REDACTED, "") == left
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=3),
     st.lists(st.text("abc", max_size=12), max_size=12),

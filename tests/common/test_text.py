@@ -30,6 +30,7 @@ def test_halves_are_joined_or_replaced(text: str, expected: str) -> None:
     assert well_formed(text) == expected
 
 
+@pytest.mark.slow
 @given(st.lists(ANY_TEXT))
 def test_pieces_make_the_same_text_as_the_whole(pieces: list[str]) -> None:
     joiner = TextJoiner()

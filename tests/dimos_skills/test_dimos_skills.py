@@ -370,6 +370,7 @@ def _body(body: bytes, arguments: dict[str, Any], token: str) -> bytes:
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
 def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> None:
     ok = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"hello"}]}}'

@@ -178,6 +178,7 @@ def test_who_lets_too_much_pile_up_that_must_not_be_missing_is_let_go(monkeypatc
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I2")
 def test_for_who_takes_nothing_no_messages_are_made_until_he_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("foxglove", reason="the extra `foxglove` is not installed")
@@ -274,6 +275,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I2")
 def test_raw_pictures_for_viewers_who_read_nothing_take_so_much_memory_and_no_more() -> None:
     pytest.importorskip("foxglove", reason="the extra `foxglove` is not installed")

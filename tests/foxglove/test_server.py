@@ -365,6 +365,7 @@ def test_where_services_are_off_viewers_only_look() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_viewer_that_reads_nothing_holds_up_nobody() -> None:
     async def scenario() -> None:
         async with shown({IMAGE: ""}) as show, viewing(show.url) as viewer:
@@ -385,6 +386,7 @@ def test_a_viewer_that_reads_nothing_holds_up_nobody() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_a_viewer_that_takes_nothing_for_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "STALLED_S", 0.2)
 

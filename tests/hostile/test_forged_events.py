@@ -91,6 +91,7 @@ async def test_nobody_else_begins_a_call_whose_module_was_not_heard_yet(seq: int
         assert broker.contradictions() == 3
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_who_writes_on_in_somebodys_call_is_named_in_the_bridges_health_for_a_while() -> None:
     async with scene() as world:
@@ -109,6 +110,7 @@ async def test_who_writes_on_in_somebodys_call_is_named_in_the_bridges_health_fo
         assert health() == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forged", ["forged", "5f-1-5ec4e7"])
 def test_the_bridges_health_names_nobodys_instance_with_its_secret_end(forged: str) -> None:
     async def scenario() -> str:
@@ -192,6 +194,7 @@ async def test_a_call_whose_events_come_lives_whoever_else_beats() -> None:
         forging.cancel()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
 async def test_beside_forged_instances_a_real_restart_is_reported_in_time() -> None:
@@ -231,6 +234,7 @@ async def test_acknowledgements_of_somebody_who_reads_nothing_do_not_count() -> 
         assert [each.seq for each in await journal_of(broker, call_id)] == [1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_an_event_that_no_publisher_sends_is_refused_at_the_door() -> None:
     async with two_walkers() as (broker, _, _):
@@ -278,6 +282,7 @@ async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() 
     await bus.close()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_receiver_keeps_no_event_that_it_has_delivered() -> None:
     bus: Bus = create_bus("memq://")
@@ -332,6 +337,7 @@ async def test_what_cant_be_its_calls_own_is_not_even_read() -> None:
         assert broker.contradictions() >= 260
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_events_of_calls_that_nobody_knows_keep_no_other_event_from_being_read() -> None:
     async with two_walkers() as (broker, _, _):

@@ -69,6 +69,7 @@ async def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped
         assert time.perf_counter() - began < max(0.1, spent), "its calls were not even read"
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None:
     async with directory_on_a_bus() as (bus, directory):
@@ -88,6 +89,7 @@ async def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None
         assert directory.find("real")[0].name == "real"
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_forged_names_do_not_keep_a_new_module_out() -> None:
     async with directory_on_a_bus() as (bus, directory):

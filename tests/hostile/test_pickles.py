@@ -80,6 +80,7 @@ def unpickling(tree: ast.AST) -> Iterator[str]:
                     yield "YAML without typ='safe'"
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
 def test_no_code_could_unpickle() -> None:
     assert len(SOURCES) > 300
@@ -181,6 +182,7 @@ async def test_on_each_channel_of_a_bus_and_in_recordings(
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
 def test_over_http_and_on_websockets(trap: Trap) -> None:
     with served() as bridge:

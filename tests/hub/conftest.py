@@ -71,7 +71,7 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
             db.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database of each engine."""
     if request.param == "sqlite":

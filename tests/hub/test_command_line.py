@@ -15,6 +15,7 @@ def run(*words: str) -> int:
     return run_command(["hub", *words])
 
 
+@pytest.mark.slow
 def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = ["--database", f"sqlite:///{tmp_path}/hub.sqlite"]
     assert run("robots", "add", "r1", *database) == 0
@@ -38,6 +39,7 @@ def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.Capt
     assert capsys.readouterr().out == "schema 1, as before\n"
 
 
+@pytest.mark.slow
 def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{tmp_path}/hub.sqlite"
     assert run("robots", "add", "r1", "--database", url) == 0

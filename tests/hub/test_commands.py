@@ -73,6 +73,7 @@ def answering(hub: ServedHub, *robots: Robot) -> Iterator[list[AnsweringRobot]]:
     yield made
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
@@ -120,6 +121,7 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
         each.join()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
@@ -249,6 +251,7 @@ def test_the_newest_stream_of_a_robot_counts_and_gets_what_is_not_answered(tmp_p
         assert asked.result().json() == {"call_id": "c"}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_given_at_one_hub_reaches_a_robot_at_another(postgres_url: str) -> None:
     robot = Robot("r1", added(postgres_url, "r1")["r1"])
@@ -295,6 +298,7 @@ def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
     answers.join()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -395,6 +399,7 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     assert caught.value.status_code == 502
 
 
+@pytest.mark.slow
 def test_what_a_robot_may_not_say_is_a_problem_that_names_it(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])

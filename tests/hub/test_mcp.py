@@ -26,6 +26,7 @@ def use(hub: ServedHub, name: str, **arguments: Any) -> dict[str, Any]:
     return ask(hub, "tools/call", name=name, arguments=arguments)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_client_finds_the_tools_of_each_robot_and_calls_one_as_a_model(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"

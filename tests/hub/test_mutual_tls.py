@@ -75,6 +75,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
         yield connected
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_robot_with_a_certificate_ships_and_takes_commands(connect: Connect, tmp_path: Path) -> None:
     async def main() -> None:
@@ -88,6 +89,7 @@ def test_a_robot_with_a_certificate_ships_and_takes_commands(connect: Connect, t
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 @pytest.mark.parametrize(
     ("own", "authority", "why"),

@@ -23,6 +23,7 @@ def problem(response: requests.Response, status: int, name: str) -> dict[str, An
     return content
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the_hub(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
@@ -61,6 +62,7 @@ def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the
         assert [call["call_id"] for call in hub.get("/calls?robot=r2").json()] == ["x"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
@@ -97,6 +99,7 @@ def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(t
         assert robot.ship(hub, encoded_event(4, event(4, "\0 \ud83d")), gap(5, 5)).json()["acknowledged"] == 5
 
 
+@pytest.mark.slow
 def test_operators_and_robots_have_tokens_of_their_own(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
@@ -115,6 +118,7 @@ def test_operators_and_robots_have_tokens_of_their_own(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_lies_before_a_journals_first_batch_is_not_stored(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
@@ -126,6 +130,7 @@ def test_what_lies_before_a_journals_first_batch_is_not_stored(tmp_path: Path) -
         assert len(hub.events(3)) == 3
 
 
+@pytest.mark.slow
 def test_a_robot_says_how_it_is(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])

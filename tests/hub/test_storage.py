@@ -101,6 +101,7 @@ def test_each_offset_is_stored_once_however_often_it_is_sent(storage: Storage) -
     assert (event.robot, event.seq, event.call_id) == ("r1", 1, "c1")
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_are_taken(storage: Storage) -> None:
     storage.store([parcel(*numbered(1, 3))])
@@ -114,6 +115,7 @@ def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_
     assert (seqs(storage, robot="r2"), len(seqs(storage))) == ([4, 5], 7)
 
 
+@pytest.mark.slow
 def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: Storage) -> None:
     assert storage.store([parcel(gap(1, 40), entry(41))]) == [Taken(41)]
     assert storage.store([parcel(gap(30, 45))]) == [Taken(45)], "trimmed before the acknowledgement came"
@@ -121,6 +123,7 @@ def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: Storage) -> N
     assert [each.type for each in storage.read(Query(0), 10, ALL).entries] == ["gap", "update", "gap", "update"]
 
 
+@pytest.mark.slow
 def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
     storage.store([parcel(*(entry(offset, "x" * 1000, call=f"c{offset % 3}") for offset in range(1, 31)))])
     assert len(storage.read(Query(0), 5, ALL).entries) == 5
@@ -136,6 +139,7 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
     assert storage.read_back(QueryBack(9, robot="r2"), 2, ALL, 31) == ([], 1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
     storage.store([parcel(*numbered(1, 170))])
@@ -153,6 +157,7 @@ def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
         assert db.rows("SELECT min(seq) FROM events") == [(201,)]
 
 
+@pytest.mark.slow
 def test_of_each_robot_the_journals_that_shipped_last_are_known(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +170,7 @@ def test_of_each_robot_the_journals_that_shipped_last_are_known(
     assert (known, storage.position("r2", "journal-1")) == ([2, 0, 1], 1)
 
 
+@pytest.mark.slow
 def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
     with _opened(database_url) as storage, ThreadPoolExecutor(4) as pool:
 
@@ -181,6 +187,7 @@ def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_
             each.result()
 
 
+@pytest.mark.slow
 def test_calls_are_folded_from_their_events(storage: Storage) -> None:
     opened = entry(1, type="open", arguments={"a": 1}, parent="", resources=["base"], on_loss="continue")
     storage.store([parcel(opened, entry(2, "on it"), entry(3, "10 %", type="progress"))])
@@ -197,6 +204,7 @@ def test_calls_are_folded_from_their_events(storage: Storage) -> None:
     assert storage.calls.newest(1, robot="r1", state=None, before=newest[1].first_seq)[0].call_id == "c1"
 
 
+@pytest.mark.slow
 def test_robots_have_tokens_of_their_own(storage: Storage) -> None:
     token = storage.robots.add("r1")
     assert (storage.robots.of_token(token), storage.robots.of_token("else")) == ("r1", "")
@@ -225,6 +233,7 @@ def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCom
     return NewCommand(key=key, expires_in_s=expires_in_s, role="operator", **given)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: Storage) -> None:
     id = storage.commands.give(command())
@@ -264,6 +273,7 @@ def test_a_wall_clock_that_is_set_back_makes_no_command_younger(
         assert (due.id, 0 < due.expires_in_s <= 10) == (id, True)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_that_is_given_later_than_now_has_expired_for_good(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
@@ -288,6 +298,7 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
         assert storage.commands.give(command(f"k{number}", expires_in_s=-1.0)) != id, "its key is free"
 
 
+@pytest.mark.slow
 def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with _opened(database_url) as storage:
         storage.store([parcel(*numbered(1, 3))])
@@ -315,6 +326,7 @@ def test_a_database_of_another_program_is_left_alone(database_url: str) -> None:
     engine.close()
 
 
+@pytest.mark.slow
 def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -> None:
     """As one is that was made where no locale is set: it would give back bytes."""
     import psycopg

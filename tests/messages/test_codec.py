@@ -92,6 +92,7 @@ def test_mutated_bytes_give_a_message_or_a_message_error(message: Message, data:
     decode_or_message_error(type(message), bytes(mutated))
 
 
+@pytest.mark.slow
 @fuzzed
 @given(name=st.sampled_from(TYPE_NAMES), data=st.binary(max_size=200))
 def test_random_bytes_give_a_message_or_a_message_error(name: str, data: bytes) -> None:

@@ -42,11 +42,13 @@ def test_every_type_is_either_a_fact_or_our_own() -> None:
     assert {name for name in TYPE_NAMES if not name.startswith("dimos_streams.")} == FACTS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lcm_library")
 def test_generated_files_are_up_to_date() -> None:
     assert generate.main(["--check"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("lcm_library")
 def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
     expected = generate.generate(generate.DEFINITIONS)

@@ -148,6 +148,7 @@ def test_a_truncated_jpeg_is_an_error(keep: int) -> None:
         array_from_image(image)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(position=st.integers(0, 900), value=st.integers(0, 255))
 def test_a_damaged_jpeg_gives_a_picture_or_a_message_error(position: int, value: int) -> None:

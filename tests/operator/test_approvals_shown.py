@@ -40,6 +40,7 @@ def put(console: Console, agent: ToyAgent, shown: ApprovalView) -> None:
     console.bridge.run(ask())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C5", "B8")
 def test_all_steps_of_a_plan_are_listed_and_its_goal_gives_way(console: Console) -> None:
     agent = console.add()
@@ -79,6 +80,7 @@ def _with_agent(message: dict[str, Any]) -> dict[str, Any]:
     return message
 
 
+@pytest.mark.slow
 def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Console) -> None:
     large = [view(f"a{number}", "say", text=str(number) * 9000, steps=[1] * 200) for number in range(9)]
     sent = approvals_within(large)

@@ -75,6 +75,7 @@ def on_loop(console: Console, agent: ToyAgent, id: str) -> None:
     console.bridge.run(ask())
 
 
+@pytest.mark.slow
 def test_pause_resume_step_and_abort(console: Console) -> None:
     assert console("pause")[0::2] == (2, "error: no agent is here: no module of the run is one\n")
     agent = console.add()
@@ -98,6 +99,7 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_command_for_safety_is_one_request(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = console.add()
     asked: list[str] = []
@@ -124,6 +126,7 @@ def test_a_command_for_safety_is_one_request(console: Console, monkeypatch: pyte
     assert [name for name, _ in agent.commands] == ["pause", "abort", "pause"]
 
 
+@pytest.mark.slow
 def test_a_module_that_only_talks_is_no_agent(console: Console) -> None:
     async def add() -> None:
         await console.bridge.scene.add(Parrot(name="parrot"))
@@ -135,6 +138,7 @@ def test_a_module_that_only_talks_is_no_agent(console: Console) -> None:
     assert not any(offered["agent"] for offered in console.bridge.get("/skills").json())
 
 
+@pytest.mark.slow
 def test_approvals_are_listed_and_decided(console: Console) -> None:
     agent = console.add()
     assert console("approvals") == (0, "", "nothing waits for approval\n")
@@ -155,6 +159,7 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
     assert agent.commands[-1][1]["arguments"] is None
 
 
+@pytest.mark.slow
 def test_what_was_decided_is_json_for_programs(console: Console) -> None:
     agent = console.add()
     for command in ("approve", "reject"):
@@ -173,6 +178,7 @@ def test_each_command_of_an_operator_speaks_json(command: str, capsys: pytest.Ca
     assert "--json" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_of_several_agents_one_is_named(console: Console) -> None:
     one, two = console.add("robot1/"), console.add("robot2/")
     code, _, err = console("pause")
@@ -190,6 +196,7 @@ def test_of_several_agents_one_is_named(console: Console) -> None:
     assert console("reject", "x2") == (0, "follow [x2] of robot2/agent: reject\n", "")
 
 
+@pytest.mark.slow
 def test_the_same_in_a_chat(console: Console) -> None:
     agent = console.add()
     on_loop(console, agent, "a1")

@@ -139,6 +139,7 @@ def test_all_layouts_say_the_same(layout: Layout) -> None:
     decoded(answer, layout, threshold=0.25, overlap=0.45)  # a network that diverges ends nothing
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 @pytest.mark.parametrize("rows", [False, True])
 def test_a_network_finds_what_is_there_where_it_is(build: Build, rows: bool) -> None:
@@ -162,6 +163,7 @@ def test_a_network_finds_what_is_there_where_it_is(build: Build, rows: bool) -> 
     assert plain.detect(frame) == []
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 async def test_the_module_follows_a_person_with_a_network(build: Build) -> None:

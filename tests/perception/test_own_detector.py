@@ -89,6 +89,7 @@ ANSWERS: dict[str, object] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 async def test_a_class_of_ones_own_sees_and_its_boxes_get_places_and_identities() -> None:

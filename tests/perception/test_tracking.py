@@ -125,6 +125,7 @@ def test_a_replay_that_starts_anew_gets_new_identities() -> None:
     assert [t.id for t in tracker.update([seen_at(3.0, 0.0)], 1_000_000)] == ["2"]
 
 
+@pytest.mark.slow
 def test_the_same_input_gives_the_same_identities() -> None:
     def run() -> list[str]:
         rng = np.random.default_rng(3)

@@ -179,6 +179,7 @@ def test_replay_tests_modules_and_exits_by_the_result(mission_log: Path, tmp_pat
     assert command("replay", golden, *changed)[0] == 0
 
 
+@pytest.mark.slow
 def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "tolerances.yaml"
     path.write_text("fields:\n  linear: 0.2\n  data: 0.2\n")

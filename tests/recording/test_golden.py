@@ -68,6 +68,7 @@ async def test_record_patrol(recording_only: None, blueprint_run: Missions) -> N
         await run.sleep(4)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 @pytest.mark.parametrize(
     ("log", "modules"),
@@ -84,6 +85,7 @@ def test_the_skills_do_what_they_did(replay: Replay, log: str, modules: list[str
     assert sum(stream.matched for stream in report.streams) > 50
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 def test_a_gain_of_ten_percent_more_is_found() -> None:
     gain = recorded_gain()

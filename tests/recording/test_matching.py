@@ -101,6 +101,7 @@ def test_what_the_nth_is_in_a_call_belongs_to_the_nth_whenever_it_comes() -> Non
     assert counts(matched([(0, "a")], [(0, "a"), (1, "b")], in_order=True)) == (1, 0, 0, 1)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(2 * WINDOW_US + 1, 10_000), st.integers(-WINDOW_US, WINDOW_US))))
 def test_what_comes_a_little_earlier_or_later_agrees(steps: list[tuple[int, int]]) -> None:
     at, recorded, replayed = 0, [], []
@@ -111,6 +112,7 @@ def test_what_comes_a_little_earlier_or_later_agrees(steps: list[tuple[int, int]
     assert counts(matched(recorded, replayed)) == (len(steps), 0, 0, 0)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 1000), st.sampled_from("ab?")), max_size=12),
     st.lists(st.tuples(st.integers(0, 1000), st.sampled_from("ab?")), max_size=12),

@@ -262,6 +262,7 @@ def test_a_time_that_is_no_date_is_said_as_it_is(tmp_path: Path, capsys: pytest.
     assert "4611686018427387904 µs, which is no date" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 @pytest.mark.parametrize("place", ["name", "zone", "corners", "channels"])
 def test_no_single_text_or_polygon_makes_a_page_too_large(place: str, tmp_path: Path) -> None:

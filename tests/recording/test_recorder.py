@@ -129,6 +129,7 @@ def test_a_run_whose_recording_fails_says_so() -> None:
         run_virtual(scenario())
 
 
+@pytest.mark.slow
 def test_the_recorder_is_a_module(tmp_path: Path) -> None:
     path = tmp_path / "a.lcmlog"
     config = {"path": str(path), "channels": ["/odom", "/module_status"], "split_mb": 0.02}
@@ -218,6 +219,7 @@ def test_killed_twenty_times_at_random_moments(tmp_path: Path, bus_url: str) -> 
             assert reader.damages == []
 
 
+@pytest.mark.slow
 def test_memory_is_flat(tmp_path: Path) -> None:
     path = tmp_path / "a.lcmlog"
     with LogWriter(path) as writer:

@@ -27,6 +27,7 @@ def text_of(report: Report) -> str:
     return "\n".join(report.lines())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 @pytest.mark.parametrize("modules", ["follow", "lookout", "drive", "gate", "follow,lookout,drive,gate"])
 def test_every_module_gives_the_same_bytes_again(mission_log: Path, modules: str) -> None:
@@ -44,6 +45,7 @@ def test_the_simulator_and_the_detector_give_the_same_pictures_again(picture_log
     assert {stream.stream for stream in replayed(picture_log, "robot").streams} >= {"/color_image#sensor_msgs.Image"}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
     report = replayed(mission_log, "follow", settings={"follow.distance_gain": 1.2 * 1.1})
@@ -69,6 +71,7 @@ def test_what_an_operator_set_in_a_run_is_set_again_at_its_moment(tmp_path: Path
     assert not changed.passed, "what was set makes a difference"
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 def test_a_changed_confidence_is_found_in_the_right_call(mission_log: Path) -> None:
     report = replayed(mission_log, "lookout", "follow", "drive", settings={"lookout.confidence": 1.0})
@@ -79,6 +82,7 @@ def test_a_changed_confidence_is_found_in_the_right_call(mission_log: Path) -> N
     assert report.first.stream.startswith("look_out_for [")
 
 
+@pytest.mark.slow
 def test_tolerances_let_a_small_change_pass(mission_log: Path) -> None:
     changed = {"follow.distance_gain": 1.2 * 1.02}
     assert not replayed(mission_log, "follow", settings=changed).passed
@@ -87,6 +91,7 @@ def test_tolerances_let_a_small_change_pass(mission_log: Path) -> None:
     assert report.passed, text_of(report)
 
 
+@pytest.mark.slow
 def test_late_outputs_need_a_time_tolerance(mission_log: Path, tmp_path: Path) -> None:
     """As if the recorder had been 30 ms late for everything that the module said."""
     events = read_log(mission_log)
@@ -98,6 +103,7 @@ def test_late_outputs_need_a_time_tolerance(mission_log: Path, tmp_path: Path) -
     assert report.passed, text_of(report)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F3")
 def test_update_rewrites_the_outputs_and_nothing_else(mission_log: Path, tmp_path: Path) -> None:
     path = tmp_path / "golden.lcmlog"
@@ -117,6 +123,7 @@ def test_update_rewrites_the_outputs_and_nothing_else(mission_log: Path, tmp_pat
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_a_log_of_before_1970_takes_no_longer_than_another(mission_log: Path, tmp_path: Path) -> None:
     """As of a machine without a clock that was set: nothing waits for 1970 to come."""
     events = read_log(mission_log)
@@ -134,6 +141,7 @@ def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: 
     assert report.passed, text_of(report)
 
 
+@pytest.mark.slow
 def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path, lcm_library: Any) -> None:
     events = [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL]
     path = tmp_path / "foreign.lcmlog"
@@ -148,6 +156,7 @@ def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: P
     assert "POSE (1)" in text_of(report)
 
 
+@pytest.mark.slow
 def test_what_was_not_recorded_is_not_compared(tmp_path: Path) -> None:
     chosen = Selection(exclude=["*Image", "/skill_vel"])
     path = record_mission(tmp_path / "a.lcmlog", follow_s=2.0, selection=chosen)
@@ -164,6 +173,7 @@ def test_a_module_that_fails_fails_the_replay(mission_log: Path) -> None:
     assert "broken on purpose" in report.problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("modules", "message"),
     [

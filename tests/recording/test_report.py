@@ -184,6 +184,7 @@ def series(*points: tuple[float, float, float]) -> Series:
     )
 
 
+@pytest.mark.slow
 def test_a_picture_has_what_changes_and_what_differs_most_first(figures: list[Any], tmp_path: Path) -> None:
     numbers = {
         (VEL, "same"): series((0, 1, 1), (1, 1, 1)),

@@ -25,6 +25,7 @@ def log_of(utimes: list[int]) -> list[LogEvent]:
     return [LogEvent(number, utime, "/x", b"", 0) for number, utime in enumerate(utimes)]
 
 
+@pytest.mark.slow
 @given(st.integers(2, 30), st.data(), st.integers(21, 62))
 def test_one_flipped_bit_moves_one_event(count: int, data: st.DataObject, bit: int) -> None:
     true = [START + STEP * number for number in range(count + 1)]

@@ -21,6 +21,7 @@ def end_of(part: PartPose, length: float) -> tuple[float, float]:
     return part.x - length * math.sin(part.pitch), part.z - length * math.cos(part.pitch)
 
 
+@pytest.mark.slow
 @given(heights, phases, vigours)
 def test_who_walks_has_one_foot_on_the_floor_and_bends_knees_and_elbows_the_right_way(
     height: float, phase: float, vigour: float
@@ -40,6 +41,7 @@ def test_who_walks_has_one_foot_on_the_floor_and_bends_knees_and_elbows_the_righ
     assert poses["thigh_left"].pitch * poses["upper_arm_left"].pitch <= 0.0, "arms swing against legs"
 
 
+@pytest.mark.slow
 @given(heights, phases, vigours)
 def test_half_a_turn_of_the_phase_is_the_other_foot(height: float, phase: float, vigour: float) -> None:
     one, other = walking(height, phase, vigour), walking(height, phase + math.pi, vigour)
@@ -82,6 +84,7 @@ def test_who_sits_stands_while_placed_elsewhere_and_goes_back() -> None:
     assert (walker.stance, walker.limbs()) == (at_home, seated)
 
 
+@pytest.mark.slow
 def test_walkers_pause_now_and_then_and_turn_no_faster_than_people_do() -> None:
     import random
 

@@ -79,6 +79,7 @@ async def driven(run_dir: Path, commands: str = "skill_vel") -> AsyncIterator[Dr
         await robot.bus.close()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("B3", "K5")
 @pytest.mark.parametrize(

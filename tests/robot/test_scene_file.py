@@ -76,6 +76,7 @@ def test_a_scene_file_is_what_is_simulated() -> None:
     assert drawn.shape == (52, 62, 3) or drawn.shape[1] < 65
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 def test_there_and_back_is_a_path() -> None:
     world = World(WorldConfig(scene=load_scene(__name__ + ":THERE_AND_BACK"))).load()
@@ -88,6 +89,7 @@ def test_there_and_back_is_a_path() -> None:
     assert all(abs(place.y + 1.0) < 0.7 for place in places)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 async def test_the_simulator_shows_a_scene_of_ones_own_and_its_events(folder: Path) -> None:

@@ -47,6 +47,7 @@ async def test_rates_and_sizes_of_all_messages() -> None:
     assert max(sizes.values()) <= MAX_MESSAGE_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_messages_say_what_the_world_is() -> None:
     config = {"events": [{"at_s": 0, "place": "person_red", "x": 0.0, "y": -0.9, "yaw_deg": 180}]}
@@ -95,6 +96,7 @@ async def test_it_does_not_begin_before_its_robot_is_complete_but_waits_not_for_
         assert harness.module.health == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_the_base_obeys_and_stops_when_commands_cease() -> None:
     async with ModuleHarness(Simulator, {"people": []}) as harness:
@@ -110,6 +112,7 @@ async def test_the_base_obeys_and_stops_when_commands_cease() -> None:
         assert harness.failed() is None
 
 
+@pytest.mark.slow
 def test_pictures_nobody_wants_are_not_taken() -> None:
     async def main() -> int:
         bus = create_bus("memq://")
@@ -134,6 +137,7 @@ def test_pictures_nobody_wants_are_not_taken() -> None:
     assert 9 <= run_virtual(main()) <= 11
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_events_hide_people_and_freeze_the_camera() -> None:
     events = [
@@ -160,6 +164,7 @@ async def test_events_hide_people_and_freeze_the_camera() -> None:
         assert len(harness.sent("color_image")) - frozen_at >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_events_come_in_the_order_of_their_times_and_people_walk_on_when_released() -> None:
     events = [
@@ -257,6 +262,7 @@ async def test_an_unknown_person_is_an_error_at_the_start(config: dict[str, obje
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_machine_that_is_too_slow_skips_ticks_and_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = asyncio.get_running_loop()

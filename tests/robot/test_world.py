@@ -24,6 +24,7 @@ def run(seed: int) -> str:
     return world.digest()
 
 
+@pytest.mark.slow
 def test_states_are_a_function_of_the_seed() -> None:
     assert run(1) == run(1)
     assert run(1) != run(2)
@@ -135,6 +136,7 @@ def test_people_walk_without_meeting_furniture_or_each_other(seed: int) -> None:
     assert all(0.35 * 60 < distance < 0.9 * 60 for distance in walked.values())
 
 
+@pytest.mark.slow
 def test_a_person_passes_a_robot_that_stands_in_the_way() -> None:
     world = World(WorldConfig(scene=replace(STOCK_SCENE, people=STOCK_PEOPLE[:1]))).load()
     ahead = world.people()["person_red"]

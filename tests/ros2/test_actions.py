@@ -142,6 +142,7 @@ async def test_cancelling_the_call_cancels_the_goal() -> None:
         assert len(at.server.goals) == 2
 
 
+@pytest.mark.slow
 async def test_what_a_server_does_not_take_is_one_clear_line() -> None:
     async with world() as at:
         at.server.accepts = False
@@ -348,6 +349,7 @@ async def test_a_server_that_ends_no_goal_is_named_and_asked_again_until_it_does
         await until(lambda: at.harness.module.health == "ok", 5.0)
 
 
+@pytest.mark.slow
 async def test_what_a_cancelled_goal_commands_moves_nothing_and_its_end_is_asked_for_when_a_cut_is_over() -> None:
     async def navigate(at: World) -> int:
         at.wire.deliver("rt/cmd_vel_nav", encode(struct_of(Twist), Twist(linear=Vector3(x=0.5))))

@@ -66,6 +66,7 @@ def ros_types() -> Iterator[type[Message]]:
             yield found
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G4")
 @pytest.mark.parametrize("cls", list(ros_types()), ids=lambda cls: cls.msg_name)
 def test_each_type_has_the_bytes_that_ros_writes(cls: type[Message], ros: Any) -> None:

@@ -245,6 +245,7 @@ print("said", file=sys.stderr)
 """
 
 
+@pytest.mark.slow
 def test_only_output_that_goes_to_a_file_may_lose_lines(tmp_path: Path) -> None:
     for name in ("stdout", "stderr"):
         with (tmp_path / name).open("wb") as file:

@@ -320,6 +320,7 @@ async def test_a_process_that_fails_while_it_comes_back_is_tried_again() -> None
     await run.supervisor.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() -> None:
     run = Run(two())
@@ -334,6 +335,7 @@ async def test_what_comes_back_and_is_never_ready_is_killed_and_tried_again() ->
     await run.supervisor.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_a_process_waits_for_a_processor_does_not_count_while_it_starts() -> None:
     run = Run(two())
@@ -352,6 +354,7 @@ async def test_what_a_process_waits_for_a_processor_does_not_count_while_it_star
     await run.supervisor.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_process_has_its_whole_time_however_late_it_was_forked() -> None:
     run = Run(two())
@@ -364,6 +367,7 @@ async def test_a_process_has_its_whole_time_however_late_it_was_forked() -> None
     await run.supervisor.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervisor_module, "_LONGEST_PAUSE_S", 0.2)

@@ -114,6 +114,7 @@ async def test_code_that_is_never_imported_is_given_up() -> None:
     await run.supervisor.stop()
 
 
+@pytest.mark.slow
 async def test_what_new_code_waits_for_a_processor_does_not_count() -> None:
     run = Run(two())
     await run.supervisor.start()

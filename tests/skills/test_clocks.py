@@ -60,6 +60,7 @@ def moves(harness: ModuleHarness) -> float:
     return math.fsum(speeds) / len(speeds)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [15_000_000, HOUR, 400 * DAY, -HOUR])
@@ -89,6 +90,7 @@ async def test_following_goes_on_while_the_clocks_of_all_are_set(off_us: int) ->
         assert moves(harness) == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("A8")
 @pytest.mark.parametrize("off_us", [-DAY, DAY])

@@ -34,6 +34,7 @@ def _measured(call: HarnessCall, name: str) -> float:
     return float(call.events[-1].data["result"][name])
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("distance", [1.5, -0.8])
 async def test_move(distance: float) -> None:
@@ -104,6 +105,7 @@ async def test_a_small_turn_is_made_and_measured(angle: float) -> None:
         assert f"Turned {turned:g} deg (asked: {angle:g} deg)" in reported
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("distance", [0.03, -0.04])
 async def test_a_small_move_is_made_and_measured(distance: float) -> None:
@@ -158,6 +160,7 @@ async def _stand(harness: ModuleHarness, scan: LaserScan | None = None) -> None:
         await asyncio.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_go_to() -> None:
     async with room_with(Drive, **EMPTY) as room:
@@ -194,6 +197,7 @@ def _fails(call: HarnessCall, text: str) -> None:
     assert "standing at x " in call.events[-1].text
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_move_says_where_it_was_blocked() -> None:
     async with room_with(Drive, people=[], start_x=3.0, start_y=-1.0, start_yaw_deg=0.0) as room:
@@ -214,6 +218,7 @@ async def test_go_to_where_no_way_leads() -> None:
         await room.until(room.is_still, timeout_s=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_go_to_has_a_bound() -> None:
     async with room_with(Drive, **EMPTY) as room:
@@ -256,6 +261,7 @@ async def test_silent_odometry_ends_a_motion() -> None:
         assert harness.sent("cmd_vel")[-1] == Twist()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(("skill", "arguments"), [("move", {"distance_m": 5.0}), ("go_to", {"x": 2.0, "y": -1.0})])
 async def test_stop(skill: str, arguments: dict[str, Any]) -> None:
@@ -430,6 +436,7 @@ async def test_what_is_aside_is_faced_before_it_is_driven_to_unless_it_is_near(
             assert math.hypot(command.linear.x, command.linear.y) == pytest.approx(0.6)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_only_the_newest_calls_can_be_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.skills.drive._REMEMBERED", 2)

@@ -171,6 +171,7 @@ async def test_lost_for_good_ends_the_call() -> None:
         assert harness.sent("cmd_vel")[-1] == STOP
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("B3")
 async def test_time_in_which_the_robot_is_held_does_not_count() -> None:

@@ -116,6 +116,7 @@ def test_the_folder_is_no_package_of_its_own() -> None:
         importlib.import_module("skills")
 
 
+@pytest.mark.slow
 @given(
     st.complex_numbers(min_magnitude=0.1, max_magnitude=8.0),
     st.floats(-math.pi, math.pi),
@@ -204,6 +205,7 @@ async def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[s
         assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @given(st.floats(-3.0, 3.0), st.lists(st.complex_numbers(min_magnitude=0.4, max_magnitude=3.0), max_size=12))
 def test_a_detour_is_free_and_the_nearest_that_is(wanted: float, points: list[complex]) -> None:
     around = Surroundings(points)

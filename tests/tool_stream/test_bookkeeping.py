@@ -31,6 +31,7 @@ from dimos_streams.tool_stream.wire import pack_event, unpack_event
 MAX_EVENTS, MAX_BYTES = 5, 40
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 30) | st.integers(-20, 0), max_size=30), st.data())
 def test_a_history_is_the_newest_within_bounds_and_the_first(steps: list[int], data: st.DataObject) -> None:
     """A positive step is an event of so many bytes, another one is an acknowledgement so far back."""
@@ -88,6 +89,7 @@ def ranges(seqs: list[int]) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 5),
     st.sets(st.integers(6, 30)),
@@ -157,6 +159,7 @@ def test_what_came_too_early_of_strangers_takes_no_room_from_others(monkeypatch:
     assert (sorted(strangers[8].pending), calls.kept_bytes) == ([2], 1_800)
 
 
+@pytest.mark.slow
 def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
     calls, call = Inflows(), Inflow(0, closed=False)
     data: dict[str, object] = {"deep": [{} for _ in range(15_000)]}
@@ -356,6 +359,7 @@ def test_instances_in_words() -> None:
     assert (long.id, long.host) == ("i" * 64, "h" * 64)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=50), st.text(max_size=50), st.integers(0, 20), st.text(max_size=100), st.text(max_size=100))
 def test_the_head_of_a_heartbeat_is_what_all_of_it_says(
     module: str, instance: str, calls: int, version: str, skills: str
@@ -405,6 +409,7 @@ def test_a_heartbeat_that_is_cut_off_is_none() -> None:
         head_of(b"\0" + data[1:], STATUS)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(

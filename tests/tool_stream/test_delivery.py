@@ -92,6 +92,7 @@ async def bus_and_ends(faults: Faults, seed: int) -> Ends:
     return Ends(bus, faults, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("seed", range(20))
 async def test_everything_arrives_once_in_order_through_loss_and_restarts(seed: int) -> None:
@@ -226,6 +227,7 @@ async def test_what_nobody_can_send_again_becomes_a_gap_within_a_bound() -> None
         assert [(e.type, e.seq) for e in ends.delivered["orphan"]] == [("gap", 2), ("update", 3)]
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_progress_thins_out_and_updates_wait_while_the_receiver_is_behind() -> None:
     async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:
@@ -326,6 +328,7 @@ async def test_a_call_that_has_ended_says_nothing_more() -> None:
         assert writer.last_seq == 2
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_progress_that_can_not_be_sent_is_refused_at_once_also_while_it_is_kept_back() -> None:
     async with await bus_and_ends(Faults(delay_s=(0.1, 0.1)), 1) as ends:

@@ -17,6 +17,7 @@ from tests.hostile.test_forged_events import event
 from tests.tool_stream.liveness.test_instances import two_walkers
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with_it() -> None:
     bus = create_bus("memq://")
@@ -72,6 +73,7 @@ async def test_no_more_of_them_come_than_are_handled() -> None:
     await bus.close()
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_heartbeats_of_who_has_spoken_for_long_bear_marks() -> None:
     bus = create_bus("memq://")

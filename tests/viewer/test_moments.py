@@ -40,6 +40,7 @@ async def _bus() -> ReplayBus:
     return bus
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 def test_the_marks_of_a_long_recording_are_of_all_of_it() -> None:
     marks, count = Marks(), 100_000
@@ -85,6 +86,7 @@ async def test_agents_are_told_by_their_calls(mission: Mission) -> None:
     assert any(known.agent.mode == "paused" for known in mission.known)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "KEY_EVERY_US", 1_000_000)
@@ -99,6 +101,7 @@ async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch:
             assert jumping.world.offset == index.heard_until(utime)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("I3")
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(("stalls_s", "shown_after_s"), [(0.0, 0.1), (2.0, 4.0)], ids=["at once", "to a slow page"])
@@ -154,6 +157,7 @@ def test_what_is_kept_of_a_long_recording_is_bounded(mission: Mission, monkeypat
         assert keys[0] == index.begin
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -201,6 +205,7 @@ def _report(at_us: int, seq: int, type: EventType, **data: Any) -> Raw:
     return START + at_us, EVENTS, pack_event(event)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_agents_reported_to_consoles_is_shown_where_the_log_has_it(
     mission: Mission, tmp_path: Path

@@ -142,6 +142,7 @@ async def _refuses(url: str, monitor: ClientConnection) -> None:
     assert answer.status_code == 403
 
 
+@pytest.mark.slow
 def test_the_page_is_the_operators_page_and_knows_that_it_shows_a_recording(mission: Mission) -> None:
     async def scenario() -> None:
         async with served(mission.log) as (_, url):
@@ -155,6 +156,7 @@ def test_the_page_is_the_operators_page_and_knows_that_it_shows_a_recording(miss
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_what_fails_is_told_and_ends_nothing(
     mission: Mission, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

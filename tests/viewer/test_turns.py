@@ -58,6 +58,7 @@ def test_others_have_turns_between_the_wishes_of_one_client(
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/transport", "/monitor", "/live"])
 def test_however_many_come_at_once_so_many_get_in(mission: Mission, path: str) -> None:
     more = 16

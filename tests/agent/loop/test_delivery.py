@@ -185,6 +185,7 @@ def held() -> tuple[set[asyncio.Task[object]], set[str], int]:
     return asyncio.all_tasks(), threads, len(os.listdir("/proc/self/fd"))
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E10")
 def test_nothing_is_left_of_a_run_over_http() -> None:
     async def main() -> None:

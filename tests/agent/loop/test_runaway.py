@@ -44,6 +44,7 @@ def pursuing(lasts_s: float) -> tuple[LineWorld, list[float]]:
     return world, begun
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D4", "D2")
 @pytest.mark.parametrize(
     ("calls", "reason", "at_most"),

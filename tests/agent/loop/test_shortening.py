@@ -48,6 +48,7 @@ def texts(messages: list[Message | None] | tuple[Message, ...]) -> str:
     return "".join(message.text for message in messages if message is not None)
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(list(PARTS))))
 def test_what_is_left_is_a_conversation(parts: list[str]) -> None:
     messages: list[Message | None] = [
@@ -147,6 +148,7 @@ async def test_operators_input_is_kept_where_updates_fill_the_conversation() -> 
 ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "note")
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(ROLES), max_size=200), st.integers(10, 20))
 def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
     conversation = Conversation(max_entries=limit)

@@ -291,6 +291,7 @@ def test_any_way_of_splitting_gives_the_same_calls(
     assert len({call.call.id for call in got}) == len(got)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(OFFERED), ARGUMENTS), max_size=4), st.randoms(use_true_random=False))
 def test_any_interleaving_by_index_gives_the_same_calls(calls: list[tuple[str, dict[str, Any]]], random: Any) -> None:

@@ -68,6 +68,7 @@ def test_whatever_is_said_is_read_back_from_blocks_that_were_joined(said: list[t
     assert all(one.source.keys() <= {"skill"} for one in found)
 
 
+@pytest.mark.slow
 @given(HOSTILE)
 def test_no_line_of_a_text_is_a_line_of_its_own(text: str) -> None:
     head, *lines, end = block("data", text, skill="s").splitlines()

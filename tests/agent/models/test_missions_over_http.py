@@ -123,6 +123,7 @@ def test_a_stream_that_is_cut_in_the_midst_of_a_call() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B2")
 def test_malformed_arguments_and_very_long_ones() -> None:
     async def main() -> None:
@@ -213,6 +214,7 @@ def test_while_a_model_fails_operators_see_why_and_when_it_is_asked_again() -> N
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D2", "D7")
 def test_a_server_that_falls_silent() -> None:
     async def main() -> None:

@@ -266,6 +266,7 @@ def test_failures_say_what_and_whether_they_may_pass(
     assert error.retry_after_s == (2 if "slow down" in words else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_connection_that_breaks_in_a_whole_body(status: int) -> None:
     async def main() -> None:

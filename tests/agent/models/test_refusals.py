@@ -187,6 +187,7 @@ def test_a_conversation_that_is_too_long_is_recognised(server: str) -> None:
             asyncio.run(asked(lambda request, reply=reply: reply, ALL))  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_other_failures_are_not_taken_for_it() -> None:
     for text in ("max_tokens is too large: 99999. At most 4096 are possible", "Rate limit reached", "no such key"):
         with pytest.raises(ModelError) as caught:

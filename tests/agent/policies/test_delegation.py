@@ -150,6 +150,7 @@ async def test_results_in_mid_hand_over_reach_their_owner_once() -> None:
         assert everything
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E6")
 @pytest.mark.virtual_time
 async def test_what_a_sub_agent_has_begun_ends_its_task_or_is_handed_back() -> None:
@@ -276,6 +277,7 @@ async def test_who_works_begins_nothing_for_input_that_was_withdrawn_while_it_th
         assert robot.log_ == []
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
     def helper() -> list[Any]:

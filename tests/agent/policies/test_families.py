@@ -116,6 +116,7 @@ async def test_a_child_waits_while_the_agent_is_paused() -> None:
         assert w.robot.log_ == ["walk 1"]
 
 
+@pytest.mark.slow
 async def test_a_motion_that_was_permitted_may_have_parts() -> None:
     brain = Brain([("tour", {"stops": 4})])
     async with lookout_world(brain, Errands(name="errands"), plan={"motions": 1}) as w:

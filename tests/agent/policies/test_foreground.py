@@ -16,6 +16,7 @@ async def said_to(made: Stage, text: str) -> dict[str, str]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E7")
 @pytest.mark.virtual_time
 async def test_updates_wait_while_the_foreground_is_held_and_then_come_together() -> None:
@@ -46,6 +47,7 @@ async def test_updates_wait_while_the_foreground_is_held_and_then_come_together(
         assert not any("left" in message.text for message in brain.requests[2].messages)
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E7")
 @pytest.mark.virtual_time
 async def test_the_model_asks_and_the_next_input_answers() -> None:

@@ -320,6 +320,7 @@ def side(a: Corner, b: Corner, point: Corner) -> int:
     return (b[0] - a[0]) * (point[1] - a[1]) - (b[1] - a[1]) * (point[0] - a[0])
 
 
+@pytest.mark.slow
 @given(st.lists(CORNERS, min_size=3, max_size=3), CORNERS, CORNERS)
 def test_a_way_enters_a_zone_that_it_touches_and_did_not_begin_in(
     corners: list[Corner], start: Corner, goal: Corner

@@ -180,6 +180,7 @@ async def test_a_permission_is_taken_back_when_the_robot_is_turned_before_the_ca
         assert robot.log_ == [0.1]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_a_permission_that_a_pause_has_held_is_looked_at_again() -> None:
@@ -284,6 +285,7 @@ async def test_a_step_for_a_call_that_has_to_wait_for_another_ones_end_is_enough
         assert control.waiting == ()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B4")
 @pytest.mark.virtual_time
 async def test_a_permission_that_step_mode_has_held_needs_a_step() -> None:

@@ -107,6 +107,7 @@ async def test_a_motion_that_was_permitted_and_can_not_begin_uses_nothing_up() -
         assert w.robot.log_ == ["walk 1"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C5", "D5")
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 @pytest.mark.virtual_time
@@ -195,6 +196,7 @@ async def test_step_mode_shows_it() -> None:
         await until(lambda: w.robot.log_ == ["walk 1"])
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B5")
 @pytest.mark.parametrize("stubborn", [False, True])
 @pytest.mark.parametrize("how", ["abort", "cancel"])

@@ -215,6 +215,7 @@ async def test_repetition_is_warned_of_hinted_at_and_stopped() -> None:
         assert "not run" in results(made)[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("D4")
 @pytest.mark.virtual_time
 async def test_polling_and_changed_arguments_are_no_repetition() -> None:

@@ -49,6 +49,7 @@ async def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> 
         assert robot.log_ == ["walk 4", "walk 5"]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_what_is_approved_after_all_may_be_made() -> None:

@@ -98,6 +98,7 @@ def test_what_is_no_list_of_skills_is_an_error(skills: Any) -> None:
         AgentConfig.model_validate({"skills": skills})
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["*", "go_*", "tag:safe", "observe", "!go_to", "!tag:safe", "!f*"]), max_size=5))
 def test_order_and_repetition_do_not_count_and_exceptions_only_take_away(entries: list[str]) -> None:
     if entries and all(entry.startswith("!") for entry in entries):
@@ -241,6 +242,7 @@ async def test_a_skill_that_runs_what_it_is_told_leads_not_around_the_list(asked
         assert w.robot.log_ == []
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_a_skill_consists_of_is_its_authors_choice_but_disabled_stays_disabled() -> None:
     configs: list[tuple[dict[str, Any], int]] = [({}, 2), ({"disabled_skills": ["walk"]}, 0)]

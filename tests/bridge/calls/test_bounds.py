@@ -76,6 +76,7 @@ def test_a_call_takes_little_memory_besides_what_is_said_of_it() -> None:
     assert taken / len(calls) < 1500
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_calls_that_were_begun_without_the_bridge_say_takes_bounded_memory() -> None:
     """Their JSON is small and makes large objects; texts, answers, arguments and newest events count."""
@@ -105,6 +106,7 @@ async def test_what_calls_that_were_begun_without_the_bridge_say_takes_bounded_m
         assert [call.call_id for call in ledger.calls.open] == ["new"], "there is room again"
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.bus_requests._MAX_FROM_NOWHERE", 2)

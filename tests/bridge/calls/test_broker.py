@@ -123,6 +123,7 @@ async def test_a_skill_begins_another_one() -> None:
             assert why in events[-1].text
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_closed_calls_with_large_results_are_remembered_by_the_journal_alone() -> None:
     async with scene() as world:
@@ -182,6 +183,7 @@ async def test_a_skill_that_asks_again_is_answered_again_and_begins_nothing_twic
         assert await again() == [("close", "child")]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A5")
 @pytest.mark.virtual_time
 async def test_garbage_on_the_bus_stops_nothing() -> None:

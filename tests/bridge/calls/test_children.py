@@ -335,6 +335,7 @@ async def test_lost_datagrams_lose_nothing(channel: str, seed: int) -> None:
             await until(lambda: not open_calls(world), 30.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_what_only_the_parent_misses_is_sent_again_to_it(seed: int) -> None:
     async with composing() as (world, composer, process):
@@ -425,6 +426,7 @@ async def test_a_robot_that_only_its_own_parts_hear_stops_all_the_same(tmp_path:
         assert "nobody has acknowledged this call" in str(composer.errors[0])
 
 
+@pytest.mark.slow
 async def test_children_of_a_parent_that_ended_while_the_bridge_was_away_are_ended(tmp_path: Path) -> None:
     async with composing(journal=tmp_path / "journal") as (world, _, process):
         given = {"skill": "search", "arguments": {}, "ends": "hangs"}

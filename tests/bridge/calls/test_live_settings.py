@@ -203,6 +203,7 @@ async def test_what_nobody_knows_is_said_and_taken_back_when_the_module_is_heard
         assert sulker.config.warm_c == (90.0 if decided else 60.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bridge_is_away_s", "ended"), [(5.0, "killed"), (5.0, "stopped"), (70.0, "stopped")])
 async def test_what_is_to_be_taken_back_is_so_by_a_bridge_that_starts_again(
     bridge_is_away_s: float, ended: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -231,6 +232,7 @@ async def test_what_is_to_be_taken_back_is_so_by_a_bridge_that_starts_again(
         assert not (tmp_path / "journal.settings.json").exists()
 
 
+@pytest.mark.slow
 async def test_a_module_that_is_not_heard_again_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     async with scene() as world:
         sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))

@@ -54,6 +54,7 @@ async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:
         assert await collect(broker, call_id=call_id) == events, "nothing follows a close"
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G1")
 @pytest.mark.virtual_time
 async def test_a_token_that_vanishes_hastens_what_silence_says_and_nothing_else() -> None:
@@ -87,6 +88,7 @@ async def test_a_token_that_vanishes_hastens_what_silence_says_and_nothing_else(
         await until(lambda: broker.directory.unwell() == {})
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A5", "F6")
 @pytest.mark.virtual_time
 async def test_a_silence_that_noise_may_have_made_lasts_four_times_as_long() -> None:
@@ -268,6 +270,7 @@ async def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> No
         assert {event.caller for event in events} == {"agent"}
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
     async with scene() as world:

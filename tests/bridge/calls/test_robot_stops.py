@@ -113,6 +113,7 @@ async def yard(*robots: str, journal: Path | None = None) -> AsyncIterator[Yard]
             await asyncio.wait([driving])
 
 
+@pytest.mark.slow
 async def test_every_robot_stands_until_it_is_released_whoever_commands() -> None:
     async with yard("robot1", "robot2") as made:
         broker = made.world.broker

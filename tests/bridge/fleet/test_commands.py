@@ -79,6 +79,7 @@ async def test_a_command_is_a_request_of_the_bridge() -> None:
         assert (await answer_to(hub, 5)).status == 422
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("held_up_s", "outcome"), [(4.7, "answered"), (4.9, "expired"), (60.0, "expired")])
 async def test_a_command_that_was_held_up_on_the_way_is_not_carried_out(held_up_s: float, outcome: str) -> None:
     hub = FakeHub(held_up_s=held_up_s)
@@ -108,6 +109,7 @@ async def test_a_stream_that_began_slowly_is_asked_for_again() -> None:
         assert (await answer_to(hub, 1)).outcome == "answered"
 
 
+@pytest.mark.slow
 async def test_a_link_that_is_always_slow_is_kept_until_a_command_comes_too_late() -> None:
     hub = FakeHub(delay_s=3.0)
     async with scene() as made, desk(made, hub) as commands:
@@ -213,6 +215,7 @@ async def test_what_nobody_knows_of_a_call_is_asked_again_by_its_key(tmp_path: P
             assert (await answer_to(hub, 2)).status == 201
 
 
+@pytest.mark.slow
 async def test_a_command_is_carried_out_once_across_a_restart(tmp_path: Path) -> None:
     hub = FakeHub()
     async with scene(journal=tmp_path / "journal.sqlite") as made:
@@ -246,6 +249,7 @@ async def test_what_has_no_such_key_is_not_done_again_after_a_restart(tmp_path: 
             assert not made.broker.stops.stopped().stops
 
 
+@pytest.mark.slow
 async def test_answers_are_sent_until_the_hub_has_them(tmp_path: Path) -> None:
     hub = FakeHub()
     async with scene(journal=tmp_path / "journal.sqlite") as made:
@@ -290,6 +294,7 @@ async def test_a_note_of_a_later_time_does_not_keep_older_ones(opened: OpenJourn
     assert set(journal.notes("command/")) == {"command/ahead", "command/new"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "why"),
     [

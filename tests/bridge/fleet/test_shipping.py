@@ -362,6 +362,7 @@ def _up() -> None:
     pass
 
 
+@pytest.mark.slow
 async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, opened: OpenJournal) -> None:
     hub, names = FakeHub(), []
     for run in ("1-old", "2-shipped", "3-other", "4-now"):

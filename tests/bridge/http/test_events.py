@@ -29,6 +29,7 @@ def offsets(pages: list[list[dict[str, Any]]]) -> list[int]:
     return [entry["offset"] for page in reversed(pages) for entry in page]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E9")
 @pytest.mark.parametrize("in_file", [True, False])
 def test_pages_back_from_now_have_what_the_stream_had_without_the_progress(tmp_path: Path, in_file: bool) -> None:
@@ -61,6 +62,7 @@ def test_what_is_not_kept_any_more_is_a_gap_on_the_oldest_page() -> None:
         assert offsets(pages) == list(range(first - 1, 1501))
 
 
+@pytest.mark.slow
 def test_a_page_is_bounded_in_bytes_and_in_what_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_pages, "PAGE_BYTES", 10_000)
     with served(journal_events=20_000) as bridge:

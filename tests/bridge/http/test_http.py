@@ -58,6 +58,7 @@ def test_a_token_that_no_header_can_carry_is_refused(token: str) -> None:
         Bridge({"token": token}, name="bridge")
 
 
+@pytest.mark.slow
 def test_a_call_answers_closes_and_is_cancelled() -> None:
     with served() as bridge:
         view = bridge.call("count", label="a", to=3)
@@ -132,6 +133,7 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert internal["detail"].startswith(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body", [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000]
 )
@@ -145,6 +147,7 @@ def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
         assert bridge.get("/healthz").json()["status"] == "ok"
 
 
+@pytest.mark.slow
 def test_a_bridge_that_does_not_hear_itself_is_deaf_until_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker, "DEAF_S", 0.6)
     with served() as bridge:
@@ -184,6 +187,7 @@ def test_half_a_character_in_a_body_is_repaired() -> None:
         assert call["outcome"] == "completed"
 
 
+@pytest.mark.slow
 def test_large_bodies_are_refused_unread() -> None:
     with served() as bridge:
         large = {"skill": "count", "arguments": {"label": "x" * MAX_BODY, "to": 1}}
@@ -195,6 +199,7 @@ def test_large_bodies_are_refused_unread() -> None:
         assert bridge.call("count", label="a", to=1)["outcome"] == "completed"
 
 
+@pytest.mark.slow
 def test_the_stream_on_the_wire() -> None:
     with served(ping_s=0.2) as bridge:
         bridge.call("count", label="grün\n", to=1)
@@ -224,6 +229,7 @@ def until(condition: Any, timeout_s: float = 10.0) -> None:
         ticking.wait(0.01)
 
 
+@pytest.mark.slow
 def test_streams_begin_where_they_are_asked_to_and_are_filtered() -> None:
     with served() as bridge:
         one, two = (bridge.call("count", label=label, to=2)["call_id"] for label in "ab")
@@ -317,6 +323,7 @@ def test_a_token_guards_everything_when_set() -> None:
         assert bridge.stream("?token=secret").head.startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.slow
 def test_foreign_hosts_and_origins_are_refused() -> None:
     with served(allowed_hosts=("robot.local",)) as bridge:
         here = f"127.0.0.1:{bridge.port}"

@@ -188,6 +188,7 @@ def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None
     assert unmet == set()
 
 
+@pytest.mark.slow
 def test_what_is_refused_before_there_is_a_route_is_declared_for_every_route(monkeypatch: pytest.MonkeyPatch) -> None:
     with served(token="secret") as bridge:
         token = {"Authorization": "Bearer secret"}
@@ -241,6 +242,7 @@ def test_clients_can_be_made_of_the_document() -> None:
         assert set(content["paths"]["/calls"]["post"]["responses"]["201"]["headers"]) == {"Location", "Link"}
 
 
+@pytest.mark.slow
 def test_the_events_of_a_stream_are_described() -> None:
     with documented() as (bridge, document):
         bridge.call("count", label="a", to=1)
@@ -250,6 +252,7 @@ def test_the_events_of_a_stream_are_described() -> None:
         assert not schema.is_valid({**event, "seq": "3"})
 
 
+@pytest.mark.slow
 def test_a_page_of_calls_says_where_the_next_one_is_in_a_form_that_is_declared() -> None:
     with documented() as (bridge, document):
         for label in "abc":

@@ -89,6 +89,7 @@ def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None
         assert first.recv(4096)
 
 
+@pytest.mark.slow
 def test_event_streams(caplog: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         call_id = bridge.call("follow", wait="answer", description="ann")["call_id"]

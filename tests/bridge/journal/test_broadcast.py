@@ -166,6 +166,7 @@ def events_in(entry: EncodedEntry) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_json_becomes_in_memory_is_kept_of_little(made: MakeHub) -> None:
     hub = made(ring_bytes=1024 * 1024)

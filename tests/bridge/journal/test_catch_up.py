@@ -86,6 +86,7 @@ def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A3")
 def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
     async def check() -> None:
@@ -100,6 +101,7 @@ def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A3")
 @pytest.mark.parametrize("kept", [16, 8192], ids=["from the journal", "from memory"])
 def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) -> None:

@@ -58,6 +58,7 @@ def test_read_filters_and_pages(opened: OpenJournal) -> None:
     assert journal.read(Query(0, call_id="nobody"), 10, ALL).upto == 100
 
 
+@pytest.mark.slow
 def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     journal = opened(events=50_000)
     journal.append([event(number) for number in range(1, 20_001)])
@@ -71,6 +72,7 @@ def test_a_rare_event_is_found_in_bounded_steps(opened: OpenJournal) -> None:
     assert steps == 5
 
 
+@pytest.mark.slow
 def test_count_and_size_are_bounded_and_offsets_go_on(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path, events=1000)

@@ -99,6 +99,7 @@ def test_a_client_that_stalls_is_cut_off_and_delays_nobody(caplog: pytest.LogCap
     assert "reads nothing; it was cut off" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_client_that_never_acknowledges_has_one_frame_of_each_topic() -> None:
     async def scenario() -> None:
         watched = ("/level", "/color_image")

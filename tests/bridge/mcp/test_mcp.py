@@ -46,6 +46,7 @@ def structured(result: CallToolResult) -> dict[str, Any]:
     return result.structured_content
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
@@ -84,6 +85,7 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_cancels() -> None:
     async def scenario() -> None:
@@ -122,6 +124,7 @@ def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_can
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("E9", "F8")
 def test_errors_and_what_is_not_for_everyone() -> None:
     async def scenario() -> None:
@@ -274,6 +277,7 @@ INITIALIZE: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_the_transport_by_hand() -> None:
     with served() as bridge:
         begun = bridge.post("/mcp", INITIALIZE)

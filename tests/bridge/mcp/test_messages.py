@@ -15,6 +15,7 @@ def hello(bridge: Served) -> dict[str, str]:
     return {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["mcp-session-id"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["patrol", "list_calls"])
 def test_arguments_that_are_no_object_begin_nothing(tool: str) -> None:
     with served() as bridge:

@@ -27,6 +27,7 @@ def texts(page: dict[str, Any]) -> list[str]:
     return [event["text"] for event in page["events"]]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_reading_again_gives_the_same_again_to_all() -> None:
     async def scenario() -> None:
@@ -48,6 +49,7 @@ def test_reading_again_gives_the_same_again_to_all() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_a_wait_that_was_given_up_swallows_nothing() -> None:
     async def scenario() -> None:
@@ -162,6 +164,7 @@ async def test_a_beginning_that_is_not_kept_is_a_gap() -> None:
     journal.close()
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_calls_are_listed_in_pages_and_by_what_is_asked() -> None:
     async def scenario() -> None:

@@ -144,6 +144,7 @@ def call(id: int | str, name: str, **arguments: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}
 
 
+@pytest.mark.slow
 @pytest.mark.feature("F8")
 def test_cancelling_works_after_many_requests_whose_clients_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_REQUESTS", 4)

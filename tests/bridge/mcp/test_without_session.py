@@ -50,6 +50,7 @@ class BareClient:
         return "\n".join(item["text"] for item in result["content"] if item["type"] == "text")
 
 
+@pytest.mark.slow
 @pytest.mark.feature("G3", "F8")
 def test_it_lists_calls_reads_on_and_cancels() -> None:
     with served() as bridge:

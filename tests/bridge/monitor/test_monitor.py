@@ -206,6 +206,7 @@ async def test_steady_traffic_starves_no_state() -> None:
         assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_nothing_is_sent_while_nothing_changes() -> None:
     async with agents("agent") as (scene, _):
@@ -345,6 +346,7 @@ async def test_queues_hold_what_they_say() -> None:
         assert await watcher.next() is None
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_agents_report_to_watchers_is_not_journalled() -> None:
     async with agents("agent") as (scene, made):

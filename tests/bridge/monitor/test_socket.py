@@ -126,6 +126,7 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C4")
 def test_the_schema_is_published() -> None:
     assert Path("docs/monitor-schema.json").read_text(encoding="utf-8") == schema_text(), (
@@ -156,6 +157,7 @@ COMMANDS: list[tuple[dict[str, Any], tuple[str, dict[str, Any]]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C6")
 def test_each_command() -> None:
     async def scenario() -> None:
@@ -422,6 +424,7 @@ def test_the_bridge_stops_with_watchers() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0, token="t0ken") as (scene, _):

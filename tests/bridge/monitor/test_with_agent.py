@@ -75,6 +75,7 @@ def test_a_mission_under_an_operators_control(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 @pytest.mark.feature("C7")
 @pytest.mark.parametrize("policy", ["continue", "hold", "abort"])
 @pytest.mark.virtual_time

@@ -162,6 +162,7 @@ def test_expressions_are_left_to_the_module_and_forbid_nothing_here(schema: dict
     assert problems({"d": text, "e": "x"}, {**schema, "required": ["f"]}) == {"f": "is missing"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
@@ -194,6 +195,7 @@ def test_what_robots_are_asked_for_fits_and_equality_is_that_of_json() -> None:
     assert problems({"d": 0}, _d({"const": False})) == {"d": "False was expected"}
 
 
+@pytest.mark.slow
 def test_what_is_missing_or_unknown_is_not_looked_up_for_each_that_is() -> None:
     names = [f"a{number}" for number in range(5000)]
     schema = {"type": "object", "properties": {name: {} for name in names}, "additionalProperties": False}

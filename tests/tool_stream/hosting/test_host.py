@@ -187,6 +187,7 @@ async def test_cancelling_runs_finally_and_keeps_the_reason() -> None:
         assert harness.sent("cmd_vel") == [Twist()]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("A2")
 def test_eight_threads_send_without_holes(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
@@ -453,6 +454,7 @@ class Carrier(Module):
         return {"plain": Load(2), "spoken": SpokenLoad(2), "own": OwnLoad(2), "table": {"parcels": 2}}[how]
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("how", "text"),

@@ -84,6 +84,7 @@ async def test_calls_that_could_not_begin_push_no_other_out_of_memory(monkeypatc
         assert [event.seq for event in harness.events() if event.call_id == "real"] == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_all_calls_of_a_module_are_in_heartbeats_of_one_datagram_each() -> None:
     heard, sizes = list[ModuleStatus](), list[int]()

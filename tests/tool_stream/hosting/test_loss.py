@@ -293,6 +293,7 @@ async def test_a_cut_of_the_other_way_ends_what_moves_within_the_bound(reported:
         assert await world.agreed(call_id) is Outcome.LOST
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("skill_name", ["watch", "cross"])
 async def test_what_the_bridge_gives_up_unheard_ends(skill_name: str) -> None:
@@ -376,6 +377,7 @@ async def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, go
         await world.agreed(call_id)
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_a_call_that_goes_on_is_given_up_at_last() -> None:
     async with split_robot() as world:

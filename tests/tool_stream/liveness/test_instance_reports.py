@@ -63,6 +63,7 @@ def offered(directory: ModuleDirectory) -> list[str]:
 Steps = list[tuple[float, str]]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(
@@ -152,6 +153,7 @@ async def test_a_flood_of_names_does_not_make_a_module_forgotten_that_could_not_
         assert offered(directory) == ["drive"]
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_calls_begin_at_every_moment_of_a_flood_of_heartbeats_in_a_modules_name() -> None:
     bus = create_bus("memq://")

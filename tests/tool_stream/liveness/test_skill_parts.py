@@ -48,6 +48,7 @@ def infos(count: int, size: int) -> list[SkillInfo]:
     return [SkillInfo(name=f"s{i}", description="x" * size, parameters={"type": "object"}) for i in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 async def test_a_module_may_have_two_hundred_skills() -> None:

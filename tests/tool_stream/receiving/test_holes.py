@@ -154,6 +154,7 @@ async def test_a_mere_name_keeps_no_place_however_long_a_heartbeat_names_it(
         await flood
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_who_had_no_room_for_all_that_came_does_not_conclude_that_nobody_answers() -> None:
     async with await bus_and_ends(Faults(), 1) as ends:

@@ -114,6 +114,7 @@ async def test_a_closed_call_is_let_go_of_though_its_publisher_goes_on() -> None
         assert ends.publisher.live("m") == []
 
 
+@pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_heartbeats_that_are_lost_come_again_before_a_call_is_given_up() -> None:
     """40 % are lost, for a minute."""
