@@ -77,15 +77,16 @@ class Watchdog:
         """Calls that were closed as lost, while their modules are informed."""
         self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
         self._task: asyncio.Task[None] | None = None
-        self._started = 0.0
+        self._listening_since = 0.0
+        """What was not heard before says nothing: this process had not begun, or was held up."""
         self._known_from = 0.0
 
     def start(self, *, all_known: bool = True) -> None:
         """Begin. Modules have a moment to be heard before any counts as silent, and before a call begins if
         calls may run that the ledger does not know (``all_known`` False)."""
         self._loop = asyncio.get_running_loop()
-        self._started = clock.monotonic()
-        self._known_from = self._started if all_known else self._started + self._timeouts.silence_s
+        now = self._listening_since = clock.monotonic()
+        self._known_from = now if all_known else now + self._timeouts.silence_s
         self._task = self._loop.create_task(self._run(), name="broker")
 
     async def stop(self) -> None:
@@ -172,6 +173,7 @@ class Watchdog:
                 _logger.exception("open calls could not be looked after")
 
     def _tick(self, now: float) -> None:
+        self._listening_since = max(self._listening_since, self._directory.attentive_since)
         for call in self._ledger.calls.open:
             lost = self._why_lost(call, now)
             if lost:
@@ -215,11 +217,6 @@ class Watchdog:
             self.request(call)
         if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
             self._send_cancel(call.call_id, call.cancel_reason or "")
-
-    @property
-    def _listening_since(self) -> float:
-        """What was not heard before says nothing: this process had not begun, or was held up."""
-        return max(self._started, self._directory.attentive_since)
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:

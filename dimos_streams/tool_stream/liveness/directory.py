@@ -247,10 +247,12 @@ class ModuleDirectory:
 
     def _on_token(self, instance: str, is_there: bool) -> None:
         """A token only ever hastens what heartbeats say: who is heard lives."""
+        self._attention.now()
         for entry in self._entries.values():
             entry.token(instance, is_there=is_there)
 
     def _on_message(self, channel: str, data: bytes) -> None:
+        self._attention.now()  # before who seems to be gone makes room for others
         try:
             head = head_of(data, channel)
             if not self._may_take(head):
@@ -286,7 +288,7 @@ class ModuleDirectory:
 
     def _take_heartbeat(self, status: ModuleStatus) -> None:
         """Raises ``ValueError`` for skills that are none."""
-        now = self._attention.now()
+        now = clock.monotonic()
         entry = self._entries.get(status.module)
         known = None if entry is None else entry.report_of(status.instance)
         part = self._part_in(status, known)
@@ -344,7 +346,7 @@ class ModuleDirectory:
         """A status without an instance is not the module's own: it says what is wrong with it."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), self._attention.now()
+            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()

@@ -169,6 +169,25 @@ async def test_room_is_made_by_forgetting_the_one_that_is_gone_for_longest(monke
 
 
 @pytest.mark.virtual_time
+async def test_who_was_not_heard_while_this_process_stood_still_makes_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A loop that does not run is a clock that jumps."""
+    monkeypatch.setattr(module_table, "MAX_MODULES", 1)
+    async with heard() as world:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        await world.beat("a", skills="go")
+        loop._now_ns += round(5e9)
+        await world.beat("stranger")
+        assert world.directory.module("stranger") is None
+        assert world.health("a") == "ok"
+        await asyncio.sleep(ALIVE_S + 0.1)
+        await world.beat("stranger")
+        assert world.health("stranger") == "ok"
+
+
+@pytest.mark.virtual_time
 async def test_skills_and_states_of_all_are_bounded_and_those_that_are_gone_make_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
