@@ -95,7 +95,7 @@ class Bridge(Module):
         *("jsonschema", "dimos_streams.tool_stream.arguments.bounded_validator"),
         *("dimos_streams.bridge.app", "dimos_streams.bridge.http.serving.server"),
         # Uvicorn, with its start, and Starlette, with the first request.
-        *("uvicorn.lifespan.off", "uvicorn.protocols.websockets.websockets_sansio_impl", "anyio._backends._asyncio"),
+        *("uvicorn.lifespan.off", "anyio._backends._asyncio"),
     )
 
     sees_channels = True

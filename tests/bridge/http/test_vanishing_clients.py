@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 import struct
 from collections.abc import Callable
@@ -27,6 +28,8 @@ UPGRADE = (
     "Sec-WebSocket-Version: 13",
     "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
 )
+GOODBYE = bytes([0x88, 0x80, 0, 0, 0, 0])
+"""The frame by which a client closes a WebSocket."""
 CLIENTS = 5
 MESSAGES = 500
 
@@ -87,6 +90,37 @@ def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None
         until(lambda: bridge.scene.bridge.monitor.statistics().watchers == 1)
         assert b"1 watch already" in second.recv(4096)
         assert first.recv(4096)
+
+
+def test_a_bridge_ends_while_a_watcher_that_has_said_goodbye_still_has_to_be_sent_something(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with served() as bridge:
+        monitor = bridge.scene.bridge.monitor
+        with connected(bridge, *UPGRADE) as slow, connected(bridge, *UPGRADE) as other:
+            until(lambda: monitor.statistics().watchers == 2)
+
+            async def report() -> bool:
+                for watcher in monitor._watchers:
+                    watcher.offer(message("event", text="x" * 20_000))
+                return any(transport.get_write_buffer_size() for transport in transports(bridge))
+
+            until(lambda: bridge.run(report()))
+            slow.sendall(GOODBYE)
+            until(lambda: any(transport.is_closing() for transport in transports(bridge)))
+            bridge.run(bridge.scene.close())
+            for connection in (slow, other):
+                while connection.recv(1 << 20):
+                    pass
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+def transports(bridge: Served) -> list[asyncio.Transport]:
+    """Those of the bridge's connections."""
+    server = bridge.scene.bridge._server
+    assert server is not None
+    assert server._server is not None
+    return [connection.transport for connection in list(server._server.server_state.connections)]
 
 
 @pytest.mark.slow
