@@ -60,11 +60,11 @@ function Picture(props) {
     if (!isVisible || detections === null) return undefined;
     return live.watch(detections, (header) => {
       kept.current.sightings.add(seenIn(header));
-      surface.current?.request();
+      surface.current?.refresh();
     }, { maxHz: MAX_HZ });
   }, [live, detections, isVisible]);
   useEffect(() => {
-    surface.current?.request();
+    surface.current?.refresh();
   }, [state]);
   useEffect(() => () => {
     kept.current.picture?.close();

@@ -1,6 +1,7 @@
 /** Canvases that are drawn in the browser's own rhythm, and only when something has changed. */
 
 import { onTheme } from "../theme.js";
+import { drawNext, drawNot, drawSoon } from "./pace.js";
 
 const SHARPEST = 2;
 
@@ -13,7 +14,6 @@ export class Surface {
   #paint;
   #context;
   #size;
-  #due = 0;
   #drawn = null;
   #endTheme;
 
@@ -32,9 +32,16 @@ export class Surface {
     this.#measure();
   }
 
-  /** Draw in the next frame. @returns {Promise<void>} done when it is drawn, or never will be */
+  /** Draw in the next frame: somebody waits for it. @returns {Promise<void>} done when it is drawn, or never will be */
   request() {
-    this.#due ||= requestAnimationFrame(() => this.#draw());
+    drawNext(this.#draw);
+    this.#drawn ??= Promise.withResolvers();
+    return this.#drawn.promise;
+  }
+
+  /** Draw soon, with others. @returns {Promise<void>} as above */
+  refresh() {
+    drawSoon(this.#draw);
     this.#drawn ??= Promise.withResolvers();
     return this.#drawn.promise;
   }
@@ -43,8 +50,7 @@ export class Surface {
   close() {
     this.#size.disconnect();
     this.#endTheme();
-    cancelAnimationFrame(this.#due);
-    this.#due = 0;
+    drawNot(this.#draw);
     this.#tell();
   }
 
@@ -54,8 +60,7 @@ export class Surface {
     this.request();
   }
 
-  #draw() {
-    this.#due = 0;
+  #draw = () => {
     const sharp = Math.min(SHARPEST, devicePixelRatio || 1);
     const [width, height] = [Math.round(this.width * sharp), Math.round(this.height * sharp)];
     if (width > 0 && height > 0) {
@@ -67,7 +72,7 @@ export class Surface {
       this.#painted();
     }
     this.#tell();
-  }
+  };
 
   /** What can't be drawn costs this frame, and nobody who waits for it. */
   #painted() {

@@ -52,14 +52,17 @@ export function MapPanel(context) {
     if (!isVisible) return undefined;
     const ends = wanted.map(({ topic, rate }) => live.watch(topic, (header, payload) => {
       kept.current.floor.take(header, payload);
-      return surface.current?.request();
+      return surface.current?.refresh();
     }, { maxHz: rate }));
     return () => ends.forEach((end) => end());
   }, [live, wantedKey, isVisible]);
   useEffect(() => {
     if (state) kept.current.floor.show(state, newest.current.run.trails, now());
+    surface.current?.refresh();
+  }, [state]);
+  useEffect(() => {
     surface.current?.request();
-  }, [state, point, follows, choice, context.selected]);
+  }, [point, follows, choice, context.selected]);
   useEffect(() => watchGestures(place.current, {
     pan: (right, down) => {
       follow(false);
@@ -74,7 +77,7 @@ export function MapPanel(context) {
   const tell = () => {
     if (document.hidden || !list.current) return; // references end before effects do
     kept.current.isDue = true;
-    surface.current?.request(); // ages grow although nothing comes
+    surface.current?.refresh(); // ages grow although nothing comes
     const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
     const said = mapInWords(map, newest.current.state, now()).map(shown);
     name(canvas.current, `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);

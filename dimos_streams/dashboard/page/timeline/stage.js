@@ -1,5 +1,6 @@
 /** The canvas of the timeline with its mouse, touch and wheel. It draws when something has changed, and as time goes on. */
 
+import { drawNext, drawNot, drawSoon } from "../canvas/pace.js";
 import { colour, onTheme } from "../theme.js";
 import { draw } from "./draw.js";
 import { extent, LANE, places, ROW } from "./places.js";
@@ -11,7 +12,7 @@ import { shown } from "../texts.js";
 
 const CLICK_PX = 4;
 const NEAR_PX = 5;
-const QUICKEST_MS = 50;
+const QUICKEST_MS = 100;
 const SLOWEST_MS = 1000;
 /** Of the time, so much may go into drawing what nobody has asked for. */
 const SHARE = 0.08;
@@ -22,7 +23,6 @@ export class Stage {
   #canvas;
   #tip;
   #size = { width: 0, height: 0 };
-  #frame = 0;
   #timer = 0;
   #isSeen = true;
   #drag = null;
@@ -60,23 +60,33 @@ export class Stage {
 
   stop() {
     for (const undo of this.#undo) undo();
-    cancelAnimationFrame(this.#frame);
+    drawNot(this.#draw);
     clearTimeout(this.#timer);
     clearTimeout(this.#later);
   }
 
-  /** Draw soon. */
+  /** Draw in the next frame: somebody waits for it. */
   changed() {
-    if (this.#isSeen && !document.hidden) this.#frame ||= requestAnimationFrame(() => this.#draw());
+    if (this.#isShown) drawNext(this.#draw);
+  }
+
+  /** Draw soon, with others. */
+  #wentOn() {
+    if (this.#isShown) drawSoon(this.#draw);
+  }
+
+  get #isShown() {
+    return this.#isSeen && !document.hidden;
   }
 
   /** Draw when that is worth it: a busy run must not make the page slow. */
   #heard() {
     const pause = this.#notBefore - performance.now();
-    if (pause <= 0 || this.#drag) this.changed();
+    if (this.#drag) this.changed();
+    else if (pause <= 0) this.#wentOn();
     else this.#later ||= setTimeout(() => {
       this.#later = 0;
-      this.changed();
+      this.#wentOn();
     }, pause);
   }
 
@@ -106,8 +116,7 @@ export class Stage {
     };
   }
 
-  #draw() {
-    this.#frame = 0;
+  #draw = () => {
     const began = performance.now();
     if (this.#size.width < 1 || this.#size.height < 1) return;
     this.#board.lookBack();
@@ -121,14 +130,14 @@ export class Stage {
     const now = performance.now();
     this.#notBefore = now + (now - began) / SHARE;
     this.#goOn(scene, this.#notBefore - now);
-  }
+  };
 
   /** Draw again when the time has gone on by a pixel. */
   #goOn({ view, width }, least) {
     clearTimeout(this.#timer);
     const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const pixel = isCalm ? SLOWEST_MS : Math.max(QUICKEST_MS, spanOf(view) / 1e3 / Math.max(1, width));
-    this.#timer = setTimeout(() => this.changed(), Math.max(Math.min(SLOWEST_MS, pixel), least));
+    this.#timer = setTimeout(() => this.#wentOn(), Math.max(Math.min(SLOWEST_MS, pixel), least));
   }
 
   /** How far the rows can be moved up: those that are seen now. */
