@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 from typing import Any
 
@@ -53,20 +54,20 @@ class BusyRobot(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.pause_s = 0.02
-        """Between two measurements."""
+        """Between two measurements that nobody has asked for; there is one with each move."""
+        self._numbers = itertools.count()
         self._pictures = [_picture(number) for number in range(_PICTURES)]
 
     async def run(self) -> None:
         """Measure, until the end."""
-        number = 0
         while True:
-            self._measure(number)
-            number += 1
+            self._measure()
             await asyncio.sleep(self.pause_s)
 
     @skill(resources={"base"})
     async def move(self, call: Call, distance_m: float) -> str:
         """Move, and say where it is."""
+        self._measure()
         for step in range(40):
             call.progress(f"{step} of 40 steps", distance_m=distance_m * step / 40, bearing_deg=9.0 * step)
             await asyncio.sleep(0)
@@ -75,7 +76,8 @@ class BusyRobot(Module):
         await call.update(f"{distance_m:g} m are behind me")
         return "there"
 
-    def _measure(self, number: int) -> None:
+    def _measure(self) -> None:
+        number = next(self._numbers)
         now, angle = clock.utime(), number * 0.25
         pose = BasePose(2 * math.cos(angle), 2 * math.sin(angle), angle + math.pi / 2)
         self.odom.publish(sensor_messages.odometry(now, pose, Velocity(0.5, 0.0, 0.25)))

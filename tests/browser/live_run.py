@@ -119,4 +119,4 @@ def until(condition: Any, timeout_s: float = _BOUND_S) -> None:
                 return
         if time.monotonic() > deadline:
             raise TimeoutError(f"it did not come true within {timeout_s} s")
-        time.sleep(0.05)
+        time.sleep(0.1)

@@ -30,6 +30,10 @@ class Rover:
         answer = self.bridge.post("/calls", said)
         assert answer.status_code == 201, answer.text
 
+    def open_calls(self) -> int:
+        """How many have not ended."""
+        return len(self.bridge.run(self.bridge.broker.calls(open_only=True)))
+
     def end_calls(self) -> None:
         """Back to a robot that does nothing."""
         self.bridge.post("/robots/release", {"robot": ""})

@@ -14,6 +14,7 @@ from playwright.sync_api import Page, Route
 
 from dimos_streams import clock
 from dimos_streams.bridge.monitor.monitor import Monitor
+from tests.bridge.http.test_http import until
 from tests.browser.growth import Growth, Occupied, Pictures
 from tests.browser.rover import Rover, rover
 
@@ -22,10 +23,12 @@ HOUR_S = 3600
 LASTS_S = 6.0
 """So long the hour takes here."""
 EVENTS = 10_000
+MAX_OPEN = 20
+"""Nobody says more before the agent has done most of what was said: on a slow machine it would all be late."""
 PICTURES = 100
 """Seen at the least, with as many scans."""
 MAY_GROW_BYTES = 1_500_000
-MAY_GROW_BUFFERS_BYTES = 550_000
+MAY_GROW_BUFFERS_BYTES = 200_000
 MAX_PICTURES = 2
 """The one that is shown, and the next one."""
 MORE = 2
@@ -34,10 +37,11 @@ MAX_NODES, MAX_LISTENERS = 9_000, 500
 """Lists are full at their own times, after hours with about half as many."""
 _QUICK = {
     "{ calls: 4000, ticks: 40_000,": "{ calls: 100, ticks: 1_000,",
+    "MAX_SERIES = 64;": "MAX_SERIES = 16;",
     "MAX_HZ = 15;": "MAX_HZ = 100;",
     "{ odometry: 15, scan: 10, detections: 10,": "{ odometry: 100, scan: 100, detections: 100,",
 }
-"""The timeline's bounds, and how often pictures and what is on the map are wanted."""
+"""The bounds of the timeline and of plots, and how often pictures and what is on the map are wanted."""
 _log = logging.getLogger(__name__)
 
 
@@ -54,7 +58,7 @@ def quick_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def busy(browser: object, quick_time: None) -> Iterator[Rover]:
     """A robot that does very much, and an agent that has it do so."""
     with rover() as made:
-        made.robot.pause_s = 0.06
+        made.robot.pause_s = 0.1
         yield made
 
 
@@ -86,11 +90,11 @@ def test_after_an_hour_with_ten_thousand_events_and_much_to_see_it_is_as_large_a
 
 
 def _has_grown(looks: list[Occupied]) -> str:
-    """What is larger than it may be. Buffers fill for more than an hour, and then no more."""
-    heap, buffers = looks[-1].heap - looks[0].heap, looks[-1].buffers - looks[-2].buffers
+    """What is larger than it may be."""
+    heap, buffers = looks[-1].heap - looks[0].heap, looks[-1].buffers - looks[0].buffers
     if heap < MAY_GROW_BYTES and buffers < MAY_GROW_BUFFERS_BYTES:
         return ""
-    return f"heap by {heap} bytes in all, buffers by {buffers} since the last look"
+    return f"heap by {heap} bytes, buffers by {buffers}"
 
 
 def _lives_quickly(route: Route) -> None:
@@ -115,6 +119,7 @@ class Watched:
         """Have the robot do things, one after the other, until so much has happened since it began, and been seen."""
         began = time.monotonic()
         while time.monotonic() - began < LASTS_S / 2 or not self._has_lived(hours):
+            until(lambda: self.robot.open_calls() <= MAX_OPEN, timeout_s=30)
             for distance in range(1, 6):
                 self.robot.say(f"move {distance}")
             self.page.clock.fast_forward(500)

@@ -54,7 +54,7 @@ _IN_FRONT = """() => {
 def robot(browser: object) -> Iterator[Rover]:
     """One for all tests here."""
     with rover(approval={"rules": [{"skill": "move"}]}) as made:
-        made.robot.pause_s = 0.2
+        made.robot.pause_s = 0.5
         yield made
 
 

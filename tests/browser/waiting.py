@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page
 
-_PAUSE_MS = 20
+_PAUSE_MS, _LONGEST_PAUSE_MS = 20, 100
+_SHARE = 0.1
 OFTEN = """{
     const plain = window.setInterval;
     window.setInterval = (tick, ms) => plain(tick, ms / 20);
@@ -22,8 +23,10 @@ def reads(locator: Locator, text: str) -> Callable[[], bool]:
 
 def until(page: Page, condition: Callable[[], object], timeout_s: float = 30.0) -> None:
     """Wait until a condition holds, and let the browser's events come meanwhile. Raises ``TimeoutError``."""
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > timeout_s:
             raise TimeoutError(f"it did not come true within {timeout_s} s")
-        page.wait_for_timeout(_PAUSE_MS)
+        # Each look takes the page's processor: what has taken long is looked at more rarely.
+        page.wait_for_timeout(min(max(_PAUSE_MS, waited * _SHARE * 1000), _LONGEST_PAUSE_MS))
