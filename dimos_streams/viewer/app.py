@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from fastapi import FastAPI, Query, Response, WebSocket
+from fastapi import FastAPI, Response, WebSocket
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
 from dimos_streams.bridge.http import event_pages, problems
+from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
@@ -102,25 +101,13 @@ def _mount_views(app: FastAPI, stage: Stage) -> None:
 
 
 def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
-    turn = asyncio.Lock()
-
-    @app.get("/calls", response_model=list[CallView])
-    async def calls(
-        state: Literal["open", "closed"] | None = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-        before: CursorText | None = None,
-    ) -> Response:
-        query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        page = await query.page(stage.world.calls(), turn)
-        headers = {} if page.before is None else {"Link": query.link(page.before)}
-        return Response(page.body, headers=headers, media_type="application/json")
-
-    @app.get("/calls/{call_id}")
-    async def one_call(call_id: str) -> CallView:
+    async def view(call_id: str) -> CallView:
         call = stage.world.call(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call.view()
+
+    mount_call_views(app, lambda: stage.world.calls(), view)
 
     @app.get("/events", response_class=Response, response_model=None)
     async def events(

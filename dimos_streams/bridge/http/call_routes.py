@@ -1,18 +1,17 @@
-"""``/calls``: calls are begun, looked at and cancelled."""
+"""``/calls``: calls are begun and cancelled."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
 from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.errors import CallRejectedError
@@ -83,9 +82,9 @@ class CancelRequest(BaseModel):
 
 
 def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
-    """Add the routes to an app."""
+    """Add the routes to an app, and those by which calls are looked at."""
     _mount_begin(app, broker, hub)
-    _mount_looks(app, broker)
+    mount_call_views(app, lambda: broker.ledger.calls, broker.view)
 
     @app.post(
         "/calls/{call_id}/cancel",
@@ -145,30 +144,6 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
             view = await broker.view(call_id)
             answer = WaitedCall(**dict(view), waited=wait if ended else "timed_out")
         return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
-
-
-def _mount_looks(app: FastAPI, broker: Broker) -> None:
-    turn = asyncio.Lock()
-
-    @app.get(
-        "/calls",
-        response_model=list[CallView],
-        responses=answers(200, "Calls, oldest first.", Link='`rel="next"`: those before them, if there are any.')
-        | refusals(kinds.BAD_REQUEST),
-    )
-    async def calls(
-        state: Literal["open", "closed"] | None = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-        before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
-    ) -> Response:
-        query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
-        page = await query.page(broker.ledger.calls, turn)
-        headers = {} if page.before is None else {"Link": query.link(page.before)}
-        return Response(page.body, headers=headers, media_type="application/json")
-
-    @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
-    async def one_call(call_id: str) -> CallView:
-        return await broker.view(call_id)
 
 
 async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:

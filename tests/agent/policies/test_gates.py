@@ -193,7 +193,7 @@ def test_the_example_of_a_rule_is_about_short_moves_both_ways() -> None:
     (example,) = YAML(typ="safe").load(line)
     rule = ApprovalRule(**example)
     assert rule.action == "allow"
-    assert [matches(rule, "move", {"distance_m": distance}) for distance in (-20, -0.5, 0.5, 20)] == [
+    assert [matches(rule, "move", {"distance_m": distance}, "") for distance in (-20, -0.5, 0.5, 20)] == [
         False,
         True,
         True,
@@ -365,25 +365,25 @@ async def test_rules_say_who_is_asked() -> None:
     def rule(skill: str = "*", action: str = "ask", **arguments: Any) -> ApprovalRule:
         return ApprovalRule(skill=skill, arguments=arguments, action=action)  # type: ignore[arg-type]
 
-    assert matches(rule("mo?e"), "move", {})
-    assert not matches(rule("move"), "remove", {})
-    assert matches(rule(distance_m=">2"), "move", {"distance_m": 2.5})
-    assert not matches(rule(distance_m=">2"), "move", {"distance_m": 2})
-    assert not matches(rule(distance_m=">2"), "move", {"distance_m": True})
-    assert not matches(rule(distance_m=">2"), "move", {})
+    assert matches(rule("mo?e"), "move", {}, "")
+    assert not matches(rule("move"), "remove", {}, "")
+    assert matches(rule(distance_m=">2"), "move", {"distance_m": 2.5}, "")
+    assert not matches(rule(distance_m=">2"), "move", {"distance_m": 2}, "")
+    assert not matches(rule(distance_m=">2"), "move", {"distance_m": True}, "")
+    assert not matches(rule(distance_m=">2"), "move", {}, "")
     for pattern in (">-1 <1", "> -1  < 1", ">-1<1"):
         fits = [
             distance
             for distance in (-20, -1, -0.5, 0, 0.9, 1, True)
-            if matches(rule(d=pattern), "m", {"d": distance})
+            if matches(rule(d=pattern), "m", {"d": distance}, "")
         ]
         assert fits == [-0.5, 0, 0.9], pattern
-    assert matches(rule(text="<b> >x"), "say", {"text": "<b> >x"})
-    assert matches(rule(text="*kitchen*"), "say", {"text": "to the kitchen!"})
-    assert matches(rule(**{"target.x": "<=1"}), "go", {"target": {"x": 1}})
-    assert matches(rule(n=1), "go", {"n": 1.0})
-    assert not matches(rule(n=1), "go", {"n": "1"})
-    assert matches(rule(items="*cup*"), "take", {"items": ["a cup"]})
+    assert matches(rule(text="<b> >x"), "say", {"text": "<b> >x"}, "")
+    assert matches(rule(text="*kitchen*"), "say", {"text": "to the kitchen!"}, "")
+    assert matches(rule(**{"target.x": "<=1"}), "go", {"target": {"x": 1}}, "")
+    assert matches(rule(n=1), "go", {"n": 1.0}, "")
+    assert not matches(rule(n=1), "go", {"n": "1"}, "")
+    assert matches(rule(items="*cup*"), "take", {"items": ["a cup"]}, "")
 
     rules = [
         {"skill": "move", "arguments": {"distance_m": "<1"}, "action": "allow"},
@@ -439,7 +439,7 @@ async def test_a_cancelled_review_leaves_nothing_behind() -> None:
 
 @pytest.mark.virtual_time
 async def test_the_model_chooses_where_a_duplicate_is_to_be_confirmed() -> None:
-    gate = DuplicatesGate({"wave": "replace"})
+    gate = DuplicatesGate({"wave": "replace"}, agent="")
     asks, plain, wave = offered(on_duplicate="confirm"), offered(), offered("wave", on_duplicate="confirm")
     assert list(gate.parameters(asks)["properties"]) == ["on_duplicate"]
     assert gate.parameters(plain) == plain.parameters

@@ -141,4 +141,4 @@ def test_texts_that_look_the_same_are_the_same() -> None:
     for text in ("a b", " a  b ", "a\tb\n", "a\u200b b", "a\u00a0b", "\u202ea b"):
         assert canonical({"t": [{"u": text}]}) == '{"t":[{"u":"a b"}]}'
     assert canonical({"t": "A b"}) != canonical({"t": "a b"})
-    assert matches(ApprovalRule(arguments={"a.b": "x  *"}), "any", {"a": {"b": " x y"}})
+    assert matches(ApprovalRule(arguments={"a.b": "x  *"}), "any", {"a": {"b": " x y"}}, "")

@@ -32,7 +32,7 @@ _MISSING = object()
 class ApprovalGate:
     """Asks by rule, or where the skill declares it; waits for the decision."""
 
-    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = (), *, agent: str = "") -> None:
+    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = (), *, agent: str) -> None:
         """``agent`` is the module whose config has the rules: they name skills as it sees them."""
         self._book = book
         self._rules = tuple(rules)
@@ -67,7 +67,7 @@ class ApprovalGate:
         return Allow(decision.arguments, request.on_duplicate, note=note)
 
 
-def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str = "") -> bool:
+def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str) -> bool:
     """Whether a rule of an agent is about such a call."""
     if not is_meant(rule.skill, agent, skill):
         return False

@@ -26,7 +26,7 @@ _DESCRIPTION = (
 class DuplicatesGate:
     """Takes the model's choice out of the arguments, and applies the config's."""
 
-    def __init__(self, policies: Mapping[str, OnDuplicate], *, agent: str = "") -> None:
+    def __init__(self, policies: Mapping[str, OnDuplicate], *, agent: str) -> None:
         """``policies`` go before what skills declare, by names as the module ``agent``, whose they are, sees them."""
         self._policies = {name: policy for skill, policy in policies.items() for name in public_names(skill, agent)}
 

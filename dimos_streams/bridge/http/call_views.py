@@ -1,0 +1,43 @@
+"""``GET /calls`` and ``GET /calls/{id}``, of a bridge or of a recording: calls are looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Annotated, Literal
+
+from fastapi import FastAPI, Query, Response
+
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.tool_stream.gateway import CallView
+
+
+def mount_call_views(
+    app: FastAPI, known: Callable[[], Iterable[CallState]], view: Callable[[str], Awaitable[CallView]]
+) -> None:
+    """Add the routes to an app, over the calls that are ``known`` in any order. ``view`` gives one by its id, and
+    raises ``UnknownCallError``."""
+    turn = asyncio.Lock()
+
+    @app.get(
+        "/calls",
+        response_model=list[CallView],
+        responses=answers(200, "Calls, oldest first.", Link='`rel="next"`: those before them, if there are any.')
+        | refusals(kinds.BAD_REQUEST),
+    )
+    async def calls(
+        state: Literal["open", "closed"] | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
+        before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
+    ) -> Response:
+        query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
+        page = await query.page(known(), turn)
+        headers = {} if page.before is None else {"Link": query.link(page.before)}
+        return Response(page.body, headers=headers, media_type="application/json")
+
+    @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
+    async def one_call(call_id: str) -> CallView:
+        return await view(call_id)
