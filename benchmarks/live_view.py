@@ -34,8 +34,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from benchmarks.process_tree import usage_of
 from benchmarks.system import free_bus, free_port
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 
 _CONTEXT = multiprocessing.get_context("spawn")
 _CAMERA = ("/color_image",)

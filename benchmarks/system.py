@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.result import Arrivals, Result
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.testing import FaultInjection, Faults
 
 _CALLER = "benchmark"

@@ -111,7 +111,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "nobody may guess a live instance; in virtual time it is left out",
     ("dimos_streams/agent/context/memo.py", "id"): "finds an object again that it holds; never put in an order",
     ("dimos_streams/perception/tracking.py", "id"): "distinguishes tracks within one function; never put in an order",
-    ("dimos_streams/runtime/supervisor.py", "set of tasks"): "of live runs only",
+    ("dimos_streams/runtime/live/supervisor.py", "set of tasks"): "of live runs only",
     (
         "dimos_streams/tool_stream/liveness/directory.py",
         "hash",

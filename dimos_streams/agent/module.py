@@ -15,12 +15,12 @@ from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.reviews import AskedCall
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.operator_skills import OperatorSkills
+from dimos_streams.agent.operators.operator_skills import OperatorSkills
+from dimos_streams.agent.operators.saying import MissionIncompleteError, Said, say
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
-from dimos_streams.agent.saying import MissionIncompleteError, Said, say
 from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway

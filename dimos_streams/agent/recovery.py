@@ -14,9 +14,9 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.operators.stop_order import end_others
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.state import RecordedCall, Resumption, UnfinishedAbort, UnfinishedMission
-from dimos_streams.agent.stop_order import end_others
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError, UserError

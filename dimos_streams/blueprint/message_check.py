@@ -10,8 +10,8 @@ from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
-from dimos_streams.messages.definitions import LcmGenError
-from dimos_streams.messages.freshness import stale_types
+from dimos_streams.messages.generation.definitions import LcmGenError
+from dimos_streams.messages.generation.freshness import stale_types
 
 
 def message_problems(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Problem]:

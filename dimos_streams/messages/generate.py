@@ -19,9 +19,9 @@ from pathlib import Path
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
-from dimos_streams.messages.definitions import Struct, check_types, read_definitions
+from dimos_streams.messages.generation.definitions import Struct, check_types, read_definitions
+from dimos_streams.messages.generation.stubs import stub
 from dimos_streams.messages.index import TYPE_NAMES
-from dimos_streams.messages.stubs import stub
 
 HERE = Path(__file__).parent
 DEFINITIONS = HERE.parent / "lcm_types"
@@ -120,9 +120,10 @@ def python_name(folder: Path) -> str:
 def differences(expected: dict[Path, str], folder: Path, *, shared: bool = False) -> dict[Path, str]:
     """The paths that differ between ``expected`` and ``folder``, each "missing", "stale" or "left over".
 
-    In a ``shared`` folder what was not generated is somebody's, and is left alone.
+    In a ``shared`` folder what was not generated is somebody's, and is left alone; so is everywhere a folder whose
+    ``__init__.py`` was not.
     """
-    present = {path for path in folder.glob("*/*.py*") if path.parent.name != "__pycache__"}
+    present = {path for path in folder.glob("*/*.py*") if _is_generated(path.with_name("__init__.py"))}
     left = {path.relative_to(folder) for path in present if not shared or _is_generated(path)} - expected.keys()
     found = dict.fromkeys(left, "left over")
     for path, text in expected.items():
@@ -144,7 +145,7 @@ def update(expected: dict[Path, str], differing: dict[Path, str], folder: Path) 
 
 
 def _is_generated(path: Path) -> bool:
-    if path.suffix not in (".py", ".pyi"):
+    if path.suffix not in (".py", ".pyi") or not path.exists():
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
         return _MADE in file.readline()

@@ -23,7 +23,7 @@ from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.wire import unpack_event
 from dimos_streams.viewer.marks import Marks
-from dimos_streams.viewer.world import World
+from dimos_streams.viewer.state.world import World
 
 KEY_EVERY_US = 2_000_000
 """Of the log, between two moments that are kept; of a long log more."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.snapshots import snapshot
+from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.cli.terminal.run_text import said_by
 from dimos_streams.module import Module, ModuleConfig

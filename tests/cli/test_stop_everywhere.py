@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.commands import logs, stop
+from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.errors import DimosStreamsError, UserError
 
 

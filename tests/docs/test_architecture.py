@@ -53,6 +53,17 @@ def test_each_package_and_room_is_named() -> None:
         assert f"`{at.name}/`" in TEXT or f"`dimos_streams/{at}/`" in TEXT, at
 
 
+def test_no_folder_has_more_modules_than_one_sees_at_a_glance() -> None:
+    generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
+    folders = {path.parent for root in (PACKAGE, ROOT / "skills") for path in root.rglob("*.py")}
+    modules = {
+        folder.relative_to(ROOT): sum(path.name != "__init__.py" for path in folder.glob("*.py"))
+        for folder in folders
+        if not (folder.parent.name == "messages" and folder.name in generated)
+    }
+    assert {folder: count for folder, count in modules.items() if count > 15} == {}
+
+
 @pytest.mark.slow
 def test_each_arrow_of_the_picture_is_an_import_and_each_import_follows_the_arrows() -> None:
     arrows = {(importer, imported) for importer, _, imported in _ARROW.findall(PICTURE)}

@@ -25,9 +25,9 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.time import utime_of
 from dimos_streams.runtime.events import ProcessView, RunEvent
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
-from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until

@@ -19,8 +19,8 @@ from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 from tests.cli.machine import Machine, Result
 from tests.helpers import until
 from tests.live.mission import running

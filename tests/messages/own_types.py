@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.messages import plain_classes, registry
-from dimos_streams.messages.definitions import lcm_gen
 from dimos_streams.messages.generate import differences, generate_own, update
+from dimos_streams.messages.generation.definitions import lcm_gen
 
 WIND = """package weather_msgs;
 

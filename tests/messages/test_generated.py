@@ -57,6 +57,9 @@ def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text, encoding="utf-8")
     assert generate.differences(expected, tmp_path) == {}
 
+    (tmp_path / "tools").mkdir()
+    for somebodys in ("__init__.py", "tool.py"):
+        (tmp_path / "tools" / somebodys).write_text('"""Not of messages."""\n', encoding="utf-8")
     stale, missing, extra = Path("std_msgs/Time.py"), Path("std_msgs/Bool.pyi"), Path("std_msgs/Gone.py")
     (tmp_path / stale).write_text("", encoding="utf-8")
     (tmp_path / missing).unlink()

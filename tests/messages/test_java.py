@@ -10,8 +10,8 @@ import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import encode, type_named
+from dimos_streams.messages.generation.java import java_classes, lcm_jar
 from dimos_streams.messages.index import TYPE_NAMES
-from dimos_streams.messages.java import java_classes, lcm_jar
 from dimos_streams.messages.std_msgs import String
 from tests.messages.own_types import Package
 

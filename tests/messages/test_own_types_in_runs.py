@@ -16,7 +16,8 @@ from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.cli.app import create_app
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
-from dimos_streams.messages import definitions, registry
+from dimos_streams.messages import registry
+from dimos_streams.messages.generation import definitions
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import summarize
 from dimos_streams.testing import MissionRun, ModuleHarness

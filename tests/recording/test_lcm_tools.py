@@ -27,10 +27,10 @@ from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.regression.replay import ReplayOptions, replay
 from dimos_streams.regression.tolerances import LIVE
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules
-from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
 from dimos_streams.tool_stream.wire import unpack_event
 from tests.helpers import until

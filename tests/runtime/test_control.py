@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
-from dimos_streams.runtime.control import Order, _connected, ask, controlled
+from dimos_streams.runtime.live.control import Order, _connected, ask, controlled
 
 pytestmark = pytest.mark.feature("K4")
 

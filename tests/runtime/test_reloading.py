@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.cli.running.plan_checks import watch_sources
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
-from dimos_streams.runtime.reloading import Reloader, check_watching
+from dimos_streams.runtime.live.reloading import Reloader, check_watching
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]

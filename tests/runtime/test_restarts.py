@@ -14,12 +14,12 @@ from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.cli.terminal.run_text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.live import supervisor as supervisor_module
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import Report
-from dimos_streams.runtime.supervisor import Supervisor
 from tests.helpers import until
 
 

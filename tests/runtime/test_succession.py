@@ -10,7 +10,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.runtime import supervisor as supervisor_module
+from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.processes.worker import WorkerTask
 from tests.helpers import until
 from tests.runtime.test_restarts import Process, Run, two

@@ -21,10 +21,10 @@ from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.runtime import supervisor as supervisor_module
 from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.live import supervisor as supervisor_module
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 from tests.helpers import until
 
 pytestmark = pytest.mark.live
@@ -196,7 +196,7 @@ _PARENT = """
 import asyncio, signal, sys
 from pathlib import Path
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
+from dimos_streams.runtime.live.supervisor import Supervisor
 from tests.runtime.test_supervisor import pair
 
 async def main():

@@ -11,8 +11,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 
 
 class Process:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from dimos_streams import module
 from dimos_streams.bridge.calls.watchdog import Timeouts
-from dimos_streams.runtime import neighbours, slots
+from dimos_streams.runtime import neighbours
+from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import directory, instances, module_view

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.snapshots import snapshot
+from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports

@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.wire import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.world import MAX_CHANNELS, MAX_OPEN, World
+from dimos_streams.viewer.state.world import MAX_CHANNELS, MAX_OPEN, World
 from tests.recording.logs import START, write_log
 from tests.viewer.parts import indexed
 

@@ -60,7 +60,7 @@ def java(
     ] = None,
 ) -> None:
     """Write Java classes of the stock message types, and of your own: lcm-spy reads messages with them."""
-    from dimos_streams.messages.java import java_classes, lcm_jar
+    from dimos_streams.messages.generation.java import java_classes, lcm_jar
 
     classes = java_classes(folders or ())
     for path, text in classes.items():

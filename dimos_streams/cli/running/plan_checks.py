@@ -87,7 +87,7 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
 
 def watch_sources(mode: Mode) -> None:
     """Prepare this process and those that it starts for ``--reload``. Raises ``UserError`` where that can't be."""
-    from dimos_streams.runtime.reloading import check_watching
+    from dimos_streams.runtime.live.reloading import check_watching
 
     if mode != "live":
         option = "--virtual-time" if mode == "virtual" else "--in-process"

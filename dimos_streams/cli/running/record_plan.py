@@ -21,8 +21,8 @@ from dimos_streams.recording.writer import part_path
 from dimos_streams.runtime.events import OnRunEvent
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
-from dimos_streams.runtime.control import Answer, Order, ask
+from dimos_streams.runtime.live.control import Answer, Order, ask
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord

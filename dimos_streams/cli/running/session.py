@@ -31,13 +31,13 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.secrets import redacted
 from dimos_streams.runtime import registry
-from dimos_streams.runtime.control import controlled
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.live.control import controlled
+from dimos_streams.runtime.live.reloading import Reloader
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part_host import hosted_part
-from dimos_streams.runtime.reloading import Reloader
-from dimos_streams.runtime.supervisor import Supervisor
 from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.policies.gates.allowed import AllowedGate, names_skill
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.agent.snapshots import snapshot
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome

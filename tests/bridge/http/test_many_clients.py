@@ -18,8 +18,8 @@ from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.sse import SseParser
+from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.supervisor import Supervisor
 from tests.bridge.serving import served
 from tests.helpers import until
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.messages.base import Field
-from dimos_streams.messages.definitions import Struct
+from dimos_streams.messages.generation.definitions import Struct
 
 _SCALARS = {
     "int8_t": ("int", "0"),

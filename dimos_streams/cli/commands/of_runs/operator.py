@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dimos_streams.cli.commands.calls import at_bridge
+from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 

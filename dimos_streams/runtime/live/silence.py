@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dimos_streams import clock
+from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
-from dimos_streams.runtime.slots import START_BOUND_S, UP, Slot
 
 
 class Emit(Protocol):

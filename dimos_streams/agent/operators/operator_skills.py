@@ -12,7 +12,7 @@ from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.snapshots import snapshot
+from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dimos_streams.errors import UserError
 from dimos_streams.messages.base import Message, fields_of
-from dimos_streams.messages.definitions import LcmGenError, Struct, line_of, read_definitions
+from dimos_streams.messages.generation.definitions import LcmGenError, Struct, line_of, read_definitions
 from dimos_streams.messages.plain_classes import class_of
 
 

@@ -8,14 +8,14 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
-from dimos_streams.agent.busy_notice import waits_behind
 from dimos_streams.agent.context.conversation import Conversation, Entry
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.end_reasons import completed, explained
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.operators.busy_notice import waits_behind
+from dimos_streams.agent.operators.stop_order import stop_all
 from dimos_streams.agent.recovery import let_go
-from dimos_streams.agent.stop_order import stop_all
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call

@@ -6,9 +6,9 @@ import asyncio
 
 from dimos_streams import clock
 from dimos_streams.errors import ModuleFailedError, UserError
+from dimos_streams.runtime.live.slots import Slot
 from dimos_streams.runtime.liveness import BEAT_S
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess
-from dimos_streams.runtime.slots import Slot
 
 _PREPARES_WITHIN_S = 30.0
 """What it waits for a processor does not count."""

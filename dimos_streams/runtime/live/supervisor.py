@@ -14,9 +14,11 @@ from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.runtime import succession
-from dimos_streams.runtime.ending import end_all
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.live import succession
+from dimos_streams.runtime.live.ending import end_all
+from dimos_streams.runtime.live.silence import SilenceWatch
+from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, overdue, slot_with
 from dimos_streams.runtime.liveness import BEAT_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
@@ -25,8 +27,6 @@ from dimos_streams.runtime.processes.fork_server import renew_stale_server, star
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
-from dimos_streams.runtime.silence import SilenceWatch
-from dimos_streams.runtime.slots import START_BOUND_S, UP, Slot, overdue, slot_with
 
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Processes that begin at the same time: more only take the cores from each other."""

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dimos_streams.errors import UserError
-from dimos_streams.messages.definitions import (
+from dimos_streams.messages.generate import DEFINITIONS
+from dimos_streams.messages.generation.definitions import (
     LcmGenError,
     Struct,
     check_types,
@@ -23,7 +24,6 @@ from dimos_streams.messages.definitions import (
     read_definitions,
     run_lcm_gen,
 )
-from dimos_streams.messages.generate import DEFINITIONS
 
 _USED = {
     "String": "java.lang",

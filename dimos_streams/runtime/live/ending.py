@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from dimos_streams.runtime.slots import Slot
+from dimos_streams.runtime.live.slots import Slot
 
 IN_ORDER_S = 5.0
 """So long processes wait for each other; then all that are left end at once."""

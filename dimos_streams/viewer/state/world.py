@@ -21,10 +21,10 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.review import review_skill
-from dimos_streams.viewer.agents import Agents
-from dimos_streams.viewer.holds import Holds
-from dimos_streams.viewer.modules import Modules
-from dimos_streams.viewer.poses import Poses
+from dimos_streams.viewer.state.agents import Agents
+from dimos_streams.viewer.state.holds import Holds
+from dimos_streams.viewer.state.modules import Modules
+from dimos_streams.viewer.state.poses import Poses
 
 M = TypeVar("M", bound=Message)
 

@@ -137,7 +137,7 @@ def cancel(
     if every == (call_id is not None):
         raise UserError("name one call, or give --all" if call_id is None else "give a call or --all, not both")
     if call_id is None:
-        from dimos_streams.cli.commands.robots import cancel_all
+        from dimos_streams.cli.commands.of_runs.robots import cancel_all
 
         cancel_all(reason, None, url, port, token, as_json=as_json)
         return
