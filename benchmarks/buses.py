@@ -46,7 +46,7 @@ _RELIABLE = "/benchmark/goal#std_msgs.String"
 _DELIVERY: dict[str, Delivery] = {"/benchmark/goal": "reliable"}
 _READY, _GO = "/benchmark/ready", "/benchmark/go"
 _PADDING = b"x" * 80
-_PATIENCE_S = 5.0
+_SILENCE_S = 5.0
 _READY_EVERY_S = 0.05
 _END_WITHIN_S = 15.0
 """The sender ends within so long, or is ended."""
@@ -190,7 +190,7 @@ class _Taken:
         began = _now_us()
         while len(self._numbers) < self._count:
             await asyncio.sleep(0.05)
-            if _now_us() - max(self._last_us, began) > _PATIENCE_S * 1e6:
+            if _now_us() - max(self._last_us, began) > _SILENCE_S * 1e6:
                 return
 
     def arrivals(self) -> Arrivals:

@@ -16,7 +16,7 @@ from dimos_streams.agent.policies.gates.zones import RobotPose
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
-from dimos_streams.agent.tools.own_tools import ask_operator_tool, call_tools, plan_tools, read_result_tool
+from dimos_streams.agent.tools.own_tools import call_tools, elicitation_tool, plan_tools, read_result_tool
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
@@ -58,7 +58,7 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
         *call_tools(lambda: core.calls.open, core.calls.endings.cancel, always=core.config.call_tools_always),
         read_result_tool(core.results),
         *plan_tools(core.books.plans, offered=needs_plans),
-        ask_operator_tool(core.foreground),
+        elicitation_tool(core.foreground),
     ]
 
 

@@ -135,8 +135,8 @@ class ToolCall:
             early = bool(self.tool.stop) and not posted.done()
             problem, said = await self._asked_to_end()
             again = clock.monotonic() + _AGAIN_S
-            patience_s = math.inf if self.tool.moves else 0.0 if problem else self.config.stop_s
-            deadline = clock.monotonic() + patience_s
+            wait_s = math.inf if self.tool.moves else 0.0 if problem else self.config.stop_s
+            deadline = clock.monotonic() + wait_s
             while linger and not self._is_lost() and clock.monotonic() < deadline:
                 late = early and posted.done()
                 if self._is_over(posted) and not late:

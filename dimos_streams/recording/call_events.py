@@ -13,8 +13,8 @@ from itertools import takewhile
 
 from dimos_streams.tool_stream.event import ToolEvent
 
-PATIENCE_US = 5_000_000
-"""The time by which an event may be later than its successor; of a bridge's patience, all of it."""
+MAX_LATENESS_US = 5_000_000
+"""The time by which an event may be later than its successor; which is all the time that a bridge waits for one."""
 _MAX_WAITING = 10_000
 _MAX_OPEN = 100_000
 _MAX_ENDED = 100_000
@@ -81,7 +81,7 @@ class InOrder:
         """Those that nothing is waited for any more at a time of the log, behind their gaps."""
         if not self._behind:
             return []
-        late = list(takewhile(lambda each: utime - each[1].since > PATIENCE_US, self._behind.items()))
+        late = list(takewhile(lambda each: utime - each[1].since > MAX_LATENESS_US, self._behind.items()))
         return [event for call, stream in late for event in self._over_the_gap(call, stream)]
 
     def rest(self) -> list[ToolEvent]:

@@ -29,7 +29,7 @@ class DetectionFrame:
 async def fresh_frames(
     detections: In[Detection2DArray], timeout_s: float, timeline: Timeline | None = None
 ) -> AsyncGenerator[DetectionFrame | None, None]:
-    """Each frame from now on that is newer than those before; None after every ``patience_s`` without one.
+    """Each frame from now on that is newer than those before; None after every ``timeout_s`` without one.
 
     A camera that is frozen may repeat its last picture: such frames count for nothing, nor do those whose stamps
     can't be. ``timeline`` is of what came before. Does not end by itself.

@@ -159,7 +159,7 @@ async def test_a_stop_says_how_many_calls_it_has_ended() -> None:
 @pytest.mark.feature("B5", "E7")
 @pytest.mark.virtual_time
 async def test_a_stop_is_no_answer_in_a_dialogue() -> None:
-    brain = Brain([("follow", {"who": "Ann"})], [("ask_operator", {"question": "Which room?"})], "hm")
+    brain = Brain([("follow", {"who": "Ann"})], [("elicit", {"question": "Which room?"})], "hm")
     async with robot_stage(brain) as (made, _):
         mission = await made.say("go")
         await until(lambda: made.agent.core.foreground.busy)
@@ -248,7 +248,7 @@ async def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
 @pytest.mark.feature("E7")
 @pytest.mark.virtual_time
 async def test_input_that_cant_wait_answers_no_dialogue() -> None:
-    brain = Brain([("ask_operator", {"question": "Which room?"})], "I come")
+    brain = Brain([("elicit", {"question": "Which room?"})], "I come")
     async with robot_stage(brain) as (made, _):
         await made.say("go")
         await until(lambda: made.agent.core.foreground.busy)

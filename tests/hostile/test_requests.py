@@ -27,7 +27,7 @@ COUNT = int(os.environ.get("DIMOS_STREAMS_FUZZ_REQUESTS", "2000"))
 SEED = int(os.environ.get("DIMOS_STREAMS_FUZZ_SEED", "1"))
 _AT_ONCE = 16
 _STALLED = 100
-_PATIENCE_S = 0.03
+_TURN_S = 0.03
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60 + COUNT / 50)]
 
@@ -45,7 +45,7 @@ async def send(port: int, data: bytes, *, reset: bool) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     answer = b""
     with contextlib.suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TURN_S):
             writer.write(data)
             await writer.drain()
             answer = await reader.read(65536)

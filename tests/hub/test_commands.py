@@ -159,7 +159,7 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
         with answering(hub, robot) as (answers,):
             assert answers.taken == []
             answers.mute = True
-            with _impatience(monkeypatch):
+            with _short_timeouts(monkeypatch):
                 silent = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 504, "robot-silent")
             assert "nobody knows whether it was carried out" in silent["detail"]
             assert answers.took.acquire(timeout=20)
@@ -193,7 +193,7 @@ def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
                 problem(hub.post("/calls", {**body, "arguments": {"status": status}}), status, kind)
                 assert answers.took.acquire(timeout=20)
             answers.mute = True
-            with _impatience(monkeypatch):
+            with _short_timeouts(monkeypatch):
                 problem(hub.post("/calls", body), 504, "robot-silent")
             assert answers.took.acquire(timeout=20)
             _let_expire(database_url)
@@ -428,7 +428,7 @@ def _call(key: str) -> NewCommand:
 
 
 @contextlib.contextmanager
-def _impatience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Who asks waits for a moment only, and the robot has all the time to take the command."""
     with monkeypatch.context() as patch:
         patch.setattr(BridgeRequest, "within_s", property(lambda _: 0.5))

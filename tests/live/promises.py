@@ -11,7 +11,7 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 
 _SHOWN_TEXT = 4000
 _NOT_ANSWERED = ("No answer within", "The agent was restarted. Call {}", "call {} was running")
-"""How results begin that an agent gives to a call of that id that outlasts its patience, its turn, its process."""
+"""How results begin that an agent gives to a call of that id that outlasts its timeout, its turn, its process."""
 
 
 async def read_journal(gateway: SkillGateway) -> list[ToolEvent]:

@@ -37,7 +37,7 @@ def test_calls_that_never_end_are_bounded_and_who_was_forgotten_goes_on_behind_a
     assert len(order._whole) == 100
     assert order.take(START, event(999, 2, "update")) == [event(999, 2, "update")]
     assert order.take(START, event(3, 2, "update")) == [], "of which nobody knows any more what was before"
-    gap, update = order.due(START + call_events.PATIENCE_US + 1)
+    gap, update = order.due(START + call_events.MAX_LATENESS_US + 1)
     assert (gap.type, gap.data) == ("gap", {"from_seq": 1, "to_seq": 1})
     assert update == event(3, 2, "update")
 

@@ -203,14 +203,14 @@ def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -
 
 
 class Question(Arguments):
-    """The arguments of ``ask_operator``."""
+    """The arguments of ``elicit``."""
 
     question: str
     timeout_s: Annotated[float, Field(gt=0, le=3600, description="How long to wait for the answer.")] = 120.0
 
 
-def ask_operator_tool(foreground: Foreground) -> LocalTool:
-    """``ask_operator``: a question in the foreground; the operator's next input is its answer."""
+def elicitation_tool(foreground: Foreground) -> LocalTool:
+    """``elicit``: a question in the foreground; the operator's next input is its answer."""
 
     async def ask(arguments: Question, missions: tuple[Mission, ...]) -> CallResult:
         async with foreground.dialogue(ids(missions)) as dialogue:
@@ -221,7 +221,7 @@ def ask_operator_tool(foreground: Foreground) -> LocalTool:
         return CallResult(f"The operator says: {answer}", speaker="operator")
 
     return LocalTool(
-        name="ask_operator",
+        name="elicit",
         description="Ask the operator a question and wait for the answer. Only for what you can't find out yourself.",
         arguments=Question,
         run=ask,

@@ -221,7 +221,7 @@ class Watchdog:
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
             since = max(call.since, self._listening_since)
-            begin_s = self._patience(self._timeouts.begin_s, since)
+            begin_s = self._extended(self._timeouts.begin_s, since)
             if now - since <= begin_s:
                 return ""
             return f"module {call.module!r} did not begin the call within {begin_s:g} s"
@@ -232,7 +232,7 @@ class Watchdog:
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._listening_since, call.listed, self._receiver.heard(call.call_id))
         silent = now - heard
-        alive_s = self._patience(self._timeouts.silence_s, heard)
+        alive_s = self._extended(self._timeouts.silence_s, heard)
         if silent <= alive_s:
             return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
@@ -247,8 +247,8 @@ class Watchdog:
             return f"module {call.module!r} does not know the call any more"
         return ""
 
-    def _patience(self, seconds: float, since: float) -> float:
-        """How long to wait for messages, ``seconds`` if none were missed since."""
+    def _extended(self, seconds: float, since: float) -> float:
+        """Return a timeout for messages: ``seconds``, or more if messages were missed since."""
         missed_at = max(self._directory.missed_at, self._receiver.missed_at)
         return seconds * _NOISE if missed_at >= since else seconds
 

@@ -108,9 +108,9 @@ def test_results_notes_pictures_and_answers_name_their_speaker() -> None:
     picture = ImagePart(b"x")
     shown = contents(
         UserMessage("go"),
-        AssistantMessage("", (ToolCall("a", "observe", "{}"), ToolCall("b", "ask_operator", "{}"))),
+        AssistantMessage("", (ToolCall("a", "observe", "{}"), ToolCall("b", "elicit", "{}"))),
         ToolResultMessage("a", "observe", INJECTION, event=event(INJECTION), note="(changed)", images=(picture,)),
-        ToolResultMessage("b", "ask_operator", "The operator says: left", speaker="operator"),
+        ToolResultMessage("b", "elicit", "The operator says: left", speaker="operator"),
         UserMessage("what is this?"),
     )
     assert shown[1][1] == [

@@ -53,7 +53,7 @@ async def test_updates_wait_while_the_foreground_is_held_and_then_come_together(
 async def test_the_model_asks_and_the_next_input_answers() -> None:
     brain = Brain(
         [("follow", {"who": "Ann"})],
-        [("ask_operator", {"question": "Which room?"})],
+        [("elicit", {"question": "Which room?"})],
         "to the kitchen then",
         "Ann is gone",
     )
@@ -72,7 +72,7 @@ async def test_the_model_asks_and_the_next_input_answers() -> None:
 
 @pytest.mark.virtual_time
 async def test_nobody_answers_and_input_that_nobody_heard_goes_to_the_agent() -> None:
-    brain = Brain([("ask_operator", {"question": "Well?", "timeout_s": 5})], "then not", "hello")
+    brain = Brain([("elicit", {"question": "Well?", "timeout_s": 5})], "then not", "hello")
     async with robot_stage(brain) as (made, _):
         assert (await said_to(made, "go"))["text"] == "then not"
         assert "did not answer within 5 s" in made.entries("tool")[-1].text
@@ -85,7 +85,7 @@ async def test_nobody_answers_and_input_that_nobody_heard_goes_to_the_agent() ->
 
 @pytest.mark.virtual_time
 async def test_one_dialogue_after_the_other_and_abort_ends_one() -> None:
-    brain = Brain([("ask_operator", {"question": "one"})], "x")
+    brain = Brain([("elicit", {"question": "one"})], "x")
     async with robot_stage(brain) as (made, _):
         mission = await made.say("go")
         await until(lambda: made.agent.core.foreground.busy)

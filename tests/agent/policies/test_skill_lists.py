@@ -204,7 +204,7 @@ async def test_without_a_list_all_are_there_and_with_an_empty_one_none() -> None
         async with robot_stage(brain, **config) as (made, _):
             await (await made.say("go")).closed()
             assert ("walk" in brain.offered()) is ("look" in brain.offered()) is there
-            assert "ask_operator" in brain.offered()
+            assert "elicit" in brain.offered()
 
 
 @pytest.mark.slow

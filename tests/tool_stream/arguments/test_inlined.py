@@ -259,5 +259,5 @@ async def test_no_tool_of_an_agent_has_references() -> None:
     async with robot_stage(brain, agents=agents, call_tools_always=True, plan={"motions": 2}) as (made, _):
         await (await made.say("go")).result()
         (request,) = brain.requests
-        assert {"create_plan", "delegate", "ask_operator"} <= {tool.name for tool in request.tools}
+        assert {"create_plan", "delegate", "elicit"} <= {tool.name for tool in request.tools}
         assert list(references([dict(tool.parameters) for tool in request.tools])) == []
