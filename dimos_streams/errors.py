@@ -107,6 +107,10 @@ class CallRejectedError(SkillError):
         super().__init__(message)
 
 
+class ConflictError(SkillError):
+    """What somebody decides on or changes is not as he saw it. ``result`` is what holds."""
+
+
 class SkillRunError(SkillError):
     """A skill that another one ran did not complete. The text is that of its close.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dimos_streams.errors import (
     CallRejectedError,
+    ConflictError,
     SettingsError,
     SkillArgumentError,
     SkillError,
@@ -35,6 +36,8 @@ def problem_error(problem: Mapping[str, Any]) -> SkillError:
             error = SettingsError(errors if isinstance(errors, dict) else {})
         case "call-rejected":
             error = CallRejectedError(detail, holder=holder if isinstance(holder, str) else "")
+        case "conflict":
+            error = ConflictError(detail, result=problem.get("current"))
         case "skill-unavailable":
             error = SkillUnavailableError(detail)
         case _:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.messages.message import OptionalName, Text
@@ -53,7 +54,7 @@ class DecisionRequest(_Request):
     """On a call that waits for an operator."""
 
     approval: OptionalName = ""
-    """Its id; may be left out where one call waits."""
+    """Its id, or its id and the revision that was seen, ``ID@1``; may be left out where one call waits."""
     agent: OptionalName = ""
     """Whose call; may be left out where there is one agent."""
     reason: Text = ""
@@ -134,17 +135,24 @@ class Operator:
         return await self._decide("reject", request)
 
     async def _decide(self, decision: str, request: DecisionRequest) -> OrderAnswer:
-        approval = request.approval or await self._only_pending(request.agent)
-        arguments = {"approval": approval, "decision": decision, "reason": request.reason}
+        meant = await self._meant(request)
+        arguments = {"approval": meant.id, "decision": decision, "reason": request.reason, "revision": meant.revision}
         view = await self._ask("decide", arguments, request.agent)
         return OrderAnswer(done=True, text=view.text)
 
-    async def _only_pending(self, agent: str) -> str:
-        listed = _APPROVALS.validate_python((await self._ask("approvals", {}, agent)).result or [])
-        if len(listed) != 1:
-            waiting = "; ".join(f"{each.id}: {each.skill}({_short(each.arguments)})" for each in listed)
-            raise SkillError(f"say which `approval` is meant: {waiting}" if listed else "no call waits for approval")
-        return listed[0].id
+    async def _meant(self, request: DecisionRequest) -> ApprovalReference:
+        """The approval at the revision that the viewer names, or else at the one that it has now."""
+        named = ApprovalReference.of(request.approval) if request.approval else ApprovalReference("")
+        if named.revision is not None:
+            return named
+        asked = await self._ask("approvals", {"approval": named.id}, request.agent)
+        listed = _APPROVALS.validate_python(asked.result or [])
+        if len(listed) == 1:
+            return ApprovalReference(listed[0].id, listed[0].revision)
+        if named.id:
+            return named  # the agent says what is wrong with it
+        waiting = "; ".join(f"{each.reference}: {each.skill}({_short(each.arguments)})" for each in listed)
+        raise SkillError(f"say which `approval` is meant: {waiting}" if listed else "no call waits for approval")
 
     async def _ask(self, skill: str, arguments: dict[str, Any], agent: str) -> CallView:
         """Call an operator's skill of an agent, to its end. Raises ``SkillError`` if it was not done."""

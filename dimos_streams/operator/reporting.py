@@ -10,8 +10,9 @@ The skills of an agent module that operators' tools call (all with ``audience="o
     abort(rollback=False, reason="") -> HoldView
     undo(count=1) · forget()
     approvals(approval="") -> list[ApprovalView]             those that are pending, or one of them as whole as can be
-    decide(approval, decision, arguments=None, reason="")    decision: "approve", "reject", "delete"
-    amend(approval, arguments)
+    decide(approval, decision, arguments=None, reason="", revision=None)
+                                                             decision: "approve", "reject", "delete"
+    amend(approval, arguments, revision=None)                of another revision than the present one: refused
     set_skill(skill, enabled)
 
 Each but ``say`` and ``report`` closes at once with a text for people. What can't be done fails with a

@@ -205,6 +205,37 @@ def test_a_badge_says_what_an_agent_waits_for_before_what_it_does(script_modules
     assert said == [[badge, detail] for _, badge, detail in cases]
 
 
+@pytest.mark.feature("C5")
+def test_who_approves_sends_the_revision_that_he_sees_or_has_begun_to_change(script_modules: ScriptModules) -> None:
+    approval = {"id": "a", "skill": "go_to", "created_utime": 1, "expires_utime": None, "hidden_characters": 0}
+    sent = script_modules(
+        "conversation/approval.js",
+        """async (module, shown) => {
+            const { h, render } = await import("preact");
+            const place = document.body.appendChild(document.createElement("main"));
+            const sent = [];
+            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {},
+                ask: ({ command, revision }) => sent.push([command, revision]) };
+            const show = (approval) => render(h(module.Approval, { approval, ...context }), place);
+            const buttons = () => [...place.querySelectorAll("button")];
+            const press = (text) => buttons().find((each) => each.textContent === text).click();
+            const settled = () => new Promise((resolve) => setTimeout(resolve, 50));
+            show(shown[0]);
+            press("Approve");
+            const field = place.querySelector("textarea");
+            field.value = '{"x": 5}';
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+            await settled();
+            show(shown[1]);
+            await settled();
+            for (const each of ["Approve with these", "Only change", "Approve"]) press(each);
+            return sent;
+        }""",
+        [{**approval, "revision": number, "arguments": {"x": number}} for number in (1, 2)],
+    )
+    assert sent == [["decide", 1], ["decide", 1], ["amend", 1], ["decide", 2]]
+
+
 _HOURS = """(store, count) => {
     const run = new store.Run();
     const types = ["open", "update", "update", "close"];

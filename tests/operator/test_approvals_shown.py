@@ -48,7 +48,7 @@ def test_all_steps_of_a_plan_are_listed_and_its_goal_gives_way(console: Console)
     code, out, _ = console("approvals")
     lines = out.splitlines()
     assert (code, len(lines)) == (0, 2 + len(STEPS) + 1)
-    assert lines[1].split() == ["a1", "agent", "submit_plan", "plan-1,", "31", "steps:", "why"]
+    assert lines[1].split() == ["a1@1", "agent", "submit_plan", "plan-1,", "31", "steps:", "why"]
     assert lines[2:4] == ["    1. turn(angle_deg=0)", "    2. turn(angle_deg=1)"]
     assert lines[-2] == "    31. go_to(x=2.5, y=0.0)"
     assert lines[-1].endswith("(and 2 more characters)")
@@ -69,7 +69,7 @@ def test_long_arguments_of_any_call_are_shown_whole() -> None:
     long = {"text": "x" * 300, "to": "\n  a2  agent"}
     lines = approval_lines([view("a1", "say", **long), view("a2", "move", distance_m=1)], HEADERS)
     assert lines[2:4] == [f"    text={'x' * 300!r}", "    to='\\n  a2  agent'"]
-    assert lines[4].split() == ["a2", "agent", "move", "distance_m=1", "why"]
+    assert lines[4].split() == ["a2@1", "agent", "move", "distance_m=1", "why"]
     waiting = {"type": "change", "change": {"agents": {"agent": {"approvals": [view().model_dump()]}}}}
     assert any("31. go_to(x=2.5, y=0.0)" in line for line in Lines().of(_with_agent(waiting)))
 

@@ -144,14 +144,14 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
     assert console("approvals") == (0, "", "nothing waits for approval\n")
     on_loop(console, agent, "a17")
     code, out, _ = console("approvals")
-    assert (code, out.splitlines()[1].split()[:3]) == (0, ["a17", "agent", "follow"])
+    assert (code, out.splitlines()[1].split()[:3]) == (0, ["a17@1", "agent", "follow"])
     assert json.loads(console("approvals", "--json")[1])[0]["arguments"] == {"description": "ann"}
     assert console("approve", "b")[0::2] == (
         2,
-        "error: no pending approval has an id that begins with 'b' (pending: a17)\n",
+        "error: no pending approval has an id that begins with 'b' (pending: a17@1)\n",
     )
     reported = console("approve", "a1", "--arg", "steps=3")
-    assert reported == (0, "follow [a17] of agent: approve with steps=3\n", "")
+    assert reported == (0, "follow [a17@1] of agent: approve with steps=3\n", "")
     assert agent.commands[-1][1]["arguments"] == {"description": "ann", "steps": 3}
     on_loop(console, agent, "a18")
     assert console("reject", "a18", "--reason", "not now")[0] == 0
@@ -166,7 +166,7 @@ def test_what_was_decided_is_json_for_programs(console: Console) -> None:
         on_loop(console, agent, "a1")
         code, out, err = console(command, "a1", "--json")
         assert (code, err) == (0, "")
-        assert json.loads(out) == {"text": f"follow [a1] of agent: {command}", "result": "decide is done"}
+        assert json.loads(out) == {"text": f"follow [a1@1] of agent: {command}", "result": "decide is done"}
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_of_several_agents_one_is_named(console: Console) -> None:
     assert len(console("approvals")[1].splitlines()) == 3
     assert len(console("approvals", "--agent", "robot1")[1].splitlines()) == 2
     assert "several approvals" in console("reject", "x")[2]
-    assert console("reject", "x2") == (0, "follow [x2] of robot2/agent: reject\n", "")
+    assert console("reject", "x2") == (0, "follow [x2@1] of robot2/agent: reject\n", "")
 
 
 @pytest.mark.slow
@@ -221,8 +221,8 @@ def test_the_same_in_a_chat(console: Console) -> None:
 
     reported = asyncio.run(talk())
     assert reported[:3] == ["pause is done", "step is done", "abort is done"]
-    assert reported[3].split()[:3] == ["a1", "agent", "follow"]
-    assert reported[4:] == ["follow [a1] of agent: approve with steps=2", "nothing waits for approval"]
+    assert reported[3].split()[:3] == ["a1@1", "agent", "follow"]
+    assert reported[4:] == ["follow [a1@1] of agent: approve with steps=2", "nothing waits for approval"]
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
     assert "module worker: ok" in lines
     assert 'agent  text  text="hello"' in lines
     assert "agent agent: idle (1 mission, 0 calls, offline)" in lines
-    assert 'approval a1: agent asks for follow(description="ann")  approval: ask' in lines
+    assert 'approval a1@1: agent asks for follow(description="ann")  approval: ask' in lines
 
 
 def test_lines_show_only_what_is_new() -> None:

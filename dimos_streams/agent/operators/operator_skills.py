@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.agent.control.commands import AbortReport
@@ -21,6 +23,7 @@ from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event
 from dimos_streams.skill import Call, skill
 
 SNAPSHOT_PERIOD_S = 0.2
+Revision = Annotated[int, Field(ge=1)]
 _BACKLOG = 10_000
 """Events that wait for a reader of the report; the oldest go, and the numbers show it."""
 
@@ -154,6 +157,7 @@ class OperatorSkills(Module):
         decision: Literal["approve", "reject", "delete"],
         arguments: dict[str, Any] | None = None,
         reason: str = "",
+        revision: Revision | None = None,
     ) -> ApprovalView:
         """Decide on a call that waits; another decision than the one that holds already is refused.
 
@@ -162,19 +166,22 @@ class OperatorSkills(Module):
             decision: ``delete`` counts as a rejection that is not remembered.
             arguments: To be used instead of those that the model asked for.
             reason: Shown to the model.
+            revision: The one that was seen; a decision on another one than the present one is refused.
         """
-        (view,) = approvals_within([self._core().books.approvals.decide(approval, decision, arguments, reason)])
+        book = self._core().books.approvals
+        (view,) = approvals_within([book.decide(approval, decision, arguments, reason, revision=revision)])
         return view
 
     @skill(audience="operator")
-    async def amend(self, approval: str, arguments: dict[str, Any]) -> ApprovalView:
+    async def amend(self, approval: str, arguments: dict[str, Any], revision: Revision | None = None) -> ApprovalView:
         """Change the arguments of a call that waits, without deciding.
 
         Args:
             approval: Its id, see ``approvals``.
             arguments: All of them.
+            revision: The one that was seen, as for ``decide``.
         """
-        (view,) = approvals_within([self._core().books.approvals.amend(approval, arguments)])
+        (view,) = approvals_within([self._core().books.approvals.amend(approval, arguments, revision=revision)])
         return view
 
     @skill(audience="operator")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.operator.messages.agent import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
@@ -42,6 +42,8 @@ class Approval:
     check: Check
     decided: asyncio.Future[None]
     created_utime: int
+    revision: int = 1
+    """One more whenever its arguments change: who approves names the one that he saw."""
     expires_utime: int | None = None
     state: State = "pending"
     why: str = ""
@@ -76,6 +78,19 @@ class Approval:
         if arguments is not None and canonical(self.check(arguments)) != canonical(self.arguments):
             raise SkillError(f"{holds}: it can't become {shown(self.skill, arguments)} any more")
 
+    def check_seen(self, revision: int | None, arguments: Mapping[str, Any] | None) -> None:
+        """Raises ``ConflictError`` for another revision than the present one, unless the arguments that come with it
+        are the present ones anyway; None is any revision."""
+        if revision in (None, self.revision):
+            return
+        if arguments is not None and canonical(self.check(arguments)) == canonical(self.arguments):
+            return
+        state = "waits" if self.state == "pending" else f"is {self.state.replace('_', ' ')} already"
+        raise ConflictError(
+            f"approval {self.id!r} has revision {self.revision}, not {revision}: {shown(self.skill, self.arguments)}"
+            f" {state}; who has looked at that names {self.id}@{self.revision}"
+        )
+
     def stop_time(self) -> None:
         """Let time stand still for one that is pending."""
         if self.timer is not None:
@@ -91,6 +106,7 @@ class Approval:
             skill=self.skill,
             module=self.module,
             arguments=dict(self.arguments),
+            revision=self.revision,
             reason=self.reason,
             missions=self.missions,
             state=self.state,

@@ -22,7 +22,7 @@ def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
 def request_text(approval: Approval) -> str:
     """For whoever follows the conversation and has no console."""
     why = f" ({approval.reason})" if approval.reason else ""
-    commands = f"`dimos-streams approve {approval.id}`, or `reject`"
+    commands = f"`dimos-streams approve {approval.id}@{approval.revision}`, or `reject`"
     text = _whole(approval.skill, approval.arguments)
     if len(text) > _SHOWN:
         hidden = len(text) - _SHOWN

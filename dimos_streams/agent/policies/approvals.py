@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 from dimos_streams import clock
@@ -14,8 +15,9 @@ from dimos_streams.agent.policies.approval import Approval, Check, Decision, Sta
 from dimos_streams.agent.policies.approval_texts import request_text
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
-from dimos_streams.errors import SkillError, suggest
+from dimos_streams.errors import ConflictError, SkillError, suggest
 from dimos_streams.operator.messages.agent import ApprovalView, OnConsoleLoss
+from dimos_streams.operator.reporting import approvals_within
 
 _DECIDED = 1000
 _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -96,31 +98,39 @@ class ApprovalBook:
         decision: Literal["approve", "reject", "delete"],
         arguments: Mapping[str, Any] | None = None,
         reason: str = "",
+        *,
+        revision: int | None = None,
     ) -> ApprovalView:
         """Decide; to decide the same again does nothing. What then holds of it.
 
-        ``arguments`` replace those that were asked for. Raises ``SkillError`` for an unknown id, for arguments that
-        do not fit (then it stays pending), and for another decision than the one that holds.
+        ``arguments`` replace those that were asked for; ``revision`` is the one that was seen, None for whatever
+        holds. Raises ``SkillError`` for an unknown id, and for arguments that do not fit (then it stays pending),
+        ``ConflictError`` for another revision than the present one, and another decision than the one that holds.
         """
         approval = self._get(id)
         state = _DECISIONS[decision]
         if decision != "approve":
             arguments = None
+        with self._telling(approval):
+            if approval.state != "pending":
+                approval.check_same(state, arguments)
+            approval.check_seen(revision, arguments)
         if approval.state != "pending":
-            approval.check_same(state, arguments)
             return approval.view(self._agent)
         if arguments is not None:
             self._change(approval, arguments)
         self._settle(approval, state, reason or ("the operator has dropped it" if state == "deleted" else ""))
         return approval.view(self._agent)
 
-    def amend(self, id: str, arguments: Mapping[str, Any]) -> ApprovalView:
+    def amend(self, id: str, arguments: Mapping[str, Any], *, revision: int | None = None) -> ApprovalView:
         """Change the arguments of one that is pending; see ``decide``."""
         approval = self._get(id)
+        with self._telling(approval):
+            if approval.state != "pending":
+                approval.check_same(approval.state, arguments)
+            approval.check_seen(revision, arguments)
         if approval.state == "pending":
             self._change(approval, arguments)
-        else:
-            approval.check_same(approval.state, arguments)
         return approval.view(self._agent)
 
     def console(self, *, present: bool) -> None:
@@ -198,7 +208,17 @@ class ApprovalBook:
         if canonical(arguments) == canonical(approval.arguments):
             return
         approval.arguments = dict(arguments)
+        approval.revision += 1
         self._emit("approval_changed", approval.missions, approval=approval.view(self._agent).model_dump(mode="json"))
+
+    @contextlib.contextmanager
+    def _telling(self, approval: Approval) -> Iterator[None]:
+        """Who runs into a conflict is given what holds."""
+        try:
+            yield
+        except ConflictError as error:
+            (error.result,) = approvals_within([approval.view(self._agent)])
+            raise
 
     def _settle(self, approval: Approval, state: State, why: str) -> None:
         if approval.state != "pending":

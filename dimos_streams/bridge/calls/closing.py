@@ -14,6 +14,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
+from dimos_streams.errors import ConflictError
 from dimos_streams.tool_stream.event import EVENTS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.wire import pack_event
 
@@ -29,6 +30,13 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
     ledger.enter(events)
     for event in events:
         bus.publish(EVENTS, pack_event(event))
+
+
+def conflict_of(call: CallState | None) -> ConflictError | None:
+    """The conflict with which a call has failed; None if it has not, or before this bridge was started."""
+    if call is None or call.last is None or call.last.data.get("error") != ConflictError.__name__:
+        return None
+    return ConflictError(call.text, result=call.result)
 
 
 def close_again(bus: Bus, ledger: Ledger, call: CallState) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
@@ -113,6 +114,7 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
             kinds.UNKNOWN_AGENT,
             kinds.UNKNOWN_CALL,
             kinds.CALL_REJECTED,
+            kinds.CONFLICT,
             kinds.BAD_REQUEST,
             kinds.BAD_ARGUMENTS,
             kinds.SKILL_UNAVAILABLE,
@@ -142,6 +144,8 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
         if wait is not None:
             ended = await broker.wait(call_id, wait, timeout_s)
             view = await broker.view(call_id)
+            if conflict := conflict_of(broker.ledger.calls.get(call_id)):
+                raise conflict
             answer = WaitedCall(**dict(view), waited=wait if ended else "timed_out")
         return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
 

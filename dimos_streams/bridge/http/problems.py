@@ -19,6 +19,7 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.errors import (
     CallRejectedError,
+    ConflictError,
     SettingsError,
     SkillArgumentError,
     SkillError,
@@ -43,6 +44,7 @@ _SKILL_ERRORS: tuple[tuple[type[SkillError], Kind], ...] = (
     (SkillArgumentError, kinds.BAD_ARGUMENTS),
     (SettingsError, kinds.BAD_SETTINGS),
     (CallRejectedError, kinds.CALL_REJECTED),
+    (ConflictError, kinds.CONFLICT),
     (SkillUnavailableError, kinds.SKILL_UNAVAILABLE),
     (SkillError, kinds.SKILL_ERROR),
 )
@@ -83,6 +85,8 @@ async def _skill_error(request: Request, error: Exception) -> JSONResponse:
         more["errors"] = error.problems
     if isinstance(error, CallRejectedError) and error.holder:
         more["holder"] = error.holder
+    if isinstance(error, ConflictError):
+        more["current"] = error.result
     kind = next(kind for of, kind in _SKILL_ERRORS if isinstance(error, of))
     return problem(kind, str(error), **more)
 

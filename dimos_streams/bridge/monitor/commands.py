@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
@@ -14,12 +15,11 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say
+from dimos_streams.operator.messages.server import CommandProblem
 from dimos_streams.operator.schema import COMMANDS
 
 CALLER = "operator"
 _WAIT_S = 10.0
-
-Problem = Literal["bad-json", "bad-command", "unknown-agent", "unknown-call", "refused", "unavailable", "internal"]
 
 
 class Commands:
@@ -68,7 +68,8 @@ class Commands:
             text = f"agent {agent.name!r} has not answered within {self._wait_s:g} s; call {call_id} goes on"
             return _error(command.id, "unavailable", text, call_id=call_id)
         if view.outcome not in (None, "completed"):
-            return _error(command.id, "refused", view.text, call_id=call_id)
+            conflict = conflict_of(self._broker.ledger.calls.get(call_id))
+            return _error(command.id, "conflict" if conflict else "refused", view.text, call_id=call_id)
         return _reply(command, call_id, text=view.text, outcome=view.outcome, result=view.result)
 
 
@@ -85,12 +86,12 @@ def _reply(command: Command, call_id: str, *, text: str, outcome: str | None = N
 
 
 def _error(
-    id: str | int | None, problem: Problem, text: str, errors: dict[str, str] | None = None, call_id: str = ""
+    id: str | int | None, problem: CommandProblem, text: str, errors: dict[str, str] | None = None, call_id: str = ""
 ) -> bytes:
     return message("error", id=id, problem=problem, text=text, errors=errors or {}, call_id=call_id)
 
 
-def _problem(error: DimosStreamsError) -> Problem:
+def _problem(error: DimosStreamsError) -> CommandProblem:
     if isinstance(error, UnknownAgentError):
         return "unknown-agent"
     if isinstance(error, UnknownCallError):

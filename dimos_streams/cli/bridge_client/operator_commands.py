@@ -12,6 +12,7 @@ from dimos_streams.cli.terminal.approval_text import approval_lines, details
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among
+from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -99,7 +100,7 @@ async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
 
 
 async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> list[ApprovalView]:
-    """The calls that wait for a decision, of one agent or of all; with ``start`` the one whose id begins so, whole.
+    """The calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so, whole.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
@@ -108,24 +109,27 @@ async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> 
     for name in names:
         view = await command(gateway, "approvals", {}, name)
         found += [ApprovalView.model_validate(approval) for approval in view.result or ()]
-    return [await _whole(gateway, _one_of(found, start))] if start else found
+    return [await _whole(gateway, _one_of(found, ApprovalReference.of(start).id))] if start else found
 
 
 async def decide(
     gateway: CommandGateway,
-    start: str,
+    reference: str,
     decision: str,
     *,
     changes: Sequence[str] = (),
     reason: str = "",
     agent: str = "",
 ) -> CommandResult:
-    """Decide on the pending approval whose id begins so, with changed arguments if any are given.
+    """Decide on the pending approval that is called so, with changed arguments if any are given.
 
-    Raises ``UserError`` if there is no such approval, or more than one.
+    What is approved is the revision that is named, or else the one that is read here and shown. Raises ``UserError``
+    if there is no such approval, or more than one, ``ConflictError`` if it has another revision.
     """
+    start, revision = ApprovalReference.of(reference)
     (approval,) = await pending(gateway, agent, start)
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
+    arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
     if changes:
         schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
         changed = parse_arguments(changes, None, schemas.get(approval.skill, {}))
@@ -134,7 +138,7 @@ async def decide(
         arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
     with_changes = f" with {', '.join(changes)}" if changes else ""
-    text = f"{approval.skill} [{approval.id}] of {approval.agent}: {decision}{with_changes}"
+    text = f"{approval.skill} [{approval.reference}] of {approval.agent}: {decision}{with_changes}"
     shown = details(approval) if decision == "approve" else []
     return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
 
@@ -194,6 +198,7 @@ def _one_of(views: Sequence[ApprovalView], start: str) -> ApprovalView:
     if len(found) == 1:
         return found[0]
     if not found:
-        waiting = ", ".join(view.id for view in views) or "none"
+        waiting = ", ".join(view.reference for view in views) or "none"
         raise UserError(f"no pending approval has an id that begins with {start!r} (pending: {waiting})")
-    raise UserError(f"several approvals have ids that begin with {start!r}: {', '.join(view.id for view in found)}")
+    several = ", ".join(view.reference for view in found)
+    raise UserError(f"several approvals have ids that begin with {start!r}: {several}")

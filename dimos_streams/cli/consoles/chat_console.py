@@ -40,7 +40,7 @@ Whatever you type is said to the agent. Besides:
                 the operator's control, as the commands of these names
   /approvals    list the calls that wait for approval; with an id only that one
   /approve ID [NAME=VALUE]…, /reject ID [REASON]
-                decide on one; the beginning of its id is enough
+                decide on one; the beginning of its id is enough, and ID@REVISION is refused if it was changed since
   /quit         leave (so does Ctrl-D); calls go on"""
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 

@@ -71,7 +71,7 @@ class Lines:
         if agents is not None:
             yield from self._changed("agent", {name: _agent(view) for name, view in agents.items()})
             waiting = [view for agent in agents.values() for view in agent["approvals"]]
-            yield from self._changed("approval", {view["id"]: _approval(view) for view in waiting})
+            yield from self._changed("approval", dict(map(_approval, waiting)))
         if modules is not None:
             yield from self._changed("module", {module["name"]: _module(module) for module in modules})
 
@@ -97,10 +97,10 @@ def _module(module: Mapping[str, Any]) -> str:
     return f"{module['health']}, {gate}" if gate is not None else str(module["health"])
 
 
-def _approval(view: Mapping[str, Any]) -> str:
-    whole = "; ".join(details(ApprovalView.model_validate(view)))
-    arguments = _brief(view["arguments"])
-    return f"{view['agent']} asks for {view['skill']}({whole or arguments})  {view['reason']}".rstrip()
+def _approval(fields: Mapping[str, Any]) -> tuple[str, str]:
+    view = ApprovalView.model_validate(fields)
+    arguments = "; ".join(details(view)) or _brief(view.arguments)
+    return view.reference, f"{view.agent} asks for {view.skill}({arguments})  {view.reason}".rstrip()
 
 
 def _brief(data: Mapping[str, Any]) -> str:

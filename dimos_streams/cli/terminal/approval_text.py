@@ -16,7 +16,7 @@ _INDENT = "    "
 
 def approval_lines(views: Sequence[ApprovalView], headers: Sequence[str] = ()) -> list[str]:
     """A table of approvals; below each row, one a line, what its cell has no room for."""
-    rows = [[view.id, view.agent, view.skill, _cell(view), view.reason] for view in views]
+    rows = [[view.reference, view.agent, view.skill, _cell(view), view.reason] for view in views]
     lines = table_lines([headers, *rows] if headers else rows) if rows else []
     first = len(lines) - len(rows)
     found = lines[:first]

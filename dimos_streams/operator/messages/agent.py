@@ -98,6 +98,8 @@ class ApprovalView(MonitorMessage):
     module: str
     arguments: dict[str, Any]
     """As the model asked for them, or as an operator has changed them."""
+    revision: int = 1
+    """One more whenever an operator changes the arguments; who approves names the one that he saw."""
     reason: str = ""
     """Why it is asked for (the rule that applies, a plan), and which input of an operator led to it."""
     missions: tuple[str, ...] = ()
@@ -107,6 +109,11 @@ class ApprovalView(MonitorMessage):
     """When it counts as rejected, None if it waits for ever."""
     hidden_characters: int = 0
     """So much of the arguments' JSON is not in this view, because it is long; ``approvals(approval=ID)`` has more."""
+
+    @property
+    def reference(self) -> str:
+        """It at its revision, as people name what they have seen."""
+        return f"{self.id}@{self.revision}"
 
     def __str__(self) -> str:
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"

@@ -68,21 +68,26 @@ class Forget(_Command):
     command: Literal["forget"]
 
 
-class Decide(_Command):
+class _OfApproval(_Command):
+    approval: Name
+    revision: Annotated[int, Field(ge=1)] | None = None
+    """The one that was seen: of an approval that an operator has changed since, it is refused. Without it, whatever
+    waits is meant."""
+
+
+class Decide(_OfApproval):
     """Decide on an approval. ``arguments`` replace those that the model asked for."""
 
     command: Literal["decide"]
-    approval: Name
     decision: Literal["approve", "reject", "delete"]
     arguments: dict[str, Any] | None = None
     reason: Text = ""
 
 
-class Amend(_Command):
+class Amend(_OfApproval):
     """Change the arguments of a pending approval without deciding."""
 
     command: Literal["amend"]
-    approval: Name
     arguments: dict[str, Any]
 
 

@@ -86,12 +86,17 @@ class ReplyMessage(_ServerMessage):
     result: Any = None
 
 
+CommandProblem = Literal[
+    "bad-json", "bad-command", "unknown-agent", "unknown-call", "conflict", "refused", "unavailable", "internal"
+]
+
+
 class ErrorMessage(_ServerMessage):
     """A command was not carried out, or what came was none. The connection stays."""
 
     type: Literal["error"] = "error"
     id: str | int | None
-    problem: Literal["bad-json", "bad-command", "unknown-agent", "unknown-call", "refused", "unavailable", "internal"]
+    problem: CommandProblem
     text: str
     errors: dict[str, str] = Field(default_factory=dict)
     """Fields of the command with what is wrong with them."""

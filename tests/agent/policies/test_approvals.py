@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.agent.policies.approval import Decision
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import ConflictError, SkillError
 from tests.agent.policies.parts import Events
 
 
@@ -120,6 +120,33 @@ async def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again
     assert not (await again).approved
     with pytest.raises(SkillError, match="no approval has the id 'nonsense'"):
         made.decide("nonsense", "approve")
+
+
+@pytest.mark.virtual_time
+async def test_who_approves_names_the_revision_that_he_saw() -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    assert made.pending()[0].revision == 1
+    assert made.amend(id, {"n": 2}, revision=1).revision == 2
+    assert made.amend(id, {"n": 2}, revision=1).revision == 2, "said twice, and it holds"
+    for revision in (1, 3):
+        for decision, arguments in (("approve", None), ("approve", {"n": 3}), ("reject", None)):
+            says = rf"has revision 2, not {revision}: drop\(n=2\) waits; .*{id}@2"
+            with pytest.raises(ConflictError, match=says) as no:
+                made.decide(id, decision, arguments, revision=revision)  # type: ignore[arg-type]
+            assert (no.value.result.revision, no.value.result.arguments) == (2, {"n": 2})
+        with pytest.raises(ConflictError, match="revision 2"):
+            made.amend(id, {"n": 3}, revision=revision)
+    await asyncio.sleep(0)
+    assert not task.done()
+    assert made.decide(id, "approve", {"n": 4}, revision=2).revision == 3
+    assert made.decide(id, "approve", {"n": 4}, revision=2).state == "approved", "the same, when the answer got lost"
+    with pytest.raises(ConflictError, match=r"revision 3, not 2: drop\(n=4\) is approved already"):
+        made.decide(id, "approve", revision=2)
+    assert (await task).arguments == {"n": 4}
+    _, id = await asked(made, {"n": 5})
+    made.amend(id, {"n": 6})
+    assert made.decide(id, "approve").arguments == {"n": 6}, "who names none means whatever waits"
 
 
 @pytest.mark.virtual_time

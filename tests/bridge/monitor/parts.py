@@ -11,7 +11,7 @@ from typing import Any, Literal
 from dimos_streams import clock
 from dimos_streams.bridge.monitor.view import numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.messages.agent import (
     AgentEvent,
@@ -157,15 +157,18 @@ class ToyAgent(Module):
         decision: Literal["approve", "reject", "delete"],
         arguments: dict[str, Any] | None = None,
         reason: str = "",
+        revision: int | None = None,
     ) -> str:
         """Decide."""
         if self.approval is None or self.approval.id != approval:
             raise SkillError(f"no approval {approval!r} is pending")
+        if revision not in (None, self.approval.revision):
+            raise ConflictError(f"approval {approval!r} has another revision", result=self.approval)
         self.approval = None
         return self._note("decide", approval=approval, decision=decision, arguments=arguments, reason=reason)
 
     @skill(audience="operator")
-    async def amend(self, approval: str, arguments: dict[str, Any]) -> str:
+    async def amend(self, approval: str, arguments: dict[str, Any], revision: int | None = None) -> str:
         """Amend."""
         return self._note("amend", approval=approval, arguments=arguments)
 

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 Approval = Annotated[
     str,
-    typer.Argument(metavar="ID", help="The approval's id, or its beginning; see `approvals`.", show_default=False),
+    typer.Argument(
+        metavar="ID[@REVISION]",
+        help="The approval's id, or its beginning; see `approvals`. With a revision: refused if it has another one.",
+        show_default=False,
+    ),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.", show_default=False)]
 
@@ -65,7 +69,7 @@ def approve(
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let a call begin that waits for approval, as the agent asked for it or with changed arguments."""
+    """Let a call begin that waits for approval, as it is shown then, or with changed arguments."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = at_bridge(

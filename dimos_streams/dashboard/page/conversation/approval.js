@@ -10,12 +10,13 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
   const form = useRef(null);
   const [given, write] = useState(null);
   const json = shownJson(approval.arguments);
-  const decide = (decision, changed) => ask({ command: "decide", agent: name, approval: approval.id, decision,
+  const { id, revision } = approval;
+  const decide = (decision, seen, changed) => ask({ command: "decide", agent: name, approval: id, decision, revision: seen,
     reason: form.current.elements.reason.value, arguments: changed });
-  const amend = (changed) => ask({ command: "amend", agent: name, approval: approval.id, arguments: changed });
+  const amend = (changed, seen) => ask({ command: "amend", agent: name, approval: id, arguments: changed, revision: seen });
   const withArguments = (use) => {
     try {
-      use(JSON.parse(given ?? json));
+      use(JSON.parse(given?.json ?? json), given?.revision ?? revision);
     } catch (error) {
       session.notify(`The arguments are not JSON: ${error.message}`, true);
       form.current.elements.arguments.focus();
@@ -23,7 +24,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
   };
   const submit = (event) => {
     event.preventDefault();
-    decide("approve");
+    decide("approve", revision);
   };
   return html`<form class="approval" ref=${form} onSubmit=${submit} aria-label=${`Approval of ${approval.skill}`}>
     <h3 title=${approval.skill}>May it do this: ${skillTitle(approval.skill, namespaceOf(name))}?</h3>
@@ -42,9 +43,9 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
       </div>
       <details><summary>Other arguments</summary>
         <textarea name="arguments" rows=${Math.min(12, json.split("\n").length + 1)} spellcheck="false" aria-label="Arguments as JSON"
-          value=${given ?? json} onInput=${(event) => write(event.currentTarget.value)}></textarea>
+          value=${given?.json ?? json} onInput=${(event) => write({ json: event.currentTarget.value, revision })}></textarea>
         <div class="controls">
-          <button type="button" disabled=${!connected} onClick=${() => withArguments((changed) => decide("approve", changed))}>Approve with these</button>
+          <button type="button" disabled=${!connected} onClick=${() => withArguments((changed, seen) => decide("approve", seen, changed))}>Approve with these</button>
           <button type="button" disabled=${!connected} onClick=${() => withArguments(amend)}>Only change</button>
         </div>
       </details>`}
