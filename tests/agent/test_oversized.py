@@ -21,8 +21,9 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError
+from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_PAYLOAD, Outcome, json_text
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage
 from tests.helpers import until
 
@@ -110,7 +111,7 @@ async def test_a_say_that_fails_ends_its_mission_and_says_so(monkeypatch: pytest
 @pytest.mark.feature("D5", "B5")
 @pytest.mark.virtual_time
 async def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() -> None:
-    brain = Brain([("drop", {"what": f"{letter}{'x' * 46_000}"}) for letter in "ab"], "ok")
+    brain = Brain([("drop", {"what": f"{letter}{'x' * 39_900}"}) for letter in "ab"], "ok")
     async with robot_stage(brain) as (made, _):
         report = await made.harness.call("report", caller="monitor")
         said = await made.say("go")
@@ -121,6 +122,33 @@ async def test_arguments_of_any_length_keep_nobody_from_watching_and_deciding() 
         await asyncio.sleep(1)
         assert not report.texts("close")
         report.cancel()
+
+
+@pytest.mark.feature("D5", "D4")
+@pytest.mark.virtual_time
+async def test_nobody_is_asked_about_arguments_that_no_request_can_carry() -> None:
+    room = MAX_ARGUMENTS - len(json_text({"what": ""}))
+    brain = Brain([("drop", {"what": "x" * (room + 1)})], [("drop", {"what": "x" * room})], "ok")
+    async with robot_stage(brain) as (made, robot):
+        said = await made.say("go")
+        await until(made.agent.core.books.approvals.pending)
+        (view,) = made.agent.core.books.approvals.pending()
+        assert len(view.arguments["what"]) == room, "the first was refused, and nobody was asked"
+        refusal = made.entries("tool")[0].text
+        assert f"'drop' cannot take these arguments: arguments: they have {MAX_ARGUMENTS + 1} bytes" in refusal
+        with pytest.raises(SkillArgumentError, match=f"{MAX_ARGUMENTS} are possible"):
+            made.agent.core.books.approvals.amend(view.id, {"what": "y" * (room + 1)})
+        made.agent.core.books.approvals.decide(view.id, "approve")
+        assert (await said.result())["text"] == "ok"
+        assert robot.log_ == [f"drop {'x' * room}"], "what is asked about can be run"
+
+
+def test_defaults_that_are_filled_in_count_as_well() -> None:
+    long = {"type": "string", "default": "x" * MAX_ARGUMENTS}
+    skill = offered(parameters={"type": "object", "properties": {"text": long, "n": {"type": "integer"}}})
+    with pytest.raises(SkillArgumentError, match=f"bytes, {MAX_ARGUMENTS} are possible"):
+        checked_arguments(skill, {"n": 1})
+    assert checked_arguments(skill, {"n": 1, "text": ""}) == {"n": 1, "text": ""}
 
 
 @pytest.mark.feature("D5")

@@ -27,11 +27,11 @@ from dimos_streams.bridge.journal.broadcast import Hub
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
 from dimos_streams.common.text import repaired
-from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillUnavailableError
+from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_NAME, ToolEvent, is_name, json_text
+from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent, is_name
 from dimos_streams.tool_stream.family import asked_by
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -271,10 +271,6 @@ class Broker:
         self._authority.check(call, info)
         self.stops.check(module, info)
         check_arguments(info, call.arguments)
-        size = len(json_text({"caller": call.caller, "arguments": call.arguments}).encode())
-        if size > MAX_ARGUMENTS:
-            problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
-            raise SkillArgumentError(call.skill, {"arguments": problem})
         if not self._available(module):
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.arguments.schemas import check_arguments
+from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_arguments, check_size
 
 _MAX_HOPS = 64
 """From one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
@@ -20,6 +20,7 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
     """
     check_arguments(skill, arguments)
     filled = with_defaults(skill.parameters, arguments)
+    check_size(skill.name, arguments_size(filled))
     try:
         check_arguments(skill, filled)
     except SkillArgumentError as error:

@@ -12,6 +12,7 @@ from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
 
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
@@ -30,7 +31,10 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
-    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema."""
+    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema, or no request.
+
+    Every door comes here before anybody is asked about a call.
+    """
     from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS, TooManySteps, errors_of
 
     if too_large := dict(_too_large(arguments)):
@@ -52,6 +56,18 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
             break
     if problems:
         raise SkillArgumentError(skill.name, dict(islice(problems.items(), _MAX_PROBLEMS)))
+    check_size(skill.name, arguments_size(arguments))  # last: an argument that does not belong there says more
+
+
+def arguments_size(arguments: Mapping[str, Any]) -> int:
+    """The bytes that arguments take in a request on the bus."""
+    return len(json_bytes(arguments))
+
+
+def check_size(skill: str, size: int) -> None:
+    """Raises ``SkillArgumentError`` for arguments of more bytes than a request on the bus can carry."""
+    if size > MAX_ARGUMENTS:
+        raise SkillArgumentError(skill, {"arguments": f"they have {size} bytes, {MAX_ARGUMENTS} are possible"})
 
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.errors import CallRejectedError, MessageError, SkillArgumentError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, MessageError, UnknownSkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
+from dimos_streams.tool_stream.arguments.schemas import check_size
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.event import CALLS, MAX_ARGUMENTS, json_object, on_loss_of
+from dimos_streams.tool_stream.event import CALLS, json_object, on_loss_of
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
 
@@ -33,9 +34,7 @@ def admitted(
 ) -> tuple[SkillSpec, dict[str, Any]]:
     """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
     spec = hosted.skills.get(message.skill)
-    if size > MAX_ARGUMENTS:
-        problem = f"they have {size} bytes, {MAX_ARGUMENTS} are possible"
-        raise SkillArgumentError(message.skill, {"arguments": problem})
+    check_size(message.skill, size)
     if spec is None:
         raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
     _check_audience(spec, message)
