@@ -16,7 +16,7 @@ from typing import Literal
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.audience import BRIDGE, refusal
+from dimos_streams.tool_stream.audience import is_bridge, refusal
 from dimos_streams.tool_stream.family import MAX_DEPTH, ancestors_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -67,8 +67,8 @@ class Authority:
 
     def admit(self, call: CallState) -> None:
         """Look at a call that somebody begins for himself. Raises ``CallRejectedError``."""
-        if call.caller == BRIDGE:
-            raise CallRejectedError(f"{BRIDGE!r} is the name of the bridge itself: call by a name of your own")
+        if is_bridge(call.caller):
+            raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
         call.by_agent = self._is_agent(call.caller)
         if call.by_agent and not (call.key or "").startswith(f"{call.caller}/"):
             raise CallRejectedError(

@@ -92,7 +92,7 @@ class Broker:
         stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls, mcp_approval)
-        self._reviews = CallReviews(self._authority, self.ledger, self._watchdog, self._new_id)
+        self._reviews = CallReviews(name, self._authority, self.ledger, self._watchdog, self._new_id)
         self._requests = SkillRequests(
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
         )

@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.audience import BRIDGE
+from dimos_streams.tool_stream.audience import bridge_caller
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
 
@@ -25,7 +25,11 @@ MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
 class CallReviews:
     """Holds a review open until its call has begun, so that the agent may take a permission back, for a pause say."""
 
-    def __init__(self, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, name: str, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]
+    ) -> None:
+        """``name`` is the bridge's: others of its bus look after reviews of their own."""
+        self._caller = bridge_caller(name)
         self._authority = authority
         self._ledger = ledger
         self._watchdog = watchdog
@@ -56,10 +60,10 @@ class CallReviews:
             self._watchdog.cancel(review, why)
 
     def on_status(self, status: ModuleStatus) -> None:
-        """End reviews that an earlier process of the bridge has begun: nobody waits for them."""
+        """End reviews that an earlier process of this bridge has begun: nobody waits for them."""
         for call_id in status.call_ids:
             review = self._ledger.calls.get(call_id)
-            if review is not None and review.caller == BRIDGE and call_id not in self._open:
+            if review is not None and review.caller == self._caller and call_id not in self._open:
                 self._watchdog.cancel(review, "the bridge was started again")
 
     def _ask(self, call: CallState) -> CallState:
@@ -70,7 +74,7 @@ class CallReviews:
             call_id=self._new_id(),
             skill=skill.name,
             module=agent.name,
-            caller=BRIDGE,
+            caller=self._caller,
             arguments={
                 "call_id": call.call_id,
                 "parent": call.parent,

@@ -272,7 +272,7 @@ async def test_a_call_in_an_agents_name_is_the_agents_own() -> None:
     async with lookout_world(Brain()) as w:
         with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
             await w.bridge.broker.call("walk", {}, caller="agent")
-        with pytest.raises(CallRejectedError, match="'bridge' is the name of the bridge itself"):
+        with pytest.raises(CallRejectedError, match="'bridge' is the name of a bridge itself"):
             await w.bridge.broker.call("walk", {}, caller="bridge")
         arguments = {"call_id": "x", "parent": "y", "skill": "walk", "arguments": {}}
         with pytest.raises(CallRejectedError, match="for the bridge alone"):

@@ -1,0 +1,40 @@
+"""Two bridges on one bus: each looks after the reviews that it has asked for itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
+from tests.agent.policies.parts import Brain
+from tests.helpers import until
+
+
+async def pending(w: LookoutWorld) -> list[str]:
+    await until(w.agent.core.books.approvals.pending)
+    return [view.id for view in w.agent.core.books.approvals.pending()]
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("name", ["bridge2", "robot1/bridge"])
+@pytest.mark.virtual_time
+async def test_bridges_leave_each_others_reviews_alone(name: str) -> None:
+    async with lookout_world(Brain(round_with("drop", what="bag"))) as w:
+        await w.add(Bridge({"http": False}, name=name, context=w.bridge.context))
+        await asyncio.sleep(3)
+        await w.say()
+        asked = await pending(w)
+        await asyncio.sleep(10)
+        assert await pending(w) == asked, "nobody has ended it"
+        assert {view.state for view in await w.views("review_call")} == {"open"}
+        await w.operator("decide", approval=asked[0], decision="approve")
+        assert (await w.lookout_closed("round")).outcome is Outcome.COMPLETED
+        await asyncio.sleep(3)
+        assert w.robot.log_ == ["drop bag"]
+        assert {view.state for view in await w.views("review_call")} == {"closed"}
+        with pytest.raises(CallRejectedError, match=f"'bridge:{name}' is the name of a bridge itself"):
+            await w.bridge.broker.call("drop", {"what": "a"}, caller=f"bridge:{name}")
