@@ -63,6 +63,12 @@ def check(blueprint: Blueprint) -> list[Problem]:
     return problems
 
 
+def refuse_errors(blueprint: Blueprint) -> None:
+    """Let pass what has nothing but warnings. Raises ``BlueprintError`` with the errors that ``check`` finds."""
+    if errors := [problem for problem in check(blueprint) if problem.severity == "error"]:
+        raise BlueprintError(errors)
+
+
 def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
     """The result of ``resolve`` and the problems of the blueprint; None in its place if its very form is wrong.
 

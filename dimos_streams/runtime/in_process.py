@@ -19,7 +19,7 @@ from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import context_for, plan_modules
+from dimos_streams.runtime.plan import context_for, plan_run
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
@@ -43,7 +43,7 @@ class InProcessRun:
         attach: Sequence[Attachment] = (),
     ) -> None:
         """Contexts in ``attach`` are entered before the first module starts and left when the last has stopped."""
-        self._blueprint = blueprint
+        self._plans = plan_run(blueprint)
         self._options = options
         self._on_event = on_event or (lambda event: None)
         self._services = Services()
@@ -78,7 +78,7 @@ class InProcessRun:
         try:
             for attachment in self._attach:
                 await self._attached.enter_async_context(attachment(self.bus))
-            for plan in plan_modules(self._blueprint):
+            for plan in self._plans:
                 module = instantiate(plan.spec, context_for(self._options, self._services, channels=plan.channels))
                 self._emit("starting", module.name)
                 await self._host.start(module, plan.topics)
@@ -117,7 +117,7 @@ class InProcessRun:
         """Raises ``UserError`` if a module of this run runs already on a bus that leaves the process."""
         if not leaves_process(self._options.bus_url):
             return
-        neighbours = Neighbours(create_bus(self._options.bus_url), list(self._blueprint.modules))
+        neighbours = Neighbours(create_bus(self._options.bus_url), [plan.spec.name for plan in self._plans])
         try:
             await neighbours.open()
             await neighbours.refuse()

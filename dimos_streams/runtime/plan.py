@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from dimos_streams.blueprint.check import refuse_errors
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.wiring import channels_of, deliveries, wire
@@ -70,6 +71,13 @@ class ProcessPlan:
         if self.namespaces is None or not machine:
             return self.namespaces
         return (*self.namespaces, f"{machine}/")
+
+
+def plan_run(blueprint: Blueprint) -> list[ModulePlan]:
+    """The same as ``plan_modules``, of a blueprint that is about to run, however it is run. Raises ``BlueprintError``
+    with all that ``check`` says is an error."""
+    refuse_errors(blueprint)
+    return plan_modules(blueprint)
 
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:

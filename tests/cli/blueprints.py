@@ -37,6 +37,7 @@ two_rovers = blueprint(
 )
 
 lookout = blueprint("lookout", module(Lookout, name="lookout"), external=("position#std_msgs.String",))
+clashing = blueprint("clashing", module(Rover, name="rover"), module(Rover, name="other"))
 hopeless = blueprint(
     "hopeless",
     module(Lookout, name="lookout", remap={"position": "where"}),

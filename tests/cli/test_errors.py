@@ -15,6 +15,8 @@ from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime.registry import RunRecord, keep_private, write
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
+CLASHING = "tests.cli.blueprints:clashing"
+
 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
@@ -59,6 +61,17 @@ def test_every_problem_of_a_blueprint_has_its_line(machine: Machine) -> None:
     result = machine("run", ROVER, "--set", "rover.sped_m_s=3", "--set", "nobody.x=1")
     assert result.code == 2
     assert len(result.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("how", [[], ["--in-process"], ["--virtual-time"], ["--daemon"]])
+def test_a_blueprint_with_errors_is_not_run_in_any_way(machine: Machine, how: list[str]) -> None:
+    checked, run = machine("check", CLASHING), machine("run", CLASHING, "--duration", "1", *how)
+    *problems, verdict = checked.out.splitlines()
+    assert problems, "both offer skills of the same names"
+    assert verdict.startswith(f"{CLASHING}: ")
+    errors = [problem for problem in problems if " warning: " not in problem]
+    assert run.err.splitlines() == [f"error: {problem}" for problem in errors]
+    assert run.code == checked.code == 2
 
 
 def test_debug_shows_the_traceback(machine: Machine) -> None:

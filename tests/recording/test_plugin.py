@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.blueprint import blueprint
+from dimos_streams.blueprint import BlueprintError, blueprint, module
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.errors import ModuleFailedError
 from dimos_streams.regression.replay import ReplayOptions
 from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
 from dimos_streams.testing import MissionRun, event
+from tests.recording.modules import Breaks
 
 pytestmark = pytest.mark.slow
 
@@ -110,3 +112,11 @@ async def test_a_module_that_fails_fails_its_test(blueprint_run: Callable[..., M
             await run.sleep(2)
     async with blueprint_run(alone) as run:
         await run.sleep(0.5)
+
+
+async def test_a_blueprint_that_check_refuses_is_not_run(blueprint_run: Callable[..., MissionRun]) -> None:
+    clashing = blueprint("clashing", *(module(Breaks, name=name) for name in ("one", "other")))
+    with pytest.raises(BlueprintError) as refused:
+        blueprint_run(clashing)
+    assert refused.value.problems == tuple(problem for problem in check(clashing) if problem.severity == "error")
+    assert "is offered by both 'one' and 'other'" in str(refused.value)

@@ -22,7 +22,7 @@ from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, overdue, s
 from dimos_streams.runtime.liveness import BEAT_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import plan_modules, plan_processes, shared_imports
+from dimos_streams.runtime.plan import plan_processes, plan_run, shared_imports
 from dimos_streams.runtime.processes.fork_server import renew_stale_server, start_forkserver
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
@@ -53,7 +53,7 @@ class Supervisor:
         self._options = options
         self._on_event = on_event or (lambda event: None)
         logs = options.run_dir / "logs" if options.run_dir else None
-        plans = plan_processes(plan_modules(blueprint))
+        plans = plan_processes(plan_run(blueprint))
         self._slots = [Slot.of(plan, logs) for plan in plans]
         self._external = external_channels(blueprint)
         self._failed: asyncio.Future[None] | None = None
