@@ -100,6 +100,7 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
         mission.spent = unfinished.spent
         mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
         mission.failed_call, mission.stopped = unfinished.failed_call, unfinished.stopped
+        mission.cancelled_call = unfinished.cancelled_call
     return found
 
 

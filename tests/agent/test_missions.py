@@ -119,6 +119,19 @@ async def test_cancelling_say_cancels_its_calls_only() -> None:
         await looking.closed()
 
 
+@pytest.mark.virtual_time
+async def test_a_mission_whose_call_an_operator_cancels_did_not_complete() -> None:
+    async with stage() as s:
+        following = await s.say("follow the man")
+        await s.until("tool", "Following man")
+        (open_call,) = [view for view in await s.bridge.broker.calls(open_only=True) if view.caller == "agent"]
+        await s.bridge.broker.cancel(open_call.call_id, "the operator wants it to go to 1, 2")
+        closed = await following.closed()
+        why = "follow_person: the operator wants it to go to 1, 2"
+        assert (closed.outcome, closed.data["result"]["reason"]) == (Outcome.FAILED, "call_cancelled")
+        assert closed.text == f"the mission did not complete: call_cancelled ({why})"
+
+
 @pytest.mark.feature("E1")
 @pytest.mark.virtual_time
 async def test_four_ways_to_answer(tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ _CANT = "The language model can\u2019t be asked: All connection attempts failed 
             "An operator did not approve it: too far.",
         ),
         (f"the mission did not complete: call_failed (r_turn: {BUSY})", f"Not done: Turn: {DRIVES}"),
+        (
+            "the mission did not complete: call_cancelled (r_turn: cancelled by the operator)",
+            "Not done: Turn: cancelled by the operator",
+        ),
         ("the mission did not complete: max_iterations", "Not done: max iterations"),
         (f"the mission did not complete: error (the model failed: {_MODEL})", f"Not done: {_CANT}"),
         (f"The model is asked again in 5.2 s: {_MODEL}", f"{_CANT}. It is asked again in 5.2 s."),

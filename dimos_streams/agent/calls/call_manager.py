@@ -222,7 +222,8 @@ class CallManager:
             call.answered = event
             call.answer.set_result(event)
         else:
-            await (call.deliver or self._deliver)(CallUpdate(event, call.missions, offset))
+            update = CallUpdate(event, call.missions, offset, withdrawn=bool(call.withdrawn))
+            await (call.deliver or self._deliver)(update)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
         """Deliver the gap; calls whose close fell into it close now, by what the broker knows of them."""

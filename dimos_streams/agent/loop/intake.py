@@ -9,7 +9,14 @@ from dimos_streams.agent.context.render import failed, update_body, update_head
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import Mission, ids, note_failure, note_stop
+from dimos_streams.agent.missions.mission import (
+    Mission,
+    cancelled_by_another,
+    ids,
+    note_cancel,
+    note_failure,
+    note_stop,
+)
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.tool_stream.event import Outcome
 
@@ -85,6 +92,9 @@ class Intake:
         if failed(event) and event.outcome is not Outcome.CANCELLED:
             note_failure(item.missions, event.skill, event.text)
         note_stop(item.missions, event)
+        cancelled = cancelled_by_another(event, withdrawn=item.withdrawn)
+        if event.type == "close":
+            note_cancel(item.missions, cancelled)
         body = self._parts.view.results.shorten(
             body, skill=event.skill, call_id=event.call_id, is_error=failed(event)
         )
@@ -96,4 +106,5 @@ class Intake:
             call_id=event.call_id,
             event=event.to_dict(),
             is_error=failed(event),
+            **({"cancelled": cancelled} if cancelled else {}),
         )

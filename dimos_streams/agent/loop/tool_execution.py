@@ -11,7 +11,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.loop.replacing import Replacement
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
-from dimos_streams.agent.missions.mission import all_ended, ids, stopped_by
+from dimos_streams.agent.missions.mission import all_ended, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse
@@ -83,10 +83,10 @@ class Execution:
             self._parts.calls.recorded(result.call)
 
     def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
-        """Whose failure, or stop, it is, for its event, where it is not that of all missions of the turn."""
+        """Whose failure or call it is, for its event, where it is not that of all missions of the turn."""
         failing = ids(mission for mission in self._turn.missions if mission in self._turn.failing)
-        ends = result.failed or stopped_by(result.event)
-        return {"heard": failing} if ends and failing != ids(self._turn.missions) else {}
+        counts = result.failed or result.call is not None
+        return {"heard": failing} if counts and failing != ids(self._turn.missions) else {}
 
     async def _run_one(self, assembled: AssembledCall) -> CallResult:
         try:
@@ -231,5 +231,6 @@ class Execution:
 
 def _unless_default(result: CallResult) -> dict[str, str]:
     """Fields that few results have, for their events."""
-    found = {"note": result.note, "speaker": "" if result.speaker == "data" else result.speaker}
+    speaker = "" if result.speaker == "data" else result.speaker
+    found = {"note": result.note, "speaker": speaker, "cancelled": result.cancelled}
     return {key: value for key, value in found.items() if value}

@@ -9,7 +9,7 @@ from dimos_streams.agent.loop.ending import LOOPING, Ending
 from dimos_streams.agent.loop.model_response import Answer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
-from dimos_streams.agent.missions.mission import Mission, ids, note_failure, note_stop
+from dimos_streams.agent.missions.mission import Mission, ids, note_cancel, note_failure, note_stop
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, Stop, Warn
@@ -75,6 +75,8 @@ class TurnWatch:
             if result.failed:
                 note_failure(self._failing, name, result.text)
             note_stop(self._failing, result.event)
+            if result.call is not None:
+                note_cancel(self._failing, result.cancelled)
             executed = ExecutedCall(
                 skill=name, arguments=assembled.arguments, text=result.text, is_error=result.is_error
             )

@@ -7,7 +7,7 @@ from typing import Protocol
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
-_STOPPED = "stopped"
+_STOPPED, _CALL_CANCELLED = "stopped", "call_cancelled"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The model asked for nothing more; the input was the answer to a question; the robot is where it was to go."""
 _MEANINGS = {
@@ -28,6 +28,7 @@ _MEANINGS = {
     "no_calls": "the model ended its answer as if it had asked for calls, but none came",
     "too_long": "the model's answer was longer than it may be, and was cut off",
     _STOPPED: "an operator has stopped the robot",
+    _CALL_CANCELLED: "its last call was cancelled",
     "script_ended": "the scripted model has nothing more to say",
 }
 
@@ -43,6 +44,7 @@ class Settled(Protocol):
     ended: str
     failed_call: str
     stopped: str
+    cancelled_call: str
     reason: str
     why: str
 
@@ -64,13 +66,16 @@ def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
     """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn.
 
     A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn. What an
-    operator's stop of the robot has ended did not complete, whatever the model thinks of it.
+    operator's stop of the robot has ended, or whose last call somebody has cancelled, did not complete, whatever the
+    model thinks of it.
     """
     undone = (CALL_FAILED, NOT_UNDERSTOOD)
     if reason in undone and not (heard and reason == NOT_UNDERSTOOD):
         reason, why = (CALL_FAILED, mission.failed_call) if mission.failed_call else ("completed", "")
     if reason == "completed" and mission.stopped:
         reason, why = _STOPPED, mission.stopped
+    elif reason == "completed" and mission.cancelled_call:
+        reason, why = _CALL_CANCELLED, mission.cancelled_call
     if mission.ended and mission.ended != reason:
         mission.reason = mission.ended
     elif reason != "completed" or mission.reason not in undone:

@@ -45,6 +45,8 @@ class CallUpdate:
     missions: tuple[Mission, ...] = ()
     offset: int = 0
     """In the journal; 0 for an event that is not from there."""
+    withdrawn: bool = False
+    """Whether the agent itself has asked the call to end."""
 
     @property
     def wants_turn(self) -> bool:

@@ -58,6 +58,8 @@ class Mission:
         """The text of the first of its calls that failed; a call that was cancelled has not failed."""
         self.stopped = ""
         """Why an operator's stop of the robot has ended one of its calls, or empty."""
+        self.cancelled_call = ""
+        """Which call, and why, if what became of its newest call is that somebody else has cancelled it."""
         self.ended = ""
         """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
         alone goes on, and the updates of its calls cause none."""
@@ -146,6 +148,20 @@ def stopped_by(event: ToolEvent | None) -> str:
     if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
         return ""
     return event.text
+
+
+def note_cancel(missions: Iterable[Mission], cancelled: str) -> None:
+    """A call of missions was answered or has closed; ``cancelled`` is what ``cancelled_by_another`` says of that."""
+    for mission in missions:
+        mission.cancelled_call = cancelled
+
+
+def cancelled_by_another(event: ToolEvent | None, *, withdrawn: bool) -> str:
+    """Which call has ended with this event because somebody else than its agent has cancelled it, and why; empty if
+    none has. ``withdrawn`` says whether the agent itself wanted it to end."""
+    if event is None or withdrawn or event.outcome is not Outcome.CANCELLED:
+        return ""
+    return f"{event.skill}: {event.text}"
 
 
 def roots(missions: Iterable[str]) -> tuple[str, ...]:

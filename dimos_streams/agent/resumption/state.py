@@ -59,6 +59,8 @@ class UnfinishedMission:
     """The text of the first of its calls that failed."""
     stopped: str = ""
     """Why an operator's stop of the robot has ended one of its calls, or empty."""
+    cancelled_call: str = ""
+    """Which call, and why, if what became of its newest call is that somebody else has cancelled it."""
     asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 

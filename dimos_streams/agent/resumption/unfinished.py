@@ -93,7 +93,11 @@ class _Reading:
     def _note_end(self, event: AgentEvent) -> None:
         if self.found.id in event.data.get("heard", (self.found.id,)):
             self.found.failed_call = self.found.failed_call or _failed_call(event)
-            self.found.stopped = self.found.stopped or stopped_by(tool_event_of(event))
+            tool_event = tool_event_of(event)
+            self.found.stopped = self.found.stopped or stopped_by(tool_event)
+            ended = tool_event is not None and tool_event.type == "close"
+            if ended or (event.kind == EventKind.RESULT and event.data.get("call_id")):
+                self.found.cancelled_call = event.data.get("cancelled", "")
 
 
 def _failed_call(event: AgentEvent) -> str:

@@ -9,7 +9,8 @@ export const ASKS = /^Waits for an operator's decision/;
 const TWICE = /^'([^']+)' runs already as call '[^']+' of '([^']+)'/;
 const NOT_APPROVED = /^Not run: .* was not approved(?:: (.*))?\. Do not repeat it as it is\.$/s;
 const INCOMPLETE = /^the mission did not complete: (\w+)(?: \((.*?)\))?(;.*)?$/s;
-const FAILED_CALL = /^(\w+): (.*)$/s;
+const OF_A_CALL = ["call_failed", "call_cancelled"];
+const CALL_AND_WHY = /^(\w+): (.*)$/s;
 const NO_MODEL = /^(?:the model failed: |The model is asked again in (\S+ s): )?model '([^']+)' at (\S+): (?:the connection failed: )?(?:\w+Error: )?(.*)$/s;
 const DISOWNED = /^nobody has acknowledged this call for (.+), so it was ended and the robot was stopped$/;
 const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it up again unless you are asked to\.(?:\nCalls that were ended: [^\n]*)?(\nCalls that may still run: .*)?$/s;
@@ -44,7 +45,7 @@ export function reasonText(text, space) {
 /** Why a mission or a turn has ended; what has failed in it is said by its name. */
 export function causeText(reason, why, space) {
   if (!why) return reason.replaceAll("_", " ");
-  const [, skill, text] = (reason === "call_failed" && FAILED_CALL.exec(why)) || [];
+  const [, skill, text] = (OF_A_CALL.includes(reason) && CALL_AND_WHY.exec(why)) || [];
   return skill ? `${skillTitle(skill, space)}: ${reasonText(text, space)}` : reasonText(why, space);
 }
 

@@ -8,10 +8,21 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.missions.end_reasons import explained
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.holding import STOPPED
 from tests.agent.loop.rig import Body, FakeBridge, FakeCall, FunctionModel, Rig, asks, in_turn, offered, says
+
+
+async def cancelled(robot: Robot, rig: Rig, input: str) -> Mission:
+    """A mission, over, whose call somebody outside has cancelled."""
+    mission = await rig.say(input)
+    while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(1)
+    await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
+    return await rig.over(mission)
 
 
 class Robot:
@@ -88,15 +99,58 @@ async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
 
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
-async def test_a_call_that_somebody_has_cancelled_is_no_failure() -> None:
+@pytest.mark.parametrize(
+    ("input", "call"), [("follow a man", "follow_person"), ("move 1.25", "move")], ids=["afterwards", "in its turn"]
+)
+async def test_a_mission_whose_last_call_somebody_has_cancelled_did_not_complete(input: str, call: str) -> None:
     robot = Robot()
     async with robot.rig() as rig:
-        mission = await rig.say("follow a man")
-        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
-            await asyncio.sleep(0.1)
-        await asyncio.sleep(1)
-        await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
-        assert (await rig.over(mission)).reason == "completed"
+        mission = await cancelled(robot, rig, input)
+        assert (mission.reason, mission.why) == ("call_cancelled", f"{call}: enough")
+        assert explained(mission) == f"the mission did not complete: call_cancelled ({call}: enough)"
+        recorded = [event.data.get("cancelled") for event in rig.core.events.after(0)]
+        assert recorded.count(f"{call}: enough") == 1, "it is known after a restart"
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("answers", "reason"),
+    [
+        ([asks(("follow_person", {})), says("I follow"), says("all is well")], "call_cancelled"),
+        ([asks(("follow_person", {})), says("I follow"), asks(("observe", {})), says("all is well")], "completed"),
+    ],
+    ids=["no further call", "another call"],
+)
+async def test_what_a_model_calls_after_a_cancel_decides_whether_its_mission_completes(
+    answers: list[Any], reason: str
+) -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        rig.core.loop.parts.model = FunctionModel(in_turn(*answers))
+        mission = await cancelled(robot, rig, "go")
+        assert (mission.reason, mission.text) == (reason, "all is well")
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
+async def test_a_call_that_the_model_itself_has_cancelled_does_not_make_its_mission_incomplete() -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        answers = iter(("follow", "cancel", "say"))
+
+        def answer(request: Any) -> Any:
+            match next(answers, "say"):
+                case "follow":
+                    return asks(("follow_person", {}))
+                case "cancel":
+                    return asks(("cancel_call", {"call_id": next(iter(robot.bridge.calls_))}))
+            return says("done")
+
+        rig.core.loop.parts.model = FunctionModel(answer)
+        mission = await rig.over(await rig.say("follow a man for a moment"))
+        assert "call_cancelled" not in str([event.data for event in rig.core.events.after(0)])
+        assert mission.reason == "completed"
 
 
 @pytest.mark.feature("D7")

@@ -154,22 +154,24 @@ async def test_why_a_turn_stopped_is_known_after_a_restart(tmp_path: Path) -> No
 
 @pytest.mark.feature("D4")
 @pytest.mark.parametrize(
-    ("outcome", "text", "failed_call", "stopped"),
+    ("outcome", "text", "failed_call", "stopped", "cancelled"),
     [
-        ("failed", "no: she is gone", "follow: no: she is gone", ""),
-        ("timed_out", "too long", "follow: too long", ""),
-        ("cancelled", "by the operator", "", ""),
-        ("cancelled", f"{STOPPED}: a child", "", f"{STOPPED}: a child"),
-        ("completed", "she has left", "", ""),
+        ("failed", "no: she is gone", "follow: no: she is gone", "", ""),
+        ("timed_out", "too long", "follow: too long", "", ""),
+        ("cancelled", "by the model", "", "", ""),
+        ("cancelled", "by the operator", "", "", "follow: by the operator"),
+        ("cancelled", f"{STOPPED}: a child", "", f"{STOPPED}: a child", f"follow: {STOPPED}: a child"),
+        ("completed", "she has left", "", "", ""),
     ],
 )
 def test_an_update_that_reports_a_failure_is_known_after_a_restart(
-    outcome: str, text: str, failed_call: str, stopped: str, tmp_path: Path
+    outcome: str, text: str, failed_call: str, stopped: str, cancelled: str, tmp_path: Path
 ) -> None:
-    def update(number: int, type: str, **fields: Any) -> AgentEvent:
+    def update(number: int, type: str, cancelled: str = "", **fields: Any) -> AgentEvent:
         event = {"utime": number, "call_id": "c1", "seq": number, "type": type, "module": "skills", "skill": "follow"}
         reported = {**event, "caller": "agent", "text": "still there", "data": {}, **fields}
         data = {"text": f"[follow] {reported['text']}", "skill": "follow", "call_id": "c1", "event": reported}
+        data |= {"cancelled": cancelled} if cancelled else {}
         return AgentEvent(number=number, utime=number, agent="agent", kind="update", missions=("m1",), data=data)
 
     record = MissionRecord(tmp_path, "agent")
@@ -177,12 +179,13 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
     start = {"id": "m1", "text": "follow her"}
     record.write(AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m1",), data=start))
     record.write(update(2, "update"))
-    record.write(update(3, "close", text=text, data={"outcome": outcome, "result": None}))
+    record.write(update(3, "close", cancelled, text=text, data={"outcome": outcome, "result": None}))
     record.close()
     resumption = read_resumption(tmp_path, "agent")
     assert resumption is not None
     (mission,) = resumption.missions
     assert (mission.failed_call, mission.stopped, mission.in_turn) == (failed_call, stopped, True)
+    assert mission.cancelled_call == cancelled
     assert (resumption.calls, resumption.closed) == ([], ["c1"])
 
 

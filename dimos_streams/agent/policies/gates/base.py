@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, cancelled_by_another
 from dimos_streams.agent.models.protocol import STALE, Message, Speaker, ToolSchema
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -214,6 +214,11 @@ class CallResult:
         return (
             self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
         )
+
+    @property
+    def cancelled(self) -> str:
+        """See ``cancelled_by_another``."""
+        return cancelled_by_another(self.event, withdrawn=self.call is not None and bool(self.call.withdrawn))
 
 
 class Tools(Protocol):
