@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 import re
 import shutil
 from html.parser import HTMLParser
@@ -15,6 +17,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.recording.metadata import CHANNEL, Choice, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.collect import collect
@@ -25,6 +28,7 @@ from dimos_streams.tool_stream.wire import pack_event
 from tests.recording.logs import START, write_log
 
 ODOM = "/odom#nav_msgs.Odometry"
+SCAN = "/scan#sensor_msgs.LaserScan"
 EVIL = "</p><script>alert(1)</script><img src=http://example.com/x onerror=alert(1)>\x1b[2J\u202e"
 
 
@@ -238,6 +242,54 @@ def test_the_log_itself_is_not_written_over(tmp_path: Path) -> None:
     with LogReader(path) as log, pytest.raises(UserError, match="the log itself"):
         write_report([log], path)
     assert run_command(["recording", "report", str(path), "-o", str(tmp_path / "none" / "a.html")]) == 2
+
+
+def scan(at_s: float, near_m: float) -> tuple[int, str, bytes]:
+    """Of a robot at 0, 0: walls 4.05 m away on all sides, and a person at ``near_m`` straight ahead."""
+    ranges = [near_m if abs(angle - 180) <= 4 else 4.05 for angle in range(360)]
+    step = math.tau / 360
+    message = LaserScan(angle_min=-math.pi, angle_increment=step, range_min=0.1, range_max=10.0, ranges=ranges)
+    return START + round(at_s * 1e6), SCAN, encode(message)
+
+
+@pytest.mark.feature("I3")
+@pytest.mark.parametrize("gone", [False, True], ids=["stands", "has gone"])
+def test_who_has_walked_by_is_no_wall(gone: bool, tmp_path: Path) -> None:
+    seen = [event for n in range(60) for event in (odometry(n, 0.0), scan(n, 4.05 if gone and n >= 30 else 2.05))]
+    obstacles = set(told(write_log(tmp_path / "a.lcmlog", seen)).scene.obstacles)
+    person = {(20, y) for y in (-2, -1, 0, 1)}
+    assert person & obstacles == (set() if gone else person)
+    walls = [cmath.rect(4.05, math.radians(angle)) for angle in range(0, 360, 10) if 10 < angle < 350]
+    missed = [each for each in walls if (math.floor(each.real / 0.1), math.floor(each.imag / 0.1)) not in obstacles]
+    assert not missed, "the walls stay, whatever rays graze them"
+
+
+@pytest.mark.feature("I3")
+def test_each_mission_has_its_heading_with_how_it_ended(tmp_path: Path) -> None:
+    agent = {"module": "agent", "skill": "say"}
+
+    def said(at_s: float, call: str, text: str) -> tuple[int, str, bytes]:
+        return event(at_s, 2, "update", text, call, entry={"role": "operator", "text": text}, **agent)
+
+    why = "the mission did not complete: call_cancelled (turn: enough)"
+    cancelled, done = ({"text": "", "reason": reason} for reason in ("call_cancelled", "completed"))
+    events = [
+        *(event(0, 1, "open", "", "m1", **agent), said(0, "m1", "turn around")),
+        *(event(1, 1, "open", "", "m2", **agent), said(1, "m2", "go home")),
+        event(2, 3, "close", why, "m1", **agent, outcome="failed", result=cancelled),
+        event(4, 3, "close", "home", "m2", **agent, outcome="completed", result=done),
+        *(event(5, 1, "open", "", "m3", **agent), said(5, "m3", "dance")),
+    ]
+    text = reported(write_log(tmp_path / "a.lcmlog", events))
+    headings = re.findall(r"<h3>(.*?)</h3><p class=\"quiet\">(.*?)</p>", text)
+    assert headings == [
+        ("turn around", "0:00 · failed (call cancelled) after 2.0 s"),
+        ("go home", "0:01 · completed after 3.0 s"),
+        ("dance", "0:05 · open at the end"),
+    ]
+    assert "<h1>turn around and 2 more missions</h1>" in text
+    told_at, next_at = text.index(why, text.index("<h3>")), text.index("go home</h3>")
+    assert told_at < next_at, "what is of a mission is below its heading, whatever came between"
 
 
 @pytest.mark.feature("I3")

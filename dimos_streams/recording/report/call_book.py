@@ -99,7 +99,8 @@ class CallBook:
         """Read the entry of a conversation that an operator's call passes on."""
         entry = event.data.get("entry")
         if event.type == "close" and event.outcome != "completed":
-            self._add(Line(event.utime, "error", event.module, cut(event.text, _MAX_TEXT), is_error=True))
+            text, mission = cut(event.text, _MAX_TEXT), event.call_id
+            self._add(Line(event.utime, "error", event.module, text, is_error=True, mission=mission))
         if not isinstance(entry, dict) or entry.get("role") in _HIDDEN:
             return
         role, text = str(entry.get("role", "")), str(entry.get("text", ""))
@@ -110,7 +111,8 @@ class CallBook:
         said = "\n".join(part for part in (head, *(name for name, _ in calls)) if part)
         details = "\n".join(part for part in (rest, *(arguments for _, arguments in calls)) if part)
         is_error = bool(entry.get("is_error"))
-        self._add(Line(event.utime, role, who, cut(said, _MAX_TEXT), cut(details, _MAX_TEXT), is_error))
+        texts = cut(said, _MAX_TEXT), cut(details, _MAX_TEXT)
+        self._add(Line(event.utime, role, who, *texts, is_error, mission=event.call_id))
 
     def _tell(self, call: RecordedCall, event: ToolEvent) -> None:
         """A line for an event of a call that no conversation tells."""

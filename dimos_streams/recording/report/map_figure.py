@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.polygon import Point
+from dimos_streams.recording.occupancy import CELL_M
 from dimos_streams.recording.report.axes import round_step
 from dimos_streams.recording.report.markup import cut, h, number, with_attributes
 from dimos_streams.recording.report.model import KeyFrame, Recorded, Scene
-from dimos_streams.recording.report.senses import CELL_M
 from dimos_streams.recording.report.way import Stand, Way
 
 _WIDTH, _MOST_HIGH = 720.0, 560.0

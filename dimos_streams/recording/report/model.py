@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +10,7 @@ from dimos_streams.common.polygon import Point
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.recording.metadata import Metadata
+from dimos_streams.recording.occupancy import Cell, Occupancy, standing
 from dimos_streams.recording.report.series import Series
 from dimos_streams.recording.report.way import Way
 from dimos_streams.recording.summary import LogSummary
@@ -71,6 +71,8 @@ class Line:
     details: str = ""
     """What is folded away: arguments, JSON."""
     is_error: bool = False
+    mission: str = ""
+    """The operator's call in which it was said; empty for what no mission is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +95,13 @@ class Scene:
     """Where calls were to go, with their skills."""
     people: dict[str, list[Point]] = field(default_factory=dict)
     """Where people were seen, by label."""
-    hits: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How often a lidar hit something in a cell of ``senses.CELL_M``."""
+    floors: dict[str, Occupancy] = field(default_factory=dict)
+    """What the scans of each robot have shown, by namespace."""
 
     @property
-    def obstacles(self) -> list[tuple[int, int]]:
-        """The cells in which something stands: what was hit once only has gone on since."""
-        least = 2 if any(count > 1 for count in self.hits.values()) else 1
-        return sorted(cell for cell, count in self.hits.items() if count >= least)
+    def obstacles(self) -> list[Cell]:
+        """See ``standing``."""
+        return standing(self.floors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,11 @@ class Recorded:
     """Messages that are no messages of their types, by channel."""
     damages: list[str] = field(default_factory=list)
     damaged_bytes: int = 0
+
+    @property
+    def missions(self) -> dict[str, RecordedCall]:
+        """The calls by which operators talked with agents, by their ids."""
+        return {call.call_id: call for call in self.calls if call.is_talk}
 
     @property
     def metadata(self) -> Metadata | None:

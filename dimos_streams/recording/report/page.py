@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Mapping
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
@@ -13,7 +14,7 @@ from dimos_streams.common.dates import utc_text
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
-from dimos_streams.recording.report.model import Box, KeyFrame, Line, Recorded
+from dimos_streams.recording.report.model import Box, KeyFrame, Line, Recorded, RecordedCall
 from dimos_streams.recording.report.plots import plots
 from dimos_streams.recording.report.tables import calls_table, channels_table, notes
 from dimos_streams.recording.report.timeline_figure import more_calls, timeline_figure
@@ -56,10 +57,12 @@ def _style(text: str) -> Element:
 
 
 def _title(recorded: Recorded) -> str:
-    """What the operator said first, or else what was called."""
+    """What the operator said first, and how often more was said, or else what was called."""
     said = next((line.text for line in recorded.lines if line.role == "operator"), "")
     if said:
-        return said
+        more = len(recorded.missions) - 1
+        also = f" and {more} more mission{'s' * (more > 1)}" if more > 0 else ""
+        return f"{cut(said, _MAX_TITLE - len(also))}{also}"
     skills = dict.fromkeys(call.skill for call in recorded.calls)
     name = str(((recorded.metadata and recorded.metadata.blueprint) or {}).get("name", ""))
     return ", ".join(skills) or name or "A recording"
@@ -180,14 +183,39 @@ def _box(box: Box, frame: KeyFrame) -> Element:
 
 
 def _conversation(recorded: Recorded) -> Element:
-    lines = [_line(line, recorded.first) for line in recorded.lines]
+    parts: dict[str, list[Line]] = {}
+    for line in recorded.lines:
+        parts.setdefault(line.mission, []).append(line)
+    missions, first = recorded.missions, recorded.first
+    talks: list[Node] = [
+        [_mission(missions[id], lines, first) if id in missions else None, _talk(lines, first)]
+        for id, lines in parts.items()
+    ]
     left = recorded.lines_left_out
     return h(
         "section",
         h("h2", "Conversation"),
-        h("ol", lines, class_="talk") if lines else h("p", "Nobody said anything.", class_="quiet"),
+        *(talks or [h("p", "Nobody said anything.", class_="quiet")]),
         h("p", f"{left} more lines are not shown.", class_="quiet") if left else None,
     )
+
+
+def _mission(call: RecordedCall, lines: list[Line], first: int) -> Node:
+    """The heading of a mission: what was said, when, and how it ended."""
+    said = next((line.text for line in lines if line.role == "operator"), "")
+    reason = call.result.get("reason") if isinstance(call.result, Mapping) else None
+    how = call.outcome.replace("_", " ") or "open at the end"
+    why = f" ({reason.replace('_', ' ')})" if isinstance(reason, str) and reason not in ("", call.outcome) else ""
+    took = "" if call.closed is None else f" after {(call.closed - call.opened) / 1e6:.1f} s"
+    when = clock_text((call.opened - first) / 1e6)
+    return [
+        h("h3", cut(said or call.text, _MAX_TITLE)),
+        h("p", f"{when} · {cut(how + why, _MAX_TITLE)}{took}", class_="quiet"),
+    ]
+
+
+def _talk(lines: list[Line], first: int) -> Element:
+    return h("ol", [_line(line, first) for line in lines], class_="talk")
 
 
 def _line(line: Line, first: int) -> Element:

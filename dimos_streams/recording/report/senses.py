@@ -19,13 +19,12 @@ from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import BatteryState, LaserScan
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.occupancy import CELL_M, Occupancy
 from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import Scene
 from dimos_streams.recording.report.series import LARGEST, Series
 from dimos_streams.recording.report.way import Stand, Way
 
-CELL_M = 0.1
-"""The side of a cell of obstacles."""
 _MAX_CELLS = 30_000
 _MAX_PEOPLE = 400
 _MAX_LABELS = 12
@@ -107,13 +106,10 @@ class Senses:
         stand = self._stand(robot, utime)
         if not isinstance(message, LaserScan) or stand is None or why_blind(message):
             return
-        hit: set[tuple[int, int]] = set()
-        for index, distance in enumerate(message.ranges):
-            if message.range_min <= distance < message.range_max:
-                x, y = _placed(stand, cmath.rect(distance, message.angle_min + index * message.angle_increment))
-                hit.add((math.floor(x / CELL_M), math.floor(y / CELL_M)))
-        hits = self.scene.hits
-        hits.update(cell for cell in sorted(hit) if cell in hits or len(hits) < _MAX_CELLS)
+        if abs(stand.x) <= LARGEST and abs(stand.y) <= LARGEST:
+            floors = self.scene.floors
+            room = _MAX_CELLS - sum(map(len, floors.values()))
+            floors.setdefault(robot, Occupancy()).add(stand.x, stand.y, stand.yaw, message, room=room)
 
     def _read_detections(self, robot: str, utime: int, message: Message) -> None:
         stand = self._stand(robot, utime)
