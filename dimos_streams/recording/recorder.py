@@ -21,6 +21,8 @@ CAPACITY = 65_536
 
 LCM_SELF_TEST = "LCM_SELF_TEST"
 """On it every LCM library says something to itself when it starts."""
+ECHOES = "/doctor/"
+"""So begin the channels on which `doctor` looks whether large messages arrive, which are nothing of a run."""
 
 _logger = logging.getLogger(__name__)
 
@@ -106,7 +108,7 @@ class Recorder:
             self.check()
 
     def _wants(self, channel: str) -> bool:
-        return self._selection(channel) and channel != LCM_SELF_TEST
+        return self._selection(channel) and channel != LCM_SELF_TEST and not channel.startswith(ECHOES)
 
     def _flush(self) -> None:
         try:

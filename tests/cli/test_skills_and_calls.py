@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from dimos_streams.cli.bridge_client.readiness import unready
-from tests.cli.machine import Machine, read_until
+from dimos_streams.cli.system.machine_checks import PARTS
+from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 
 pytestmark = pytest.mark.live
 
@@ -254,9 +256,27 @@ def test_doctor(rover: Machine) -> None:
     findings = {finding["name"]: finding for finding in result.json["findings"]}
     assert findings["bus"]["severity"] != "error"
     assert "serves the run" in findings["bridge port"]["text"]
-    assert json.dumps(result.json)
+    assert {package for package, _, _ in PARTS} <= findings.keys()
     text = rover("doctor")
     assert text.out.rstrip().endswith("usable")
+
+
+def test_doctor_knows_all_extras_that_users_install() -> None:
+    extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {extra for _, extra, _ in PARTS} == extras.keys() - {"demo", "quick", "test", "docs", "dev"}
+
+
+def test_doctor_leaves_nothing_in_the_recording_of_the_run_beside_it(machine: Machine, tmp_path: Path) -> None:
+    log = tmp_path / "a.lcmlog"
+    started = machine("run", ROVER, "--daemon", "--port", str(machine.port), "--record", str(log))
+    assert started.code == 0, started
+    doctor = machine("doctor", "--json")
+    assert machine("stop").code == 0
+    sent = next(finding["text"] for finding in doctor.json["findings"] if finding["name"] == "bus")
+    assert " of 50 messages of 60 kB came back" in sent
+    recorded = machine("recording", "info", str(log), "--json").json["channels"]
+    assert not [channel for channel in recorded if "doctor" in str(channel)]
+    assert any("module_status" in str(channel) for channel in recorded)
 
 
 @pytest.mark.feature("E9")

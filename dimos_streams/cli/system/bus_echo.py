@@ -7,6 +7,7 @@ import os
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.recording.recorder import ECHOES
 
 LARGEST = 60_000
 """Bytes of each: as large as any of a stock blueprint."""
@@ -16,7 +17,7 @@ _BOUND_S = 2.0
 
 async def echo(sender: Bus, receiver: Bus) -> tuple[float, int]:
     """The delay of the first message in seconds, and how many of all arrived."""
-    channel = f"/doctor/{os.getpid()}#std_msgs.String"
+    channel = f"{ECHOES}{os.getpid()}#std_msgs.String"
     received = 0
     first = float("nan")
     changed = asyncio.Event()

@@ -18,14 +18,21 @@ from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
 
 _CLOCKS_AGREE_US = 100_000
-_PARTS = (
+PARTS = (
     ("mujoco", "sim", "the simulator"),
     ("simplejpeg", "sim", "JPEG images"),
     ("cv2", "vision", "the HOG detector of people"),
     ("openai", "openai", "LLMs over OpenAI-compatible servers"),
     ("zenoh", "zenoh", "buses of `zenoh://`"),
     ("cyclonedds", "ros2", "robots that run ROS 2"),
+    ("foxglove", "foxglove", "viewers of Foxglove, live"),
+    ("mcap", "mcap", "recordings as MCAP files"),
+    ("onnxruntime", "onnx", "detectors as ONNX files"),
+    ("matplotlib", "plot", "pictures of what a replay did otherwise"),
+    ("watchfiles", "reload", "`run --reload`"),
+    ("psycopg", "hub", "fleet hubs on PostgreSQL"),
 )
+"""The package that shows whether an extra is installed, the extra, and its purpose."""
 
 
 async def examine(bus: str, port: int) -> list[Finding]:
@@ -83,7 +90,7 @@ def _clocks() -> Iterator[Finding]:
 
 
 def _optional_parts() -> Iterator[Finding]:
-    for package, extra, purpose in _PARTS:
+    for package, extra, purpose in PARTS:
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "ok", f"installed, for {purpose}")
         else:
