@@ -67,7 +67,7 @@ class Rover(Module):
         """Fail."""
         raise SkillError("the wheel is off")
 
-    @skill
+    @skill(motion=True, approval="ask")
     async def trip(self) -> None:
         """Have a bug."""
         raise ZeroDivisionError("no wheels")

@@ -21,8 +21,12 @@ def test_skills(rover: Machine) -> None:
     skills = {skill["name"]: skill for skill in rover("skills", "--json").json}
     assert {"say", "move", "wander", "stumble"} <= set(skills)
     assert skills["move"]["available"]
-    line = next(line for line in rover("skills").out.splitlines() if line.startswith("move"))
+    head, *rows = rover("skills").out.splitlines()
+    line = next(line for line in rows if line.startswith("move"))
     assert 'distance_m: number, how: "fast" | "slow" = "fast"' in line
+    table = {row.split()[0]: dict(zip(head.split(), row.split(), strict=False)) for row in rows if row.strip()}
+    assert (table["trip"]["MOVES"], table["trip"]["APPROVAL"]) == ("yes", "ask")
+    assert (table["move"]["MOVES"], table["move"]["APPROVAL"]) == ("no", "never")
 
 
 def test_a_call_shows_its_stream_and_succeeds(rover: Machine) -> None:

@@ -30,18 +30,27 @@ Timeout = Annotated[
 def skills(
     url: options.Url = None, port: options.Port = None, token: options.Token = None, as_json: options.Json = False
 ) -> None:
-    """List the skills that running modules offer."""
+    """List the skills that running modules offer: whether a call moves the robot, and asks an operator for approval
+    when an agent makes it."""
     from dimos_streams.cli.terminal.skill_text import signature
 
     found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
     if as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
+        headers = ("SKILL", "MODULE", "AVAILABLE", "MOVES", "APPROVAL", "TAGS", "ARGUMENTS")
         rows = [
-            (s.name, s.module, "yes" if s.available else "no", " ".join(s.tags), signature(s.parameters))
+            (
+                s.name,
+                s.module,
+                *map(_yes, (s.available, s.moves)),
+                s.approval,
+                " ".join(s.tags),
+                signature(s.parameters),
+            )
             for s in found
         ]
-        write_table(("SKILL", "MODULE", "AVAILABLE", "TAGS", "ARGUMENTS"), rows)
+        write_table(headers, rows)
     else:
         note("no module offers a skill")
 
@@ -206,6 +215,10 @@ def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port
             return await work(gateway)
 
     return run_async(main())
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
 
 
 def _exit_by(event: ToolEvent) -> None:
