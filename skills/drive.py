@@ -31,14 +31,14 @@ from dimos_streams.skills.own_calls import OwnCalls, listed
 from dimos_streams.streams import In, Out
 
 _REMEMBERED = 1000
-"""Calls that can be taken back."""
+"""The largest number of calls that can be taken back."""
 _FAR_M = 100_000.0
 Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
-"""Metres; what is further away is a mistake, and no arithmetic of paths holds there."""
+"""A coordinate in metres; a point that is farther away is a mistake, and no arithmetic of paths holds there."""
 
 
 class DriveConfig(ModuleConfig):
-    """How to drive. Metres, seconds, radians."""
+    """Settings for driving. Metres, seconds, radians."""
 
     max_speed: Annotated[float, Live] = Field(0.6, gt=0.0)
     max_turn: Annotated[float, Live] = Field(1.2, gt=0.0)
@@ -64,18 +64,18 @@ class DriveConfig(ModuleConfig):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriveReport:
-    """Where a motion ended, and what it did, as odometry measured it in the odom frame."""
+    """The end of a motion, and what it did, as odometry measured it in the odom frame."""
 
     x: float
     y: float
     yaw_deg: float
     did: str
     moved_m: float | None = None
-    """Ahead, of a move."""
+    """Metres ahead, for a move."""
     turned_deg: float | None = None
-    """To the left, of a turn."""
+    """Degrees to the left, for a turn."""
     from_goal_m: float | None = None
-    """Left to the point, of a go_to or a go_back."""
+    """Metres left to the point, for a go_to or a go_back."""
 
     def __str__(self) -> str:
         return f"{self.did}; now at x {self.x:.2f} m, y {self.y:.2f} m, heading {self.yaw_deg:.1f} deg"
@@ -199,7 +199,7 @@ class Drive(Module):
             self.cmd_vel.publish(STOP)
 
     def _remember(self, call_id: str, pose: Pose) -> None:
-        """Where a call began, for the newest calls."""
+        """Remember where a call began, for the newest calls."""
         self._began[call_id] = pose
         while len(self._began) > _REMEMBERED:
             del self._began[next(iter(self._began))]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SPEED_GAIN = 1.5
 TURN_GAIN = 2.0
 FACE_FIRST = 0.6
-"""Radians aside, from which on a point is faced before it is driven to."""
+"""The bearing, in radians, from which a point is faced before it is driven to."""
 SMALL = 0.2
 """The share of what was asked for that may be missing or too much, where the tolerance is more than that."""
 LOOK_AHEAD = 0.7
@@ -35,7 +35,7 @@ NEARER_M = 0.1
 SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
 _LATE_S = 0.05
-"""Odometry that waited because this process was held up is read within so long after the time for it is over."""
+"""The time, after the end of the wait, within which odometry that waited because this process was held up is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class Covered:
     """The way that a motion covered, by odometry."""
 
     pose: Pose
-    """Where it ended."""
+    """The pose at its end."""
     amount: float
-    """For a straight line the metres ahead, for a turn the radians to the left, of a way to a point the metres that
-    were left."""
+    """The metres ahead for a straight line, the radians to the left for a turn, the metres that were left for a way
+    to a point."""
 
 
 class Driver(Protocol):
@@ -75,11 +75,11 @@ class Motion:
         self._reader = module.odom.reader()
         self._pose = Pose()
         self.began: Pose | None = None
-        """Where it was at first, None before the first odometry."""
+        """The robot's first pose, or None before the first odometry."""
         self._detour = Detour()
         self._side = 1.0
         self._driven_s = 0.0
-        """For how long it has driven, as it looked at odometry: of a time in which this process, or the whole
+        """Seconds that it has driven, as it looked at odometry: of a time in which this process, or the whole
         machine, was held up, no more counts than odometry may be silent for."""
         self._looked_at = clock.monotonic()
         self._stirred_from, self._stirred_at = Pose(), 0.0
@@ -87,7 +87,7 @@ class Motion:
 
     @property
     def _config(self) -> DriveConfig:
-        """As it is now: most of it is live."""
+        """The settings as they are now: most of them are live."""
         return self._module.config
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Motion:
         return await self._turn(wrapped(yaw - here.yaw), self._tolerance)
 
     async def here(self) -> Pose:
-        """Where the robot is now."""
+        """Return the robot's pose now."""
         return await self._next_pose()
 
     @property
@@ -175,12 +175,12 @@ class Motion:
                 raise SkillError(f"can't get nearer than {abs(seen):.2f} m; {self._why_here()}")
 
     def whereabouts(self) -> str:
-        """Where the robot stands, in words."""
+        """Return the robot's pose in words."""
         at, heading = self._pose.position, math.degrees(self._pose.yaw)
         return f"standing at x {at.real:.2f}, y {at.imag:.2f}, heading {heading:.0f} deg"
 
     def _why_here(self) -> str:
-        """What keeps the robot from driving, if that is known, and where it stands."""
+        """Return what keeps the robot from driving, if that is known, and where it stands."""
         return "; ".join(filter(None, (want_of_scan(self._module.scan), self.whereabouts())))
 
     def _head_for(self, seen: complex) -> None:
@@ -237,7 +237,7 @@ class Motion:
         return f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}"
 
     def _is_stuck(self) -> bool:
-        """Whether the robot has not stirred for too long, and nobody has held it."""
+        """Return whether the robot has not stirred for too long although nobody holds it."""
         if self._module.holds.held:
             self._stirred_at = self._driven_s
         moved = abs(self._pose.position - self._stirred_from.position)

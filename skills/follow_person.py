@@ -28,7 +28,7 @@ from dimos_streams.streams import In, Out
 
 
 class FollowPersonConfig(ModuleConfig):
-    """How to follow, and when to give up. Metres, seconds, radians."""
+    """Settings for following and for giving up. Metres, seconds, radians."""
 
     distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")
     max_speed: Annotated[float, Live] = Field(1.0, gt=0.0)
@@ -68,7 +68,7 @@ class FollowPerson(Module):
         return {"detections": config.frozen_after_s, "scan": SCAN_AGE_S}
 
     async def start(self) -> None:
-        """Listen to the odometry and to who holds the robot."""
+        """Listen to the odometry and to the holds on the robot."""
         self.poses = PoseHistory(self.clock_ahead(self.detections, self.odom))
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dimos_streams.streams import In, Out
 
 TICK_S = 0.15
-"""Commands are repeated at least so often, also where detections come more slowly."""
+"""The longest time between commands, which are repeated also where detections come more slowly."""
 PROGRESS_S = 0.5
 LOOK_AHEAD = 0.9
 
@@ -41,17 +41,17 @@ STILL: Command = (0j, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FollowReport:
-    """How following went."""
+    """The result of following somebody."""
 
     description: str
     reason: Literal["timeout"]
     followed_s: float
-    """From the first sighting on."""
+    """Seconds since the first sighting."""
     mean_distance_m: float | None
-    """None if depth was never known."""
+    """The mean distance to the person, or None if depth was never known."""
     lost_times: int
     lost_s: float = 0.0
-    """For so much of the time they were out of sight."""
+    """Seconds for which the person was out of sight."""
 
     def __str__(self) -> str:
         distance = "" if self.mean_distance_m is None else f" at {self.mean_distance_m:.1f} m on average"
@@ -103,7 +103,7 @@ class Following:
 
     @property
     def _config(self) -> FollowPersonConfig:
-        """As it is now: most of it is live."""
+        """The settings as they are now: most of them are live."""
         return self._module.config
 
     @property
@@ -134,14 +134,14 @@ class Following:
         return self._report()
 
     def _pass_over(self, held_s: float) -> None:
-        """Time in which the robot was held still does not count: who can't turn can't search."""
+        """Leave time in which the robot was held still out of the count: a robot that can't turn can't search."""
         self._began += held_s
         self._watch.seen_at += held_s
         if self._lost_at is not None:
             self._lost_at += held_s
 
     def followed_s(self) -> float:
-        """Seconds since the person was found, 0 before."""
+        """Seconds since the person was found; 0 before that."""
         return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
 
     def _look(self, frame: DetectionFrame, now: float) -> None:
@@ -180,7 +180,7 @@ class Following:
             await self._update("There are new detections again", "unfrozen")
 
     def _search_first(self, now: float) -> Command:
-        """Nobody has matched yet: look ahead, then turn around once."""
+        """Look ahead, then turn around once, while nobody has matched yet."""
         turning_s = now - self._began - self._config.first_look_s
         if turning_s > self._config.search_s:
             raise self._nobody()
@@ -231,7 +231,7 @@ class Following:
         return cmath.rect(speed, self._detour.direction(around, wanted, LOOK_AHEAD))
 
     def _knows_place(self) -> bool:
-        """Whether it is known where the person was, wherever the robot looks by now."""
+        """Return whether it is known where the person was, wherever the robot looks by now."""
         sighting = self._watch.sighting
         return self._module.odom.wired and sighting is not None and sighting.point is not None
 
@@ -270,7 +270,7 @@ class Following:
         self._call.progress(f"held; {text}" if held else text, speed=speed, track=self._track(), **measures)
 
     def _in_sight(self) -> bool:
-        """Whether somebody was found and is not lost."""
+        """Return whether somebody was found and is not lost."""
         return self._found_at is not None and self._lost_at is None
 
     def _track(self) -> str | None:

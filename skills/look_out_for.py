@@ -24,11 +24,11 @@ from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
 from dimos_streams.streams import In, Out
 
 SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
-"""Stands for a match when ``then`` is checked before there is one."""
+"""A stand-in for a match, with which ``then`` is checked before there is one."""
 
 
 class LookOutConfig(ModuleConfig):
-    """When to believe a match, and when to worry."""
+    """Settings for believing a match and for reporting a frozen camera."""
 
     confidence: Annotated[float, Live] = Field(
         0.5, ge=0.0, le=1.0, description="how sure the detector must be, unless a call says it"
@@ -52,7 +52,7 @@ class LookOutReport:
     bbox: tuple[float, float, float, float] | None = None
     """Left, top, right, bottom in pixels of the colour image."""
     distance_m: float | None = None
-    """None if depth is unknown."""
+    """Metres to it, or None if depth is unknown."""
     continued_as: str | None = None
     """Id of the call that ``then`` began."""
     continued_with: str | None = None
@@ -165,7 +165,7 @@ class _Candidate:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same in the next frame. Detectors that don't track leave the id empty."""
+        """The part that stays the same in the next frame. Detectors that don't track leave the id empty."""
         return self.description, self.sighting.id
 
     def report(self, wanted: list[str]) -> LookOutReport:
@@ -183,7 +183,7 @@ class _Candidate:
 
 
 def _candidates(seen: list[Sighting], wanted: list[str], confidence: float) -> list[_Candidate]:
-    """All pairs of a sighting and a description that match, the best first."""
+    """Return all pairs of a sighting and a description that match, the best first."""
     pairs = ((description, sighting, sighting.match(description)) for sighting in seen for description in wanted)
     found = [
         _Candidate(description, sighting, match)
@@ -208,7 +208,7 @@ async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutRep
 
 
 def _cleaned(descriptions: list[str]) -> list[str]:
-    """Without blanks and repetitions. Raises ``SkillError`` if nothing is left."""
+    """Return the descriptions without blanks and repetitions. Raises ``SkillError`` if nothing is left."""
     cleaned = list(dict.fromkeys(text.strip() for text in descriptions if text.strip()))
     if not cleaned:
         raise SkillError(f"descriptions must say what to look out for, not {descriptions!r}")

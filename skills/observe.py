@@ -35,7 +35,7 @@ from dimos_streams.streams import In
 
 
 class ObserveConfig(ModuleConfig):
-    """How long to wait for a look."""
+    """Settings for a look."""
 
     wait_s: Annotated[float, Live] = Field(2.0, gt=0.0, description="for a frame that is newer than the call")
 
@@ -48,9 +48,9 @@ class SeenThing:
     score: float
     track: str
     distance_m: float | None
-    """None if depth is unknown."""
+    """Metres to it, or None if depth is unknown."""
     bearing_deg: float
-    """To the left of straight ahead; to the right it is negative."""
+    """The direction from straight ahead, positive to the left, negative to the right."""
     bbox: tuple[float, float, float, float]
     """Left, top, right, bottom in pixels of the colour image."""
 
@@ -61,7 +61,7 @@ class SeenThing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedPose:
-    """Where the robot is, in the odom frame."""
+    """The robot's pose in the odom frame."""
 
     x: float
     y: float
@@ -73,12 +73,13 @@ class Observation:
     """The persons and things that are seen at one instant."""
 
     utime: int
-    """When the picture was taken, by the clock of the camera: µs since the Unix epoch, if that clock is right."""
+    """The time at which the picture was taken, by the camera's clock: µs since the Unix epoch, if that clock is
+    right."""
     things: tuple[SeenThing, ...]
     """The nearest first."""
     robot: ObservedPose | None
     picture: str | None
-    """Path of a JPEG file, None if there is no picture or nowhere to put it."""
+    """The path of a JPEG file, or None if there is no picture or nowhere to put it."""
 
     def __str__(self) -> str:
         return f"I see {listed([str(thing) for thing in self.things])}" if self.things else "I see nobody"
@@ -143,7 +144,8 @@ class Observe(Module):
         return timeline
 
     def _is_taken_since(self, called: float, begun: int | None, frame: DetectionFrame) -> bool:
-        """``begun`` is the detector's instant of the call, None if nothing had come from it."""
+        """Return whether a frame was taken since the call. ``begun`` is the detector's instant of the call, or None
+        if nothing had come from it."""
         age_us = self.poses.age_us(frame.stamp, frame.arrived)
         if age_us is not None:
             return age_us <= round((frame.arrived - called) * 1e6)

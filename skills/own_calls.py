@@ -28,7 +28,7 @@ class OwnCalls:
 
     @contextlib.contextmanager
     def running(self, call: Call, what: str) -> Iterator[None]:
-        """Count a call as running. ``what`` says what it does, for whoever ends it."""
+        """Count a call as running. ``what`` says what it does, for the reports of those who end it."""
         self._running[call.id] = what
         try:
             yield
@@ -37,7 +37,7 @@ class OwnCalls:
             self._ended.set()
 
     async def end(self, by: Call, reason: str) -> list[str]:
-        """Cancel all calls that run now and wait until they have ended; what they did.
+        """Cancel all calls that run now, wait until they have ended, and return what they did.
 
         Raises ``SkillError`` if one does not end within a bound.
         """

@@ -35,7 +35,7 @@ Waypoint = tuple[float, float]
 
 
 class PatrolConfig(ModuleConfig):
-    """Where to go, whom to look out for, and what to do about them. Metres, seconds, degrees."""
+    """Settings for a patrol: its round, whom to look out for, and what to do about them. Metres, seconds, degrees."""
 
     waypoints: tuple[Waypoint, ...] = Field(min_length=1, description="of a round, in order")
     look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
@@ -159,7 +159,7 @@ class Driving:
 
     @property
     def config(self) -> DriveConfig:
-        """As it is now: most of it is live."""
+        """The settings as they are now: most of them are live."""
         return self.module.config.drive
 
 
@@ -178,5 +178,5 @@ class FollowingStreams:
 
     @property
     def config(self) -> FollowPersonConfig:
-        """As it is now: most of it is live."""
+        """The settings as they are now: most of them are live."""
         return self.module.config.follow

@@ -29,14 +29,14 @@ class Encounter:
 
     label: str
     utime: int
-    """When they were noticed, µs since the Unix epoch."""
+    """The time at which they were noticed, µs since the Unix epoch."""
     x: float | None
-    """Where they were, in the odom frame; None if depth is unknown."""
+    """Their place in the odom frame, or None if depth is unknown."""
     y: float | None
     followed_s: float
     """0 if they were only reported, or never found again."""
     ended: str
-    """Why following ended."""
+    """The reason why following ended."""
 
     def __str__(self) -> str:
         where = "" if self.x is None or self.y is None else f" at ({self.x:.1f}, {self.y:.1f})"
@@ -50,12 +50,12 @@ class PatrolReport:
 
     rounds: int
     reached: int
-    """Way-points, over all rounds."""
+    """The number of way-points that were reached, over all rounds."""
     missed: int
-    """Way-points that could not be reached."""
+    """The number of way-points that could not be reached."""
     encounters: tuple[Encounter, ...]
     home_m: float | None = None
-    """How far from its beginning it ended, in metres; None if it was not to return."""
+    """The metres between its end and its beginning, or None if it was not to return."""
 
     def __str__(self) -> str:
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
@@ -77,7 +77,7 @@ class Patrolling:
 
     @property
     def _config(self) -> PatrolConfig:
-        """As it is now: some of it is live."""
+        """The settings as they are now: some of them are live."""
         return self._module.config
 
     async def run(self, rounds: int) -> PatrolReport:
@@ -101,7 +101,7 @@ class Patrolling:
         return self._report(rounds, home_m)
 
     async def _first_pose(self) -> Pose:
-        """Where the robot is when the patrol begins."""
+        """Return the robot's pose when the patrol begins."""
         timeout_s = self._config.drive.odom_timeout_s
         reader = self._module.odom.reader()
         try:
@@ -127,7 +127,7 @@ class Patrolling:
             await self._send_update(f"Can't look around at {name}: {error or 'the time is over'}", "missed")
 
     async def _go(self, point: complex, name: str) -> bool:
-        """Go to a point; whether it was reached. Says so if not."""
+        """Go to a point and return whether it was reached. Says so if not."""
         try:
             await self._in_spite_of_people(lambda motion: motion.go_to(point))
         except (SkillError, TimeoutError) as error:
@@ -186,7 +186,7 @@ class Patrolling:
         await self._send_update(f"{ended} Back to the round.", "back", label=sighting.label, followed_s=followed_s)
 
     async def _follow(self, label: str) -> tuple[float, str]:
-        """Follow somebody for a while; for how long that was, and how it ended."""
+        """Follow somebody for a while; return for how long, and how it ended."""
         following = Following(self._module.as_follower(), self._call, label)
         try:
             report = await following.run(self._follow_s)
@@ -215,9 +215,9 @@ class _Noticed:
 
     sighting: Sighting
     utime: int
-    """When that was, by this machine's clock."""
+    """The time at which they were seen, by this machine's clock."""
     place: complex | None
-    """Where they were, in the odom frame."""
+    """Their place in the odom frame, or None if depth is unknown."""
 
 
 class _Lookout:
@@ -226,7 +226,7 @@ class _Lookout:
     def __init__(self, module: Patrol, call: Call, wanted: Sequence[str]) -> None:
         self._module, self._call, self._wanted = module, call, wanted
         self._left_alone: dict[str, float] = {}
-        """Labels of people, and until when they are."""
+        """Labels of people, and the time until which they are left alone."""
         self._blind = False
 
     def forget_for_a_while(self, label: str) -> None:
@@ -234,7 +234,7 @@ class _Lookout:
         self._left_alone[label] = clock.monotonic() + self._module.config.again_after_s
 
     async def next(self) -> _Noticed:
-        """The next one who shows for enough frames in a row. Says so if frames stop coming."""
+        """Return the next person who shows for enough frames in a row. Says so if frames stop coming."""
         streaks: dict[tuple[str, str], int] = {}
         async with aclosing(fresh_frames(self._module.detections, self._module.config.frozen_after_s)) as frames:
             async for frame in frames:

@@ -1,1 +1,1 @@
-"""How skills move the base: geometry on the floor, ways around obstacles, going after a person."""
+"""Moving the base by skills: geometry on the floor, ways around obstacles, going after a person."""

@@ -24,7 +24,7 @@ STOP = Twist()
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Where a robot is: position and heading in a frame that stands still."""
+    """A robot's position and heading in a frame that stands still."""
 
     position: complex = 0j
     yaw: float = 0.0
@@ -88,7 +88,8 @@ class PoseHistory:
         return self._poses.at(stamp, arrived) or Pose()
 
     def age_us(self, stamp: int, now: float) -> int | None:
-        """How long ago something with that stamp was measured, by odometry's clock; None if it has another clock."""
+        """Return the µs since something with that stamp was measured, by odometry's clock; None if its clock is
+        another."""
         return self._poses.age_us(stamp, now)
 
     def latest(self) -> Pose:

@@ -1,4 +1,4 @@
-"""Where a person is and how to go after them. Free of I/O; times are handed in.
+"""A person's place and the commands to go after them. Free of I/O; times are handed in.
 
 Points are complex numbers, see ``planar``.
 """
@@ -16,7 +16,7 @@ VELOCITY_GAIN = 0.15
 FASTEST = 1.6
 """m/s that a person is believed to walk; more is noise."""
 HORIZON_S = 0.6
-"""How far ahead a person is believed to walk straight on."""
+"""Seconds for which a person is believed to walk straight on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Target:
         self.seen_at = at
 
     def expected(self, at: float) -> complex:
-        """Where the person should be by then."""
+        """Return the point where the person should be at that time."""
         return self.point + self.velocity * min(max(at - self.seen_at, 0.0), HORIZON_S)
 
 

@@ -1,4 +1,4 @@
-"""What maps show of the way of a robot."""
+"""A robot's way as maps show it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dimos_streams.operator.messages.scene import GoalView, SceneView
 
 
 def way(goal: complex | None, then: Iterable[complex] = ()) -> SceneView:
-    """Where a robot goes now, in the odom frame, and the points that it goes to then."""
+    """Return a view of the point that a robot goes to now, in the odom frame, and of those that it goes to then."""
     points = tuple((round(point.real, 2), round(point.imag, 2)) for point in then)
     if goal is None:
         return SceneView(path=points)

@@ -25,7 +25,7 @@ class Surroundings:
         self._points = points
 
     def free_distance(self, direction: float) -> float:
-        """How far the robot can go in a direction of base_link; infinite if nothing near is in the way."""
+        """Return the metres that the robot can go in a direction of base_link; infinite if nothing near is there."""
         back = turned(-direction)
         free = math.inf
         for point in self._points:
@@ -51,8 +51,8 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
 
 
 def want_of_scan(scan: In[LaserScan]) -> str:
-    """Why the velocity gate only lets the robot turn, as far as the scan tells; empty if there is one, or none is
-    wired."""
+    """Return why the velocity gate only lets the robot turn, as far as the scan tells; empty if the scan is usable,
+    or none is wired."""
     message, age = scan.latest, scan.age()
     if not scan.wired:
         return ""

@@ -1,1 +1,1 @@
-"""How skills take what a detector saw: frames, sightings, one person among all."""
+"""Detections as skills take them: frames, sightings, one person among all."""

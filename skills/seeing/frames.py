@@ -19,20 +19,20 @@ class DetectionFrame:
 
     message: Detection2DArray
     stamp: int
-    """By the clock of its source, µs."""
+    """The time by the clock of its source, µs."""
     instant: int
-    """The same where that clock was never set, see ``Timeline``."""
+    """The same time where that clock was never set, see ``Timeline``."""
     arrived: float
-    """On the loop's clock, seconds."""
+    """The time of its arrival on the loop's clock, seconds."""
 
 
 async def fresh_frames(
     detections: In[Detection2DArray], timeout_s: float, timeline: Timeline | None = None
 ) -> AsyncGenerator[DetectionFrame | None, None]:
-    """Each frame from now on that is newer than those before; None after every ``timeout_s`` without one.
+    """Yield each frame from now on that is newer than those before, and None after every ``timeout_s`` without one.
 
-    A camera that is frozen may repeat its last picture: such frames count for nothing, nor do those whose stamps
-    can't be. ``timeline`` is of what came before. Does not end by itself.
+    A camera that is frozen may repeat its last picture: such frames count for nothing, nor do those with impossible
+    stamps. ``timeline`` is of what came before. Does not end by itself.
     """
     timeline = timeline or Timeline("detections")
     reader = detections.reader()

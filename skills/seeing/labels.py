@@ -1,4 +1,4 @@
-"""Says that a detector sends detections without labels, which no description matches."""
+"""A warning that a detector sends detections without labels, which no description matches."""
 
 from __future__ import annotations
 

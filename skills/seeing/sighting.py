@@ -17,7 +17,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """How a sighting fits a description."""
+    """The fit of a sighting to a description."""
 
     fit: float
     """The fit of the label to the description, 0..1."""
@@ -36,7 +36,7 @@ class Sighting:
     """The labels that it may have, with the detector's scores; the likeliest first."""
     box: Box
     point: complex | None
-    """Where it is on the floor, in base_link; None where depth is unknown: NaN in the message, or all zero."""
+    """Its place on the floor, in base_link, or None where depth is unknown: NaN in the message, or all zero."""
 
     @property
     def label(self) -> str:
@@ -44,7 +44,7 @@ class Sighting:
         return self.labels[0][0]
 
     def match(self, description: str) -> Match | None:
-        """The label that fits a description best, None if none does."""
+        """The label that fits a description best, or None if none does."""
         matches = (Match(match_score(description, label), label, score) for label, score in self.labels)
         best = max(matches, key=lambda match: (match.fit, match.score))
         return best if best.fit >= MATCH_THRESHOLD else None
@@ -56,7 +56,7 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Lens:
-    """How columns of the picture are directions. The default is the stock robot's camera."""
+    """The directions of a picture's columns. The default is the stock robot's camera."""
 
     focal_length: float = 197.6
     centre: float = 160.0
@@ -74,7 +74,7 @@ class Lens:
 
 
 def sightings_of(message: Detection2DArray) -> list[Sighting]:
-    """All detections of a frame that say what they saw."""
+    """Return all detections of a frame that say what they saw."""
     return [_sighting(detection) for detection in message.detections if detection.results]
 
 

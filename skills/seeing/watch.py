@@ -21,12 +21,12 @@ class Watch:
 
     def __init__(self, description: str, poses: PoseHistory, now: float) -> None:
         self.sighting: Sighting | None = None
-        """The latest one of the person."""
+        """The latest sighting of the person."""
         self.target: Target | None = None
-        """Where the person is, None while depth has never been known."""
+        """The person's place and velocity, or None while depth has never been known."""
         self.seen_at = now
         self.fresh_at = now
-        """When the last frame came."""
+        """The time at which the last frame came."""
         self.others: list[str] = []
         """The labels of whatever else the latest frame shows."""
         self._description, self._poses = description, poses
@@ -34,7 +34,7 @@ class Watch:
         self._frame: DetectionFrame | None = None
 
     def unseen_s(self, now: float) -> float:
-        """For how long the person has not been seen, or nobody who matches."""
+        """Return the seconds for which the person, or anybody who matches, has not been seen."""
         return now - self.seen_at
 
     def let_go(self) -> None:
@@ -42,7 +42,7 @@ class Watch:
         self._anybody = True
 
     def blind_s(self, now: float) -> float:
-        """For how long no new frame has come."""
+        """Return the seconds since the last new frame came."""
         return now - self.fresh_at
 
     def target_time(self, now: float) -> float:
@@ -57,7 +57,7 @@ class Watch:
         self.seen_at = now
 
     def see(self, frame: DetectionFrame, now: float) -> bool:
-        """Look at a frame, which must be newer than those before; whether it shows the person."""
+        """Look at a frame, which must be newer than those before, and return whether it shows the person."""
         self._frame, self.fresh_at = frame, now
         seen = sightings_of(frame.message)
         chosen = self._choose(frame, seen)
@@ -82,7 +82,7 @@ class Watch:
         return min(fitting, key=lambda candidate: candidate[:3])[3] if fitting else None
 
     def _expected(self, frame: DetectionFrame) -> complex | None:
-        """Where in base_link another track must be to be the same person; None for anywhere."""
+        """Return the point of base_link where another track must be to be the same person, or None for any point."""
         if self.target is None or self._anybody:
             return None
         pose = self._poses.at(frame.stamp, frame.arrived)
@@ -99,5 +99,5 @@ class Watch:
 
 
 def _apart(sighting: Sighting, point: complex) -> float:
-    """Metres between; none where depth is unknown."""
+    """Return the metres between them, or 0 where depth is unknown."""
     return 0.0 if sighting.point is None else abs(sighting.point - point)
