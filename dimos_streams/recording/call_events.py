@@ -14,7 +14,7 @@ from itertools import takewhile
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_LATENESS_US = 5_000_000
-"""The time by which an event may be later than its successor; which is all the time that a bridge waits for one."""
+"""The time by which an event may be later than its successor, which is all the time that a bridge waits for one."""
 _MAX_WAITING = 10_000
 _MAX_OPEN = 100_000
 _MAX_ENDED = 100_000
@@ -26,10 +26,10 @@ class _Stream:
 
     next_seq: int
     since: int
-    """When the oldest of those that wait came, µs by the log."""
+    """The time at which the oldest of the waiting events came, µs by the log."""
     waiting: dict[int, ToolEvent] = field(default_factory=dict)
     numbers: list[int] = field(default_factory=list)
-    """A heap of theirs, and of some that wait no more."""
+    """A heap of the numbers of the waiting events, and of some that wait no more."""
 
     def add(self, event: ToolEvent) -> None:
         """Have an event wait."""
@@ -49,11 +49,11 @@ class InOrder:
 
     def __init__(self) -> None:
         self.gaps = 0
-        """Events that are not in the log."""
+        """The number of events that are not in the log."""
         self.repeated = 0
-        """Events that came again."""
+        """The number of events that came again."""
         self._whole: OrderedDict[str, int] = OrderedDict()
-        """The number of the next event of open calls of which none waits; who has spoken last stands last."""
+        """The number of the next event of open calls of which none waits; the call that spoke last stands last."""
         self._behind: dict[str, _Stream] = {}
         """The calls of which events wait, in the order in which that began."""
         self._waiting = 0
@@ -78,14 +78,14 @@ class InOrder:
         return found
 
     def due(self, utime: int) -> list[ToolEvent]:
-        """Those that nothing is waited for any more at a time of the log, behind their gaps."""
+        """Return the events whose predecessors are no longer waited for at a time of the log, behind their gaps."""
         if not self._behind:
             return []
         late = list(takewhile(lambda each: utime - each[1].since > MAX_LATENESS_US, self._behind.items()))
         return [event for call, stream in late for event in self._over_the_gap(call, stream)]
 
     def rest(self) -> list[ToolEvent]:
-        """All that still wait, at the end of the log."""
+        """Return all events that still wait, at the end of the log."""
         found = []
         while self._behind:
             found += self._over_the_gap(*next(iter(self._behind.items())))

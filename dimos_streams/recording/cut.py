@@ -24,7 +24,7 @@ _PROGRESS_EVERY = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Which part of a log is meant. Times are seconds from the first event that is not metadata."""
+    """A part of a log. Times are seconds from the first event that is not metadata."""
 
     selection: Selection = EVERYTHING
     from_s: float = 0.0
@@ -33,7 +33,7 @@ class Part:
     """Other names for topics, or for whole channels."""
 
     def includes(self, after_s: float, channel: str) -> bool:
-        """Whether an event of a channel, so many seconds after the first one, is in the part."""
+        """Return whether the part has an event of a channel, so many seconds after the first one."""
         return self.from_s <= after_s and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
 
     def channel(self, channel: str) -> str:
@@ -56,7 +56,7 @@ class Part:
 
 
 def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
-    """All events, each with its seconds since the first one that is not metadata; None for metadata."""
+    """Yield all events, each with its seconds since the first one that is not metadata, or with None for metadata."""
     start: int | None = None
     for log in logs:
         for event in log.events():
@@ -76,13 +76,13 @@ def events_of(logs: Iterable[LogReader], part: Part) -> Iterator[LogEvent]:
 
 
 def refuse_itself(target: Path, sources: Iterable[LogReader]) -> None:
-    """Raises ``UserError`` if a file that is to be written is one of the logs that are read."""
+    """Raise ``UserError`` if a file that is to be written is one of the logs that are read."""
     if any(target.exists() and target.samefile(source.path) for source in sources):
         raise UserError(f"{str(target)!r} is the log itself; choose another name")
 
 
 def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
-    """Raises ``UserError`` that says why a part of logs, which were read to their ends, has no events."""
+    """Raise ``UserError`` that says why a part of logs, which were read to their ends, has no events."""
     if count:
         return
     end_s: float | None = None
@@ -102,7 +102,7 @@ def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
 def cut(
     sources: Sequence[LogReader], target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
 ) -> int:
-    """Copy a part of logs, which are open and count as one, to a new file; the number of events.
+    """Copy a part of logs, which are open and count as one, to a new file, and return the number of events.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
     be replayed. Raises ``UserError``, for a part without events too; then nothing is written.

@@ -17,13 +17,13 @@ class LogEvent(NamedTuple):
     """One message of a log."""
 
     number: int
-    """Counts the log's events from 0."""
+    """The position in the log, counted from 0."""
     utime: int
-    """When it was recorded, µs since the Unix epoch."""
+    """The time at which it was recorded, µs since the Unix epoch."""
     channel: str
     data: bytes
     offset: int
-    """Where its header begins in the file."""
+    """The position of its header in the file, in bytes."""
 
 
 def pack(number: int, utime: int, channel: str, data: bytes) -> bytes:
@@ -35,5 +35,5 @@ def pack(number: int, utime: int, channel: str, data: bytes) -> bytes:
 
 
 def successor(number: int) -> bytes:
-    """How the event after number ``number`` begins."""
+    """Return the first bytes of the event after number ``number``."""
     return SYNC_BYTES + ((number + 1) & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "big")

@@ -36,7 +36,7 @@ class Choice(BaseModel):
 
 
 class Metadata(BaseModel):
-    """Where a recording comes from. The same run gives the same metadata: there is no time and no path in it."""
+    """A recording's origin. The same run gives the same metadata: there is no time and no path in it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -44,7 +44,7 @@ class Metadata(BaseModel):
     version: str = ""
     """The version of this package."""
     blueprint: dict[str, Any] | None = None
-    """As plain data, with the settings of the run; secrets left out."""
+    """The blueprint as plain data, with the settings of the run; secrets are left out."""
     seed: int = 0
     mode: str = ""
     """``live``, ``in-process`` or ``virtual``."""
@@ -53,12 +53,12 @@ class Metadata(BaseModel):
     channels: tuple[Choice, ...] = ()
     """The choices; a channel that one of the choices leaves out can't be in the recording."""
     environment: dict[str, str] = {}
-    """The versions that the bytes of a virtual run depend on besides: Python, packages, processor."""
+    """The other versions that the bytes of a virtual run depend on: Python, packages, processor."""
     messages: dict[str, Any] = {}
     """Each message type's fingerprint and fields: name, type, size of the array."""
 
     def selected(self) -> Callable[[str], bool]:
-        """Whether a channel could get into the recording."""
+        """Return a test of whether a channel could get into the recording."""
         choices = [Selection(choice.include, choice.exclude) for choice in self.channels]
         return lambda channel: all(choice(channel) for choice in choices)
 
@@ -69,12 +69,12 @@ class Metadata(BaseModel):
         return self.model_copy(update={"channels": (*self.channels, Choice.of(selection))})
 
     def encoded(self) -> bytes:
-        """As a message for ``CHANNEL``."""
+        """Return the metadata as a message for ``CHANNEL``."""
         return encode(String(data=json.dumps(self.model_dump(mode="json"), separators=(",", ":"))))
 
     @classmethod
     def decoded(cls, data: bytes) -> Metadata:
-        """The inverse. Raises ``MessageError``."""
+        """Return the metadata of such a message. Raises ``MessageError``."""
         try:
             return cls.model_validate_json(decode(String, data, CHANNEL).data)
         except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Where something stands, as scans have shown it one after the other: what has gone is forgotten."""
+"""The cells in which something stands, as successive scans have shown them: what has gone is forgotten."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import numpy as np
 from dimos_streams.messages.sensor_msgs import LaserScan
 
 CELL_M: Final = 0.1
-"""The side of a cell."""
+"""The side of a cell, in metres."""
 Cell = tuple[int, int]
 _HIT, _MISS, _MOST = 20, -5, 100
-"""As the live map has it: that a scan hits counts more than that one looks past, and nothing is sure for ever."""
+"""The points for a hit and for a ray that looks past, and their bound, as in the live map: a hit counts more, and
+nothing is sure for ever."""
 _FREE_M = 5.0
-"""Where nothing was hit, so far is free."""
+"""The distance in metres that counts as free along a ray that hit nothing."""
 _SEEN_M = 40.0
-"""What is farther away is not entered."""
+"""The distance in metres from which on hits are not entered."""
 _LEAST_TURN = 1e-5
 
 
 class Occupancy:
-    """Cells with how sure it is that something stands there: more with each scan that hits it, less with each that
+    """Cells with their certainty that something stands there: more with each scan that hits it, less with each that
     looks through it to what is behind."""
 
     def __init__(self) -> None:
@@ -34,12 +35,12 @@ class Occupancy:
 
     @property
     def cells(self) -> Mapping[Cell, int]:
-        """How sure each one is, 1 to 100. What was looked through too often is none any more."""
+        """The certainty of each cell, 1 to 100. Cells that were looked through too often are dropped."""
         return self._sure
 
     def add(self, x: float, y: float, yaw: float, scan: LaserScan, *, room: int) -> None:
-        """Take a scan that is not blind, made from a place in metres and radians; ``room`` is for how many new cells
-        there is some."""
+        """Take a scan that is not blind, made from a place in metres and radians; ``room`` is the number of new cells
+        for which there is space."""
         ranges = np.asarray(scan.ranges, dtype=np.float64)
         angles = yaw + scan.angle_min + np.arange(len(ranges)) * scan.angle_increment
         is_hit = (ranges >= max(0.0, scan.range_min)) & (ranges < min(scan.range_max, _SEEN_M))
@@ -56,7 +57,7 @@ class Occupancy:
     def _clear(
         self, x: float, y: float, yaw: float, scan: LaserScan, ranges: np.ndarray[Any, Any], hit: frozenset[Cell]
     ) -> None:
-        """Be less sure of what was not hit and stands before what was."""
+        """Lower the certainty of cells that were not hit and that rays passed on their way."""
         known = [cell for cell in self._sure if cell not in hit]
         turn = abs(scan.angle_increment)
         if not known or turn < _LEAST_TURN:
@@ -82,8 +83,8 @@ class Occupancy:
 
 
 def standing(floors: Mapping[str, Occupancy]) -> list[Cell]:
-    """The cells in which something stands, as any of the robots knows it, in order: what was hit once only has gone
-    on since, unless nothing was hit more often."""
+    """Return the cells in which something stands, as any of the robots knows it, in order: what was hit once only has
+    gone on since, unless nothing was hit more often."""
     sure = [(cell, how) for floor in floors.values() for cell, how in floor.cells.items()]
     least = _HIT if any(how > _HIT for _, how in sure) else 0
     return sorted({cell for cell, how in sure if how > least})

@@ -16,9 +16,9 @@ from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.timeline import steady
 
 _TURN = 64
-"""Messages that are published in one go at most."""
+"""The largest number of messages that are published in one go."""
 _PAUSE_S = 0.001
-"""Shorter waits are not worth it."""
+"""The shortest wait that is worth it, in seconds."""
 _LONGEST_CHANNEL = 63
 
 
@@ -33,18 +33,18 @@ class Player:
         self._part = part
         self._speed = speed
         self.published = 0
-        """Messages so far."""
+        """The number of messages so far."""
         self.after_s = 0.0
-        """How far the newest of them is from the first, by the log's time."""
+        """The seconds from the first message to the newest, by the log's time."""
         self.channels: dict[str, None] = {}
         """The channels that were published on."""
         self.untyped: dict[str, int] = {}
-        """Messages of types that are not known here, by channel: they are passed on as they are."""
+        """The number of messages of types that are not known here, by channel: they are passed on as they are."""
         self.unpublishable: dict[str, int] = {}
-        """Messages that a bus can't carry, by channel: LCM's names have 63 bytes at most."""
+        """The number of messages that a bus can't carry, by channel: LCM's names have 63 bytes at most."""
 
     async def play(self, bus: Bus, on_progress: Callable[[Player], None] | None = None) -> int:
-        """Play once from the beginning; the number of messages."""
+        """Play once from the beginning and return the number of messages."""
         start_utime: int | None = None
         began = clock.monotonic()
         before = self.published

@@ -42,16 +42,16 @@ class LogReader:
         self.path = Path(path)
         self.size = 0
         self.position = 0
-        """Behind the newest event that ``events`` gave, for progress bars."""
+        """The position behind the newest event that ``events`` gave, for progress bars."""
         self.end = 0
-        """Behind the newest intact event."""
+        """The position behind the newest intact event."""
         self.damages: list[Damage] = []
         """The damages that the newest ``events`` left out so far, bounded."""
         self.damaged_bytes = 0
         self._fd = -1
 
     def open(self) -> LogReader:
-        """Raises ``UserError`` if the file can't be read."""
+        """Open the file. Raises ``UserError`` if it can't be read."""
         try:
             self._fd = os.open(self.path, os.O_RDONLY)
             self.size = os.fstat(self._fd).st_size
@@ -62,7 +62,7 @@ class LogReader:
         return self
 
     def close(self) -> None:
-        """Twice is fine."""
+        """Close the file. Twice is fine."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -74,8 +74,8 @@ class LogReader:
         self.close()
 
     def events(self, start: int = 0) -> Iterator[LogEvent]:
-        """All events, in the order of the file, from the one on whose header is at ``start``. Never raises for what
-        the file contains."""
+        """Yield all events in the order of the file, beginning with the one whose header is at ``start``. Never
+        raises for what the file contains."""
         self.damages, self.damaged_bytes, self.end = [], 0, 0
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
         make, names = tuple.__new__, _Names()  # in half of the time that the class itself takes
@@ -115,15 +115,15 @@ class LogReader:
         self.position = size
 
     def _skip_header(self, at: int, *, possible: bool) -> int:
-        """Leave out what begins with no header, or with a ``possible`` one whose length is not."""
+        """Leave out bytes that begin with no header, or with a ``possible`` one whose length is impossible."""
         following = self._find_event(at + 1, self.size)
         if not possible:
             return self._skip(at, following, "no event begins here")
         return self._skip(at, following, UNFINISHED if following == self.size else "an event of impossible length")
 
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
-        """Where an event begins inside the one at ``at``, whose successor is not where it should be; None if the
-        event is whole and only what follows it is odd."""
+        """Return the position at which an event begins inside the one at ``at``, whose successor is not where it
+        should be, or None if the event is whole and only what follows it is odd."""
         begin, end = at + 1, at + length  # what looks like a header may be garbage that an event follows
         found = self._find(successor(number), begin, end)
         if found is not None and self._plausible(found):
@@ -134,7 +134,7 @@ class LogReader:
         return inside if inside < end else None
 
     def _find_event(self, start: int, stop: int) -> int:
-        """Where the first event from ``start`` on seems to begin, or ``stop``."""
+        """Return the position at which the first event from ``start`` on seems to begin, or ``stop``."""
         at = start
         while (found := self._find(SYNC_BYTES, at, stop)) is not None:
             if self._plausible(found):
@@ -143,7 +143,7 @@ class LogReader:
         return stop
 
     def _plausible(self, at: int) -> bool:
-        """Whether an event may begin here: its lengths are possible and its channel is a name."""
+        """Return whether an event may begin here: its lengths are possible and its channel is a name."""
         head = self._read(at, HEADER.size + LONGEST_CHANNEL)
         if len(head) < HEADER.size:
             return False
@@ -154,7 +154,7 @@ class LogReader:
         return end <= self.size and _decoded(head[HEADER.size : HEADER.size + channel_length]) is not None
 
     def _find(self, pattern: bytes, start: int, stop: int) -> int | None:
-        """Where ``pattern`` begins, from ``start`` on and before ``stop``."""
+        """Return the first position of ``pattern`` from ``start`` on and before ``stop``, or None."""
         at, overlap = start, len(pattern) - 1
         while at < stop:
             chunk = self._read(at, min(_CHUNK, stop - at) + overlap)
@@ -176,7 +176,7 @@ class LogReader:
         return to
 
     def _read(self, offset: int, length: int) -> bytes:
-        """Fewer bytes only at the file's end."""
+        """Return so many bytes; fewer only at the file's end."""
         data = os.pread(self._fd, length, offset)
         while 0 < len(data) < min(length, self.size - offset):
             more = os.pread(self._fd, length - len(data), offset + len(data))
@@ -187,7 +187,7 @@ class LogReader:
 
 
 class _Names(dict[bytes, str | None]):
-    """The channels by their bytes, as far as they were met; None for what is no text."""
+    """The channels by their bytes, as far as they were met, and None for bytes that are no text."""
 
     def __missing__(self, raw: bytes) -> str | None:
         if len(self) >= _MAX_NAMES:

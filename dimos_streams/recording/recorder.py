@@ -17,19 +17,19 @@ from dimos_streams.recording.selection import EVERYTHING, Selection
 from dimos_streams.recording.writer import FLUSH_US, LogWriter
 
 CAPACITY = 65_536
-"""Messages that wait to be written, while the loop does something else."""
+"""The number of messages that may wait to be written while the loop does something else."""
 
 LCM_SELF_TEST = "LCM_SELF_TEST"
-"""On it every LCM library says something to itself when it starts."""
+"""The channel on which every LCM library sends itself a message when it starts."""
 ECHOES = "/doctor/"
-"""So begin the channels on which `doctor` looks whether large messages arrive, which are nothing of a run."""
+"""The beginning of the channels on which `doctor` looks whether large messages arrive, which are nothing of a run."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingOptions:
-    """Where a recording goes and what is in it."""
+    """A recording's path and content."""
 
     path: Path
     selection: Selection = EVERYTHING
@@ -52,13 +52,13 @@ class Recorder:
         self._selection = options.selection
         self._subscription: Subscription | None = None
         self.unwritten = 0
-        """Messages that a disk which refused has cost so far."""
+        """The number of messages lost so far because the disk refused them."""
         self._failure: OSError | None = None
         self._failed = asyncio.Event()
 
     @property
     def lost(self) -> int:
-        """Messages that came faster than they could be written."""
+        """The number of messages that came faster than they could be written."""
         return self._subscription.statistics().dropped if self._subscription is not None else 0
 
     def start(self) -> None:
@@ -82,13 +82,13 @@ class Recorder:
             self._fail(error)
 
     def check(self) -> None:
-        """Raises ``DimosStreamsError`` if the file could not be written."""
+        """Raise ``DimosStreamsError`` if the file could not be written."""
         if self._failure is not None:
             why = f"{self.writer.part} can't be written: {self._failure.strerror}"
             raise DimosStreamsError(why) from self._failure
 
     def resume(self) -> None:
-        """Go on with the file after a failure. Raises ``DimosStreamsError`` if that can't be."""
+        """Go on with the file after a failure. Raises ``DimosStreamsError`` if that is not possible."""
         self._failure = None
         self._failed.clear()
         try:

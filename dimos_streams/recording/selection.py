@@ -1,4 +1,4 @@
-"""Which channels are meant."""
+"""Selections of channels by patterns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Selection:
         self._known: dict[str, bool] = {}
 
     def __call__(self, channel: str) -> bool:
-        """Whether a channel is among them."""
+        """Return whether a channel is selected."""
         known = self._known.get(channel)
         if known is None:
             if len(self._known) >= _REMEMBERED:
@@ -37,7 +37,7 @@ class Selection:
         return tuple(self._known)
 
     def unused(self) -> list[str]:
-        """The patterns of ``include`` that fit none of them."""
+        """The patterns of ``include`` that fit none of the channels asked about."""
         return [
             text
             for text, pattern in zip(self.include, self._included, strict=True)

@@ -29,15 +29,15 @@ class ChannelSummary:
     channel: str
     count: int = 0
     size: int = 0
-    """Bytes of its messages."""
+    """The size of its messages, in bytes."""
     first: int = 0
     last: int = 0
     longest: int = 0
-    """The longest time between two."""
+    """The longest time between two events."""
     longest_at: int = 0
-    """When that began."""
+    """The beginning of that time."""
     backwards: int = 0
-    """Events that are older than the one before."""
+    """The number of events that are older than the one before."""
     fingerprint: bytes = b""
 
     def add(self, utime: int, size: int) -> None:
@@ -65,17 +65,17 @@ class ChannelSummary:
 
     @property
     def rate_hz(self) -> float | None:
-        """Messages a second between the first and the last, None if that tells nothing."""
+        """Messages a second between the first and the last, or None if that tells nothing."""
         return rate_hz(self.count, (self.last - self.first) / 1e6)
 
     @property
     def gap_s(self) -> float | None:
-        """The longest silence if it is a gap."""
+        """The longest silence in seconds, or None if it is no gap."""
         usual = (self.last - self.first - self.longest) / max(1, self.count - 2)
         return self.longest / 1e6 if self.longest > max(GAP_S * 1e6, _UNUSUAL * usual) else None
 
     def to_dict(self, start: int) -> dict[str, Any]:
-        """For JSON; times are seconds from ``start``."""
+        """Return plain data for JSON; times are seconds from ``start``."""
         gap = {"seconds": self.gap_s, "at_s": (self.longest_at - start) / 1e6} if self.gap_s is not None else None
         return {
             "channel": self.channel,
@@ -93,21 +93,21 @@ class ChannelSummary:
 
 @dataclass(slots=True)
 class LogSummary:
-    """All of a log."""
+    """The summary of a whole log."""
 
     channels: dict[str, ChannelSummary] = field(default_factory=dict)
     events: int = 0
     first: int = 0
-    """µs since the Unix epoch."""
+    """The time of the earliest event, µs since the Unix epoch."""
     last: int = 0
     metadata: Metadata | None = None
-    """The first that the log has; None for logs of other programs."""
+    """The first metadata in the log, or None for logs of other programs."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Where nothing at all was recorded for over a second: beginning and length, µs; bounded."""
+    """The times in which nothing at all was recorded for over a second: beginning and length, µs; bounded."""
 
     @property
     def span_s(self) -> float:
-        """From the earliest event to the latest."""
+        """Seconds from the earliest event to the latest."""
         return (self.last - self.first) / 1e6
 
 
@@ -142,7 +142,7 @@ def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None
 
 
 def first_metadata(log: LogReader) -> Metadata | None:
-    """The metadata at the beginning of a log, None if it has none there."""
+    """The metadata at the beginning of a log, or None if it has none there."""
     for event in log.events():
         return _metadata(event) if event.channel == CHANNEL else None
     return None

@@ -19,7 +19,7 @@ class Place(NamedTuple):
     """A place between two events of a tape."""
 
     offset: int = 0
-    """Where the next event begins, in bytes from the beginning of the first log."""
+    """The position at which the next event begins, in bytes from the beginning of the first log."""
     last: int | None = None
     cut_out: int = 0
     """See ``Steadiness``."""
@@ -34,11 +34,11 @@ class Tape:
 
     @property
     def size(self) -> int:
-        """Bytes of all logs together."""
+        """The size of all logs together, in bytes."""
         return self._begins[-1]
 
     def events(self, place: Place | None = None) -> Iterator[tuple[LogEvent, Place]]:
-        """The events from a place on, without metadata, at times that can be; each with the place before it."""
+        """Yield the events from a place on, without metadata, at possible times; each with the place before it."""
         place = place or Place()
         known = Steadiness(place.last, place.cut_out)
         last, cut_out = known.last, known.cut_out
@@ -48,7 +48,7 @@ class Tape:
             last, cut_out = known.last, known.cut_out
 
     def event_at(self, offset: int) -> LogEvent | None:
-        """The event that begins there, with its own time; None if none does."""
+        """The event that begins there, with its own time, or None if none does."""
         return next(self._raw(offset), None)
 
     def damages(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Times of events as they can be: a damaged or wildly set stamp of a log must not make a replay wait for years."""
+"""Possible times for events: a damaged or wildly set stamp of a log must not make a replay wait for years."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 
 LONGEST_PAUSE_S = 3600.0
-"""A longer pause between two events is cut out."""
+"""The longest pause between two events that is kept; a longer one is cut out."""
 _LONGEST_US = int(LONGEST_PAUSE_S * 1e6)
 _BACK_US = 1_000_000
-"""An event whose successor is so much earlier, and not earlier than its predecessor, has a stamp that can't be."""
+"""The time in µs: an event whose successor is so much earlier, and not earlier than its predecessor, has an
+impossible stamp."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(slots=True)
 class Steadiness:
-    """What is known of the times of the events before the next one."""
+    """The state of the times of the events before the next one."""
 
     last: int | None = None
     """The latest of them, µs."""
@@ -30,10 +31,11 @@ class Steadiness:
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
-    """The same events. One that is far ahead of both its neighbours gets the time of the one before it, and where all
-    that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Times that go back stay as they are.
+    """Yield the same events. One that is far ahead of both its neighbours gets the time of the one before it, and
+    where all that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Times that go back stay as
+    they are.
 
-    ``known`` is where it goes on; it is brought up to each event before that is given.
+    ``known`` is the state from which it goes on; it is brought up to each event before that is given.
     """
     known = known or Steadiness()
     for event, following in _with_next(events):

@@ -13,7 +13,7 @@ from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 
 FLUSH_US = 500_000
-"""Events are on their way to the disk when later ones are written so much later."""
+"""The time between flushes, in µs, by which events are handed to the system."""
 _BUFFER = 1 << 17
 
 _logger = logging.getLogger(__name__)
@@ -30,12 +30,12 @@ class LogWriter:
         split_bytes: int | None = None,
         preamble: tuple[str, bytes] | None = None,
     ) -> None:
-        """With ``split_bytes`` a part that has reached the size is followed by another. ``preamble`` is a channel
-        and data that come first in each part, with the time of the event that follows, and again where the log is
-        appended to."""
+        """Make a writer. With ``split_bytes`` a part that has reached the size is followed by another. ``preamble``
+        is a channel and data that come first in each part, with the time of the event that follows, and again where
+        the log is appended to."""
         self.path = Path(path)
         self.written = 0
-        """Events, without the preambles."""
+        """The number of events, without the preambles."""
         self._append = append
         self._split_bytes = split_bytes
         self._preamble = preamble
@@ -44,12 +44,12 @@ class LogWriter:
         self._number = 0
         self._size = 0
         self._whole = 0, 0
-        """Number for the next event and size of the file, as far as the system has taken it."""
+        """The number for the next event and the size of the file, as far as the system has taken it."""
         self._flushed_utime = 0
         self._introduced = False
 
     def open(self) -> LogWriter:
-        """Raises ``UserError`` if the file can't be written, or is to be appended to and is no log."""
+        """Open the file. Raises ``UserError`` if it can't be written, or is to be appended to and is no log."""
         if self._append:
             while part_path(self.path, self._part + 1).exists():
                 self._part += 1
@@ -99,7 +99,8 @@ class LogWriter:
             self._whole = self._number, self._size
 
     def resume(self) -> int:
-        """Go on after an ``OSError``, behind what was written whole; how many events are lost. Raises ``OSError``."""
+        """Go on after an ``OSError``, behind what was written whole, and return the number of lost events. Raises
+        ``OSError``."""
         file, self._file = self._file, None
         if file is not None:
             with contextlib.suppress(OSError):  # it tries once more to write what is lost now
@@ -119,7 +120,7 @@ class LogWriter:
         self._size += len(event)
 
     def _begin_part(self, *, append: bool) -> None:
-        """Raises ``OSError``."""
+        """Begin the part's file. Raises ``OSError``."""
         path = self.part
         self._number, self._size, self._introduced = 0, 0, False
         if append and path.exists():
@@ -134,7 +135,8 @@ def part_path(path: Path, part: int) -> Path:
 
 
 def repair(path: Path) -> tuple[int, int]:
-    """Cut what follows the last intact event of a log; the number for the next event, and the size of the file.
+    """Cut what follows the last intact event of a log; return the number for the next event, and the size of the
+    file.
 
     Says so with one warning. Raises ``UserError`` if the file has something in it but no event.
     """

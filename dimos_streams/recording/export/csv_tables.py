@@ -28,7 +28,7 @@ class Rows:
 
     written: int = 0
     damaged: int = 0
-    """That were left out."""
+    """The number of messages that were left out."""
 
 
 def csv_lines(

@@ -35,7 +35,7 @@ class Exported:
     messages: int = 0
     channels: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
-    """Messages of unknown types, damaged ones, and those of times that MCAP has not, by channel."""
+    """The number of messages of unknown types, damaged ones, and those of times unknown to MCAP, by channel."""
 
 
 def export_mcap(
@@ -115,7 +115,7 @@ class _McapFile:
 
 
 def _views(metadata: LogEvent | None) -> MessageViews:
-    """Whose topics are whose follows from the blueprint in the metadata; without one no frame is told apart."""
+    """Return views that tell robots' topics apart by the metadata's blueprint; without one no frame is told apart."""
     known = None if metadata is None else _read(metadata)
     blueprint = known.blueprint if known is not None else None
     modules = blueprint.get("modules") if blueprint is not None else None
@@ -131,7 +131,7 @@ def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent)
 
 
 def _read(event: LogEvent) -> Metadata | None:
-    """None for the metadata of another version, or of somebody else's channel of that name."""
+    """Return the metadata, or None if it is of another version, or of somebody else's channel of that name."""
     try:
         return Metadata.decoded(event.data)
     except MessageError:

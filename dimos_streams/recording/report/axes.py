@@ -1,4 +1,4 @@
-"""Where numbers stand on a drawing, and round numbers for its axes."""
+"""Places of numbers on a drawing, and round numbers for its axes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Axis:
         return self.begin + (value - self.low) / span * (self.end - self.begin) if span else self.begin
 
     def ticks(self, about: int) -> Iterator[float]:
-        """Round numbers in the range, some so many."""
+        """Yield round numbers in the range, approximately ``about`` of them."""
         step = round_step((self.high - self.low) / max(1, about))
         for index in range(math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9) + 1):
             yield index * step
@@ -44,7 +44,7 @@ _TIME_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800,
 
 
 def time_ticks(span_s: float, about: int) -> list[float]:
-    """Seconds from 0 to ``span_s`` at which people look at a clock."""
+    """Return the seconds from 0 to ``span_s`` at which people look at a clock."""
     step = next((step for step in _TIME_STEPS if span_s / step <= about), 86400.0 * max(1, round(span_s / 864000)))
     return [index * step for index in range(int(span_s / step + 1e-9) + 1)]
 

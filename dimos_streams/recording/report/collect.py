@@ -78,7 +78,7 @@ def _fill(recorded: Recorded, book: CallBook, senses: Senses) -> None:
 
 
 def _scene(metadata: Metadata | None) -> Scene:
-    """The zones and way-points that a recording's blueprint has. What is none is left out."""
+    """The zones and way-points that a recording's blueprint has. Invalid ones are left out."""
     scene = Scene()
     blueprint = (metadata and metadata.blueprint) or {}
     modules = blueprint.get("modules")

@@ -21,20 +21,20 @@ from dimos_streams.recording.report.model import Box, KeyFrame, Moment, Recorded
 
 MOST = 12
 MAX_BYTES = 2_500_000
-"""Of all pictures together."""
+"""Maximum size of all pictures together, in bytes."""
 _NEAR_US = 2_000_000
 """A picture that is farther away does not show the moment."""
 _DETECTED_US = 500_000
-"""So much later what was detected in a picture is known."""
+"""The longest time after a picture until what was detected in it is known."""
 _DETECTIONS = 4
-"""So many messages of a detector are kept: the one of a picture comes after it, perhaps before the moment."""
+"""The number of a detector's messages that are kept: a picture's comes after it, perhaps before the moment."""
 _NOT_COLOUR = ("depth", "instance", "mask", "label")
 _MAX_CAPTION = 160
 _MAX_BOXES = 20
 
 
 def is_picture(channel: str) -> bool:
-    """Whether a channel has pictures that people look at, by its names."""
+    """Return whether a channel has pictures that people look at, by its names."""
     topic, type_name = split_channel(channel)
     return type_name == Image.msg_name and not any(word in topic for word in _NOT_COLOUR)
 
@@ -53,12 +53,12 @@ class _Shot:
 
 @dataclass(slots=True)
 class _Camera:
-    """What is newest of a robot."""
+    """The newest picture and detections of a robot."""
 
     picture: LogEvent | None = None
     detections: deque[LogEvent] = field(default_factory=lambda: deque(maxlen=_DETECTIONS))
     shots: list[_Shot] = field(default_factory=list)
-    """Those whose detections may still come."""
+    """Shots whose detections may still come."""
 
 
 class Frames:
@@ -66,7 +66,7 @@ class Frames:
 
     def __init__(self, recorded: Recorded) -> None:
         self.left_out = 0
-        """Pictures beyond ``MAX_BYTES``."""
+        """The number of pictures beyond ``MAX_BYTES``."""
         self._recorded = recorded
         self._cameras: dict[str, _Camera] = {}
         self._waiting = [_Shot([(moment.utime, caption)], robot) for moment, robot, caption in _chosen(recorded)]
@@ -149,7 +149,7 @@ class Frames:
 
 
 def _is_undetected(shot: _Shot, utime: int) -> bool:
-    """Whether what was detected in a picture is still to be expected."""
+    """Return whether the detections of a picture are still to be expected."""
     return not shot.boxes and shot.event is not None and utime - shot.event.utime <= _DETECTED_US
 
 
@@ -179,7 +179,7 @@ def _chosen(recorded: Recorded) -> list[tuple[Moment, str, str]]:
 
 
 def _rank(call: RecordedCall, moment: Moment) -> int | None:
-    """How much a moment matters, 0 most; None if its picture would tell nothing."""
+    """Return the rank of a moment, 0 for those that matter most, or None if its picture would tell nothing."""
     if call.is_talk or moment.type == "gap":
         return None
     if moment.type == "close":
@@ -195,7 +195,7 @@ def _caption(call: RecordedCall, moment: Moment) -> str:
 
 
 def _spread(moments: list[tuple[Moment, str, str]], room: int) -> list[tuple[Moment, str, str]]:
-    """As many as there is room for, evenly out of all."""
+    """Return as many moments as there is room for, evenly out of all."""
     if len(moments) <= room:
         return moments
     return [moments[index * len(moments) // room] for index in range(room)] if room > 0 else []

@@ -18,7 +18,7 @@ _WIDTH, _MOST_HIGH = 720.0, 560.0
 _LEAST_M = 3.0
 _MARGIN_M = 0.5
 _MOST_M = 2000.0
-"""What is farther away than that from everything else would make a point of all."""
+"""The largest extent of the map, in metres: a place farther away would make a point of everything else."""
 _POINTS = 2000
 _JUMP_M = 3.0
 COLOURS = 6
@@ -54,7 +54,7 @@ class _Plane:
 
 
 def map_figure(recorded: Recorded) -> Element | None:
-    """The map; None if nothing is known of any place."""
+    """The map, or None if nothing is known of any place."""
     points = list(_everything(recorded))
     if not points:
         return None
@@ -79,7 +79,7 @@ def map_figure(recorded: Recorded) -> Element | None:
 
 
 def _everything(recorded: Recorded) -> Iterator[Point]:
-    """All places that the map is to show."""
+    """Yield all places that the map is to show."""
     for way in recorded.ways.values():
         yield from ((stand.x, stand.y) for stand in way.stands)
     scene = recorded.scene
@@ -114,7 +114,7 @@ def _grid(plane: _Plane) -> Element:
 
 
 def _obstacles(plane: _Plane, scene: Scene) -> Element:
-    """All cells in one path, a square each."""
+    """Return all cells in one path, a square each."""
     side = max(1.0, CELL_M * plane.scale)
     squares = []
     for x, y in scene.obstacles:
@@ -171,7 +171,7 @@ def _way(plane: _Plane, way: Way, colour: int) -> Element:
 
 
 def _parts(way: Way) -> list[list[Point]]:
-    """The way without what it did not drive, as lines."""
+    """Return the way as lines, without the stretches that the robot did not drive."""
     stands = way.stands[:: -(-len(way.stands) // _POINTS)]
     if way.newest is not None and stands[-1] is not way.newest:
         stands = [*stands, way.newest]

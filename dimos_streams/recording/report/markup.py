@@ -12,7 +12,7 @@ from dimos_streams.common.printable import printable_lines
 from dimos_streams.common.text import well_formed
 
 _LONGEST = 4000
-"""Characters of a text, so that no single one makes a page of any size."""
+"""Maximum length of a text, in characters, so that no single one makes a page of any size."""
 _DRAWN = frozenset({"d", "points"})
 """Attributes with what is computed here: numbers, as many as a drawing has."""
 
@@ -59,7 +59,7 @@ def shown(value: object) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """At most so many characters, the last one an ellipsis if something is left out."""
+    """Return at most so many characters, the last one an ellipsis if something is left out."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 

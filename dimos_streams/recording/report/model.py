@@ -1,4 +1,4 @@
-"""What a report tells of a recording. Times are µs since the Unix epoch, places metres in the odom frame."""
+"""The content of a recording's report. Times are µs since the Unix epoch, places metres in the odom frame."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class RecordedCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     resources: tuple[str, ...] = ()
     closed: int | None = None
-    """None for a call that was open at the end of the recording."""
+    """The time of its close, or None if it was open at the end of the recording."""
     outcome: str = ""
     text: str = ""
-    """The newest event's."""
+    """The newest event's text."""
     result: Any = None
     moments: list[Moment] = field(default_factory=list)
     """The first ones; bounded."""
     updates: int = 0
     progress: int = 0
     gaps: int = 0
-    """Events of it that are not in the recording."""
+    """The number of its events that are not in the recording."""
 
     @property
     def is_talk(self) -> bool:
-        """Whether it is an operator's talk with an agent."""
+        """True if the call is an operator's talk with an agent."""
         return self.skill == public_name(self.module, SAY)
 
 
@@ -69,10 +69,10 @@ class Line:
     who: str
     text: str
     details: str = ""
-    """What is folded away: arguments, JSON."""
+    """Details that are folded away: arguments, JSON."""
     is_error: bool = False
     mission: str = ""
-    """The operator's call in which it was said; empty for what no mission is about."""
+    """The operator's call in which it was said; empty for lines that belong to no mission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +86,17 @@ class Zone:
 
 @dataclass(slots=True)
 class Scene:
-    """What stands still."""
+    """The things that stand still."""
 
     zones: list[Zone] = field(default_factory=list)
     waypoints: list[tuple[str, Point]] = field(default_factory=list)
-    """With names."""
+    """Way-points with their names."""
     goals: list[tuple[str, Point]] = field(default_factory=list)
-    """Where calls were to go, with their skills."""
+    """The points that calls were to go to, with their skills."""
     people: dict[str, list[Point]] = field(default_factory=dict)
-    """Where people were seen, by label."""
+    """The places where people were seen, by label."""
     floors: dict[str, Occupancy] = field(default_factory=dict)
-    """What the scans of each robot have shown, by namespace."""
+    """The cells that the scans of each robot have shown, by namespace."""
 
     @property
     def obstacles(self) -> list[Cell]:
@@ -117,46 +117,46 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class KeyFrame:
-    """A picture, and why it is shown."""
+    """A picture with the reasons why it is shown."""
 
     utime: int
-    """When it was recorded."""
+    """The time at which it was recorded."""
     topic: str
     jpeg: bytes
     width: int
     height: int
     boxes: tuple[Box, ...]
     captions: tuple[tuple[int, str], ...]
-    """The moments that it belongs to: when, and what happened."""
+    """The moments that it belongs to: time, and what happened."""
 
 
 @dataclass(slots=True)
 class Recorded:
-    """All that the report tells."""
+    """The whole content of the report."""
 
     summary: LogSummary
     first: int
     last: int
     calls: list[RecordedCall] = field(default_factory=list)
-    """In the order in which they were opened; bounded."""
+    """The calls in the order in which they were opened; bounded."""
     left_out: int = 0
-    """Calls beyond the bound."""
+    """The number of calls beyond the bound."""
     lines: list[Line] = field(default_factory=list)
     lines_left_out: int = 0
     ways: dict[str, Way] = field(default_factory=dict)
-    """By namespace."""
+    """The robots' ways, by namespace."""
     scene: Scene = field(default_factory=Scene)
     series: dict[str, Series] = field(default_factory=dict)
-    """By title, with unit: ``"speed, m/s"``."""
+    """The series by title, with unit: ``"speed, m/s"``."""
     holds: list[tuple[int, int, str]] = field(default_factory=list)
-    """When somebody wanted the robot still: beginning, end, source and reason."""
+    """The times in which somebody wanted the robot still: beginning, end, source and reason."""
     frames: list[KeyFrame] = field(default_factory=list)
     has_pictures: bool = False
     frames_left_out: int = 0
-    """Pictures that are too large."""
+    """The number of pictures that are too large."""
     repeated: int = 0
     unreadable: dict[str, int] = field(default_factory=dict)
-    """Messages that are no messages of their types, by channel."""
+    """The number of messages that are no messages of their types, by channel."""
     damages: list[str] = field(default_factory=list)
     damaged_bytes: int = 0
 
@@ -167,5 +167,5 @@ class Recorded:
 
     @property
     def metadata(self) -> Metadata | None:
-        """Of the recording; None for logs of other programs."""
+        """The recording's metadata, or None for logs of other programs."""
         return self.summary.metadata

@@ -42,7 +42,7 @@ def page(recorded: Recorded) -> str:
 
 
 def policy(style: str) -> str:
-    """What a browser may do with the page: show its one style and the pictures that are in it, nothing else."""
+    """Return what a browser may do with the page: show its one style and the pictures in it, nothing else."""
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -57,7 +57,8 @@ def _style(text: str) -> Element:
 
 
 def _title(recorded: Recorded) -> str:
-    """What the operator said first, and how often more was said, or else what was called."""
+    """Return the operator's first words and the number of further missions, or else the skills that were called, or
+    else the blueprint's name."""
     said = next((line.text for line in recorded.lines if line.role == "operator"), "")
     if said:
         more = len(recorded.missions) - 1

@@ -14,9 +14,9 @@ _WIDTH, _HEIGHT = 460.0, 150.0
 _LEFT, _BOTTOM = 44.0, 20.0
 _POINTS = 600
 _BREAK_US = 3_000_000
-"""Nothing is drawn over a longer silence,"""
+"""The silence, in µs, over which no line is drawn if it is also unusual."""
 _UNUSUAL = 10
-"""and one that is so many times longer than usual."""
+"""A silence is unusual if it is so many times longer than the mean distance of the points."""
 
 
 def plots(recorded: Recorded) -> list[Element]:

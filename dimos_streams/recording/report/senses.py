@@ -1,4 +1,4 @@
-"""What a robot measured on its way: poses, speed, battery, obstacles, people, and who held it still."""
+"""A robot's measurements on its way: poses, speed, battery, obstacles, people, and who held it still."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STALE_US = 2_000_000
 """A pose that is older says nothing of where a scan was made."""
 _EVERY_US = {"nav_msgs.Odometry": 90_000, "geometry_msgs.PoseStamped": 90_000, "sensor_msgs.BatteryState": 900_000}
 _EVERY_US |= {"sensor_msgs.LaserScan": 900_000, "vision_msgs.Detection2DArray": 450_000}
-"""Messages of a channel are read at most so often: a drawing shows no more."""
+"""The shortest time between messages of a channel that are read: a drawing shows no more."""
 
 
 class Senses:
@@ -73,7 +73,7 @@ class Senses:
         reader(space.strip("/"), event.utime, message)
 
     def finish(self) -> None:
-        """Whoever holds at the end holds until then."""
+        """Close the holds that last: whoever holds at the end holds until then."""
         for held in self._holding.values():
             self._keep_hold(held)
         self._holding.clear()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 LARGEST = 1e15
-"""Nothing is drawn that is larger: what is computed of it would not be finite."""
+"""The largest value that is drawn: what is computed of a larger one would not be finite."""
 _MOST = 4096
 _AT_ONCE = 4
 
@@ -18,19 +18,19 @@ class Series:
         """Times in µs, and values."""
 
     def add(self, utime: int, value: float) -> None:
-        """Add one; when there are too many, neighbours become one pair."""
+        """Add a value; when there are too many, neighbours become one pair."""
         self.points.append((utime, value))
         if len(self.points) > _MOST:
             self.points = list(thinned(self.points, _AT_ONCE))
 
     def thinned(self, most: int) -> list[tuple[int, float]]:
-        """About so many points at most, for a drawing."""
+        """Return at most about so many points, for a drawing."""
         points = self.points
         return points if len(points) <= most else list(thinned(points, 2 * -(-len(points) // most)))
 
 
 def thinned(points: list[tuple[int, float]], at_once: int) -> Iterator[tuple[int, float]]:
-    """Of each so many neighbours the least and the greatest, in their order."""
+    """Yield the least and the greatest of every ``at_once`` neighbours, in their order."""
     for start in range(0, len(points), at_once):
         some = points[start : start + at_once]
         least, greatest = min(some, key=_value), max(some, key=_value)

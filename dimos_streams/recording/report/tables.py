@@ -47,13 +47,13 @@ def _call_row(call: RecordedCall, recorded: Recorded) -> Element:
 
 
 def _went(ways: dict[str, Way], call: RecordedCall, end: int) -> str:
-    """How far the call's robot went while it was open, if it may have moved it."""
+    """Return how far the call's robot went while it was open, or an empty text if the call can't have moved it."""
     way = ways.get(call.module.rpartition("/")[0])
     return f"{way.between(call.opened, end):.1f} m" if way is not None and call.resources else ""
 
 
 def notes(recorded: Recorded) -> Node:
-    """What is not in the recording, or damaged."""
+    """Return a list of what is damaged or not in the recording, or None if there is nothing to say."""
     found = []
     if recorded.metadata is None:
         found.append("The log does not describe itself: another program wrote it, or its beginning is missing.")

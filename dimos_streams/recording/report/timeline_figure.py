@@ -16,7 +16,7 @@ _MOST_TICKS = 60
 
 
 def timeline_figure(recorded: Recorded) -> Element | None:
-    """The timeline; None if there was no call."""
+    """The timeline, or None if there was no call."""
     calls = recorded.calls[:_MOST_ROWS]
     if not calls:
         return None
@@ -35,7 +35,7 @@ def timeline_figure(recorded: Recorded) -> Element | None:
 
 
 def more_calls(recorded: Recorded) -> int:
-    """How many calls the timeline does not show."""
+    """Return the number of calls that the timeline does not show."""
     return recorded.left_out + max(0, len(recorded.calls) - _MOST_ROWS)
 
 
@@ -43,7 +43,7 @@ Span = tuple[int, int, str]
 
 
 def _lanes(recorded: Recorded, calls: Iterable[RecordedCall]) -> dict[str, list[Span]]:
-    """Below the calls: what was leased to whom, and who held the robot still."""
+    """Return the lanes below the calls: what was leased to whom, and who held the robot still."""
     lanes: dict[str, list[Span]] = {}
     for call in calls:
         for resource in call.resources:

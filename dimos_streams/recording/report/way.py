@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 _STEP_M = 0.02
 _JUMP_M_S = 20.0
-"""Nothing that drives is faster: a pose that is farther away was set, not driven to."""
+"""The fastest that anything drives, m/s: a pose that is farther away was set, not driven to."""
 _MOST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Where a robot was, and when (µs)."""
+    """A robot's pose, and its time (µs)."""
 
     utime: int
     x: float
     y: float
     yaw: float
     gone_m: float = 0.0
-    """How far the robot had gone from the beginning of the recording."""
+    """Metres that the robot had gone since the beginning of the recording."""
 
 
 class Way:
@@ -31,7 +31,7 @@ class Way:
         self.newest: Stand | None = None
         self.distance_m = 0.0
         self.jumps = 0
-        """Times that it was somewhere else all at once."""
+        """The number of times that it was somewhere else all at once."""
         self._counted: Stand | None = None
         self._step_m = _STEP_M
 
@@ -47,7 +47,7 @@ class Way:
             self._step_m *= 2
 
     def at(self, utime: int) -> Stand | None:
-        """Where it was at a time; None before the first pose."""
+        """Return the pose at a time, or None before the first pose."""
         low, high = 0, len(self.stands)
         while low < high:
             middle = (low + high) // 2
@@ -55,7 +55,7 @@ class Way:
         return self.stands[low - 1] if low else None
 
     def between(self, begin: int, end: int) -> float:
-        """How far it went from one time to another, in metres."""
+        """Return the metres that it went from one time to another."""
         first, last = self.at(begin) or self.stands[0], self.at(end)
         return 0.0 if last is None else max(0.0, last.gone_m - first.gone_m)
 

@@ -24,9 +24,9 @@ def write_report(
     max_bytes: int = MAX_BYTES,
     on_progress: Callable[[LogReader], None] | None = None,
 ) -> int:
-    """Write the report of logs, which are open and count as one, as one HTML file; its size in bytes.
+    """Write the report of logs, which are open and count as one, as one HTML file, and return its size in bytes.
 
-    The same logs give the same file. What is too much for ``max_bytes`` is left out, which the report says. Raises
+    The same logs give the same file. Content beyond ``max_bytes`` is left out, which the report says. Raises
     ``UserError`` for logs without events, and if the file can't be written.
     """
     if max_bytes < LEAST_BYTES:
