@@ -1,1 +1,1 @@
-"""What Foxglove is shown of a run: live over its protocol, and, by the same conversion, in exported recordings."""
+"""A run as Foxglove shows it: live over its protocol, and, by the same conversion, in exported recordings."""

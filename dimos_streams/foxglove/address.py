@@ -1,4 +1,4 @@
-"""Where viewers connect, and the layout that shows them all of a run."""
+"""The address for viewers, and the layout that shows them all of a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dimos_streams.errors import UserError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8765
-"""Where viewers look if nobody says anything else."""
+"""The port that viewers use by default."""
 LAYOUT = Path(__file__).with_name("layout.json")
 """The layout, which viewers take from a file."""
 
@@ -28,6 +28,6 @@ def parsed_address(text: str) -> tuple[str, int]:
 
 
 def url_of(host: str, port: int) -> str:
-    """What a viewer on this machine is told to open."""
+    """Return the URL that a viewer on this machine is told to open."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"ws://[{shown}]:{port}" if ":" in shown else f"ws://{shown}:{port}"

@@ -11,16 +11,16 @@ from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.tool_stream.wire import INSTANCE
 
 MAX_CALLS = 1000
-"""Calls that are open; of more the eldest are forgotten."""
+"""The largest number of open calls; of more the eldest are forgotten."""
 
 
 @dataclass(slots=True)
 class TracedCall:
-    """What events have said of a call that is open."""
+    """The state of an open call, as far as its events were seen."""
 
     seq: int = 0
     began_utime: int | None = None
-    """When it was opened, µs since the Unix epoch; None if that was not seen."""
+    """The time at which it was opened, µs since the Unix epoch, or None if that was not seen."""
     parent: str = ""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     progress: Mapping[str, Any] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class ShownChannel:
 
     @property
     def watched(self) -> bool:
-        """Whether any viewer has subscribed to it."""
+        """True if any viewer has subscribed to it."""
         return bool(self._watchers)
 
     def show(self, value: dict[str, Any], utime: int) -> None:
@@ -50,7 +50,8 @@ class Channels:
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._wishes: dict[tuple[int, int], bool] = {}
-        """By channel and viewer, whether it is watched: what the SDK's threads have told and nobody has looked at."""
+        """The news of the SDK's threads that nobody has looked at: whether a viewer watches a channel, by their
+        ids."""
         self._telling = threading.Lock()
         self._shown: dict[tuple[str, str], ShownChannel] = {}
         self._by_id: dict[int, ShownChannel] = {}
@@ -66,11 +67,12 @@ class Channels:
         return self._shown[key]
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
-        """For the SDK, in a thread of its own."""
+        """Take a subscription from a thread of the SDK."""
         self._tell(channel.id, client.id, watches=True)
 
     def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
-        """For the SDK, in a thread of its own; also for each channel of a client that has gone."""
+        """Take the end of a subscription from a thread of the SDK; also for each channel of a client that has
+        gone."""
         self._tell(channel.id, client.id, watches=False)
 
     def _tell(self, channel: int, client: int, *, watches: bool) -> None:
@@ -82,7 +84,8 @@ class Channels:
                 self._loop.call_soon_threadsafe(self._look)
 
     def _look(self) -> None:
-        """Who changes his mind faster than the loop turns has it turn once for all that."""
+        """Take the news of all threads at once, so that a viewer's quick changes cost one look in each turn of the
+        loop."""
         with self._telling:
             wishes, self._wishes = self._wishes, {}
         before = {channel for channel, shown in self._by_id.items() if shown.watched}

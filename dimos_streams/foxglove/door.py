@@ -2,8 +2,8 @@
 
 Behind the door the SDK serves on an address of this machine that only this process knows. Without a token a page in
 somebody's browser could otherwise see the camera and give orders: browsers let pages of any origin open WebSockets to
-this machine. What passes is forwarded as it is, so the subprotocol is between the viewer and the SDK; of messages for
-who reads slowly the newest pass.
+this machine. What passes is forwarded as it is, so the subprotocol is between the viewer and the SDK; for a viewer
+who reads slowly only the newest messages pass.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from dimos_streams.foxglove.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
 MAX_AT_THE_DOOR = 64
-"""Who has not said yet who he is takes no viewer's place; of more the newest are cut off."""
+"""The largest number of connections without a request yet, which take no viewer's place; the newest beyond it are cut
+off."""
 _MAX_HEAD = 16 * 1024
 _HEAD_END = b"\r\n\r\n"
 _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
 _BEHIND = 8 * 1024 * 1024
-"""So many bytes that the SDK has sent, and that nobody has taken in here yet, are too many."""
+"""The bytes that the SDK has sent, and nobody has taken in here yet, from which on it does not keep up."""
 _WEB = frozenset({"http", "https"})
 FOXGLOVE_APP = "https://app.foxglove.dev"
 """The origin of Foxglove's own pages."""
@@ -45,14 +46,14 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 @dataclass(frozen=True)
 class Rules:
-    """Who may connect: with a token whoever has it, else who is on this machine and is no stranger's page."""
+    """The rules of who may connect: with a token whoever has it, else all on this machine but strangers' pages."""
 
     token: str | None = None
     origins: frozenset[str] = frozenset()
     """Origins of pages besides Foxglove's own and those of this machine."""
 
     def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """The status and the text for a request that may not pass, None for one that may."""
+        """The status and the text for a request that may not pass, or None for one that may."""
         if self.token is not None:
             return (
                 None if self._has_token(target, headers) else (401, "the run's token is needed: ws://…/?token=TOKEN")
@@ -84,7 +85,7 @@ class ViewerDoor:
     """Accepts connections, and forwards those that may pass."""
 
     def __init__(self, rules: Rules, target: tuple[str, int]) -> None:
-        """``target`` is where the SDK serves."""
+        """Make the door; ``target`` is the address at which the SDK serves."""
         self._rules = rules
         self._target = target
         self._server: asyncio.Server | None = None
@@ -95,11 +96,11 @@ class ViewerDoor:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether the SDK gets rid of what it has for viewers. What it does not get rid of it holds once for each."""
+        """True if the SDK gets rid of what it has for viewers; it holds the rest once for each viewer."""
         return sum(map(_unread, self._from_sdk)) < _BEHIND
 
     async def open(self, host: str, port: int) -> int:
-        """Serve; the port. Raises ``OSError``."""
+        """Serve and return the port. Raises ``OSError``."""
         self._server = await asyncio.start_server(self._accept, host, port, limit=_CHUNK)
         return int(self._server.sockets[0].getsockname()[1])
 
@@ -162,7 +163,7 @@ class ViewerDoor:
             inner_writer.transport.abort()
 
     async def _head(self, reader: asyncio.StreamReader) -> tuple[bytes, tuple[int, str] | None]:
-        """What was read, and why it may not pass."""
+        """Return the bytes that were read, and the reason why they may not pass or None."""
         parser, data = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD), b""
         async with asyncio.timeout(_HEAD_WITHIN_S):
             while chunk := await reader.read(_MAX_HEAD):
@@ -181,7 +182,7 @@ class ViewerDoor:
 
 
 def _unread(connection: socket.socket) -> int:
-    """Bytes that have come and that nobody has read."""
+    """The number of bytes that have come and that nobody has read."""
     return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
@@ -193,7 +194,7 @@ def _name_of(url: str) -> str:
 
 
 async def _either(*ways: Coroutine[Any, Any, None]) -> None:
-    """All ways until one has ended. Raises what ended it."""
+    """Run all ways until one has ended. Raises what ended it."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

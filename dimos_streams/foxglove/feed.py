@@ -17,9 +17,10 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 
 _CAPACITY = 256
-"""Messages that wait while the loop does something else; the newest are kept."""
+"""The largest number of messages that wait while the loop does something else; the newest are kept."""
 _LARGE = 32 * 1024
-"""Bytes of messages that are left out while viewers get less than is shown; smaller ones are dropped behind it."""
+"""The size in bytes above which messages are left out while viewers get less than is shown; smaller ones are dropped
+behind it."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -45,7 +46,7 @@ class ChannelFeed:
         self._shown: dict[Form, ShownChannel] = {}
         self._subscription: Subscription | None = None
         self.malformed = 0
-        """Messages that could not be read."""
+        """The number of messages that could not be read."""
         if not several:
             self._advertise(forms_of(self._type, self._topic))
 

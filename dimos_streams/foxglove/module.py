@@ -29,7 +29,7 @@ _OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
 
 
 class FoxgloveConfig(ModuleConfig):
-    """Where viewers find the run, and what they may do."""
+    """Settings for the viewers' address, and for what viewers may do."""
 
     host: str = Field("127.0.0.1", description="others than this machine's need a token")
     port: int = Field(DEFAULT_PORT, ge=0, le=65535)
@@ -40,14 +40,14 @@ class FoxgloveConfig(ModuleConfig):
 
 
 class FoxgloveServer(Module):
-    """Serves what the run's modules publish, its calls and their events to viewers that speak Foxglove's protocol.
-    What nobody subscribes to is not listened to."""
+    """A server that shows viewers, by Foxglove's protocol, what the run's modules publish, its calls and their
+    events. What nobody subscribes to is not listened to."""
 
     config: FoxgloveConfig
     packages = ("foxglove",)
     sees_channels = True
     port = 0
-    """That is served; for port 0 in the config, the one that was free."""
+    """The port that is served; for port 0 in the config, the one that was free."""
 
     async def start(self) -> None:
         """Serve, but not in virtual time, which no viewer keeps. Raises ``UserError`` for an address that can't be
@@ -86,7 +86,7 @@ class FoxgloveServer(Module):
         return Operator(gateway, caller=self.name)
 
     def _show(self, channels: Channels) -> None:
-        """Advertise what there is."""
+        """Advertise all channels."""
         bus = self.context.services.get(Bus)  # type: ignore[type-abstract]
         if bus is None:
             raise DimosStreamsError(f"module {self.name!r}: nobody offers a Bus in this process")

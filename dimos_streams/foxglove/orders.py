@@ -1,4 +1,4 @@
-"""What viewers may order: their requests and answers, and the way to the bridge, which is that of every operator."""
+"""Viewers' orders: their requests and answers, and the way to the bridge, which is that of every operator."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dimos_streams.tool_stream.gateway import CallView
 
 _WAIT_S = 10.0
 MAX_WAITING = 8
-"""Orders of one viewer that are under way."""
+"""The largest number of one viewer's orders that are under way."""
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
@@ -28,7 +28,7 @@ class _Request(BaseModel):
 
 
 class AgentRequest(_Request):
-    """To an agent."""
+    """A request to an agent."""
 
     agent: OptionalName = ""
     """Its module's name, or its namespace; may be left out where there is only one."""
@@ -36,7 +36,7 @@ class AgentRequest(_Request):
 
 
 class RobotRequest(_Request):
-    """About a robot."""
+    """A request about a robot."""
 
     robot: OptionalName = ""
     """Its namespace, empty for every robot."""
@@ -44,24 +44,24 @@ class RobotRequest(_Request):
 
 
 class ReleaseRequest(_Request):
-    """About a robot that was stopped."""
+    """A request about a robot that was stopped."""
 
     robot: OptionalName = ""
     """Its namespace, empty for every robot."""
 
 
 class DecisionRequest(_Request):
-    """On a call that waits for an operator."""
+    """A decision on a call that waits for an operator."""
 
     approval: OptionalName = ""
     """Its id, or its id and the revision that was seen, ``ID@1``; may be left out where one call waits."""
     agent: OptionalName = ""
-    """Whose call; may be left out where there is one agent."""
+    """The agent whose call it is; may be left out where there is one agent."""
     reason: Text = ""
 
 
 class OrderAnswer(BaseModel):
-    """What came of an order that was not refused."""
+    """The answer to an order that was not refused."""
 
     done: bool
     """False where a robot may move on that was to stand: ``text`` says why."""
@@ -70,7 +70,7 @@ class OrderAnswer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ViewerOrder:
-    """Something that viewers may order."""
+    """An order that viewers may give."""
 
     name: str
     request: type[_Request]
@@ -78,18 +78,18 @@ class ViewerOrder:
 
 
 class Operator:
-    """Gives viewers' orders to a bridge, in a name of its own. What is refused is a ``DimosStreamsError``."""
+    """Gives viewers' orders to a bridge, in a name of its own. Raises ``DimosStreamsError`` for what is refused."""
 
     def __init__(self, gateway: HttpGateway, caller: str) -> None:
         """``caller`` is who asks, as the journal has it."""
         self._gateway = gateway
         self._caller = caller
         self._under_way: dict[asyncio.Task[Any], int] = {}
-        """Orders, each with the viewer who gave it."""
+        """The orders that are under way, each with the viewer who gave it."""
 
     async def carry_out(self, order: ViewerOrder, request: BaseModel, viewer: int) -> OrderAnswer:
-        """What came of an order. Each ``viewer`` waits for so many answers at most: who asks without end keeps nobody
-        from stopping a robot."""
+        """Carry out an order and return its answer. Each ``viewer`` may have ``MAX_WAITING`` orders under way, so
+        that one who asks without end keeps nobody from stopping a robot. Raises ``SkillError`` beyond that."""
         task = asyncio.current_task()
         assert task is not None
         if sum(each == viewer for each in self._under_way.values()) >= MAX_WAITING:
@@ -141,7 +141,7 @@ class Operator:
         return OrderAnswer(done=True, text=view.text)
 
     async def _meant(self, request: DecisionRequest) -> ApprovalReference:
-        """The approval at the revision that the viewer names, or else at the one that it has now."""
+        """Return the approval at the revision that the viewer names, or else at the one that it has now."""
         named = ApprovalReference.of(request.approval) if request.approval else ApprovalReference("")
         if named.revision is not None:
             return named

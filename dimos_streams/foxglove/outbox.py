@@ -1,4 +1,5 @@
-"""What waits for viewers, bounded in bytes: the SDK counts messages, and 128 raw pictures are 160 MB for each one."""
+"""The queues for viewers, bounded in bytes: the SDK counts messages, and 128 raw pictures are 160 MB for each
+viewer."""
 
 from __future__ import annotations
 
@@ -11,26 +12,27 @@ from typing import Protocol
 from dimos_streams.foxglove.conversion.frames import FrameHead, read_frame_head
 
 MAX_BYTES = 12 * 1024 * 1024
-"""What one viewer may have waiting: the largest message of a bus, as JSON."""
+"""Maximum of bytes that wait for one viewer: the largest message of a bus, as JSON."""
 MAX_BYTES_IN_ALL = 96 * 1024 * 1024
-"""What all viewers together may have waiting, beyond one message for each."""
+"""Maximum of bytes that wait for all viewers together, beyond one message for each."""
 STALLED_S = 30.0
-"""Who takes nothing for so long of what there is for him is cut off."""
+"""Seconds after which a viewer who takes nothing of what there is for him is cut off."""
 PAUSED_S = 1.0
-"""For who takes nothing for so long, and loses messages by it, no more are made until he has taken what waits."""
+"""Seconds after which no more messages are made for a viewer who takes nothing and loses some, until he has taken
+all."""
 _CHUNK = 64 * 1024
 _OVERHEAD = 128
-"""What a frame takes besides its bytes: of small ones not too many may wait either."""
+"""Bytes that a frame takes besides its own, so that not too many small ones wait either."""
 
 
 class Source(Protocol):
-    """What makes messages for a viewer."""
+    """The protocol of what makes messages for a viewer."""
 
     def pause(self) -> None:
-        """Make none any more."""
+        """Make no messages any more."""
 
     def resume(self) -> None:
-        """Make them again."""
+        """Make messages again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,28 +43,28 @@ class _Frame:
 
 
 class Outboxes:
-    """What waits for all viewers: where that is too much, who has most loses his oldest messages."""
+    """The queues for all viewers: where too much waits, the viewer with the most loses his oldest messages."""
 
     def __init__(self) -> None:
         self._outboxes: set[Outbox] = set()
 
     def open(self, source: Source) -> Outbox:
-        """One more, for a viewer who has come, and for whom ``source`` makes messages."""
+        """Open an outbox for a viewer who has come, and for whom ``source`` makes messages."""
         outbox = Outbox(self, source)
         self._outboxes.add(outbox)
         return outbox
 
     def close(self, outbox: Outbox) -> None:
-        """Forget one, and what waits in it."""
+        """Forget an outbox, and what waits in it."""
         self._outboxes.discard(outbox)
 
     @property
     def held(self) -> int:
-        """What waits for all viewers, bytes."""
+        """The bytes that wait for all viewers."""
         return sum(outbox.held for outbox in self._outboxes)
 
     def make_room(self, cost: int) -> bool:
-        """Whether so many bytes more may wait, by now."""
+        """Drop the oldest messages until so many bytes more may wait; return False if there is no room even then."""
         while self.held + cost > MAX_BYTES_IN_ALL:
             if not max(self._outboxes, key=lambda outbox: outbox.droppable).drop_oldest():
                 return False
@@ -70,21 +72,21 @@ class Outboxes:
 
 
 class Outbox:
-    """What waits for one viewer: of messages the newest, of all else everything."""
+    """The queue for one viewer: the newest messages of channels, and everything else."""
 
     def __init__(self, all_of_them: Outboxes, source: Source) -> None:
         self._all = all_of_them
         self._source = source
         self._waits_since: float | None = None
-        """When the viewer last took something, while he takes nothing."""
+        """The time since which the viewer has taken nothing, or None while he takes all there is."""
         self._messages: deque[_Frame] = deque()
         self._others: deque[_Frame] = deque()
         self._numbers = itertools.count()
         self._changed = asyncio.Event()
         self.held = 0
-        """Bytes that wait, that are being read, and that are being written."""
+        """The bytes that wait, that are being read, and that are being written."""
         self.droppable = 0
-        """Bytes of messages that wait."""
+        """The bytes of messages that wait."""
 
     async def fill(self, reader: asyncio.StreamReader) -> None:
         """Take in all that the SDK has for this viewer, until all of it is delivered. Raises ``ConnectionError``
@@ -118,7 +120,7 @@ class Outbox:
             self._release(frame.cost)
 
     def drop_oldest(self) -> bool:
-        """Drop the message that waits longest. False if none does."""
+        """Drop the message that waits longest, and return False if none does."""
         if not self._messages:
             return False
         self._lose()
@@ -128,7 +130,7 @@ class Outbox:
         return True
 
     def _lose(self) -> None:
-        """A message is not delivered."""
+        """Note that a message is not delivered."""
         since = self._waits_since
         if since is not None and asyncio.get_running_loop().time() - since > PAUSED_S:
             self._source.pause()
@@ -146,7 +148,7 @@ class Outbox:
         self._changed.set()
 
     def _has_room(self, cost: int) -> bool:
-        """Whether a message may wait, too. Who has nothing gets one, whatever waits for others."""
+        """Return whether a message may wait, too. A viewer who has nothing gets one, whatever waits for others."""
         while self.held + cost > MAX_BYTES:
             if not self.drop_oldest():
                 return False

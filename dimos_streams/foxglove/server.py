@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from foxglove.websocket import WebSocketServer
 
 _BACKLOG = 128
-"""Messages that wait for a viewer; of more the oldest are dropped."""
+"""The largest number of messages that wait for a viewer; of more the oldest are dropped."""
 
 
 class ViewerServer:
     """Serves viewers from ``open`` to ``close``."""
 
     def __init__(self, name: str, rules: Rules, operator: Operator | None, on_change: Callable[[], None]) -> None:
-        """``name`` is what viewers call it. Without an ``operator`` they may only watch. ``on_change`` is called when
-        a channel is watched that was not, or the other way round."""
+        """``name`` is the server's name for viewers. Without an ``operator`` they may only watch. ``on_change`` is
+        called when a channel is watched that was not, or the other way round."""
         self._name = name
         self._rules = rules
         self._operator = operator
@@ -66,7 +66,7 @@ class ViewerServer:
         return channels
 
     async def open(self, host: str, port: int) -> int:
-        """Let viewers in; the port. Raises ``UserError`` for an address that can't be had."""
+        """Let viewers in and return the port. Raises ``UserError`` for an address that can't be had."""
         assert self._sdk is not None
         self._door = ViewerDoor(self._rules, (self._host, self._sdk.port))
         try:
@@ -90,6 +90,6 @@ class ViewerServer:
 
 
 def _hidden_address() -> str:
-    """One of the sixteen million addresses of this machine: the SDK asks nobody who he is, so that who guesses
-    ports must not find it."""
+    """Return one of the sixteen million addresses of this machine at random: the SDK asks nobody who he is, so
+    somebody who guesses ports must not find it."""
     return f"127.{secrets.randbelow(255) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"

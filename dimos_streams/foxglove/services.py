@@ -1,4 +1,4 @@
-"""Orders as services of Foxglove's protocol: JSON in and out, and what is refused says why."""
+"""Orders as services of Foxglove's protocol: JSON in and out, and refusals that say why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from foxglove import MessageSchema, Service, ServiceRequest
 
 _WITHIN_S = 40.0
-"""More than any order may take."""
+"""More seconds than any order may take."""
 
 
 class Refused(Exception):
@@ -55,7 +55,7 @@ class OrderService:
 
 
 def services_of(operator: Operator) -> list[Service]:
-    """All orders as services."""
+    """Return all orders as services."""
     from foxglove import Service, ServiceSchema
 
     answer = _schema(OrderAnswer)

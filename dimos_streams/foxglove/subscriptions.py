@@ -1,4 +1,4 @@
-"""What a viewer has subscribed to, read as it passes: while they take nothing they are sent nothing. What the SDK
+"""A viewer's subscriptions, read as they pass: a viewer that takes nothing is sent nothing, because what the SDK
 makes for a viewer costs as much whether they read it or not."""
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from typing import Any
 from dimos_streams.foxglove.conversion.frames import ClientFrame, read_client_frame, text_frame
 
 _MOST = 1000
-"""Who has more subscriptions is sent everything always."""
+"""The largest number of subscriptions that are followed: a viewer with more is sent everything always."""
 _LONGEST = 64 * 1024
-"""So is who writes a longer text: it may be a subscription that nobody has read here. So many take half of it."""
+"""The longest text that is read; a viewer who sends a longer one, which may be a subscription, is sent everything
+always. ``_MOST`` subscriptions take half of it."""
 _CHUNK = 64 * 1024
 _PIECE = 256
-"""Bytes of a frame that count as another frame: each subscription in it keeps the SDK as busy as a frame does."""
+"""The bytes of a frame that count as another frame: each subscription in it keeps the SDK as busy as a frame does."""
 _AT_ONCE, _PER_S = 1000.0, 200.0
 """Frames that a viewer may send at once, and those that may follow: more than any viewer has to say."""
 
@@ -24,19 +25,20 @@ class Subscriptions:
     """Forwards what a viewer sends to the SDK; between two frames they can be unsubscribed, and subscribed again."""
 
     def __init__(self, to_sdk: asyncio.StreamWriter, within_s: float) -> None:
-        """``within_s`` is how long the SDK may take nothing."""
+        """Make them; ``within_s`` is the time for which the SDK may take nothing."""
         self._to_sdk = to_sdk
         self._within_s = within_s
         self._channels: dict[int, int] = {}
-        """Of what they want, by their own numbers."""
+        """The channels that the viewer wants, by the viewer's own numbers."""
         self._is_known = True
         self._is_between = True
         self._credit, self._looked = _AT_ONCE, 0.0
         self.paused = False
 
     async def forward(self, reader: asyncio.StreamReader) -> None:
-        """Until the viewer ends. Raises ``TimeoutError`` where the SDK takes nothing, ``asyncio.IncompleteReadError``
-        for a frame without an end, ``ConnectionError`` for a viewer who keeps the SDK from all others."""
+        """Forward frames until the viewer ends. Raises ``TimeoutError`` where the SDK takes nothing,
+        ``asyncio.IncompleteReadError`` for a frame without an end, ``ConnectionError`` for a viewer who keeps the SDK
+        from all others."""
         while (frame := await read_client_frame(reader)) is not None:
             self._count(1)
             if frame.is_whole_text and frame.length <= _LONGEST:
@@ -64,7 +66,7 @@ class Subscriptions:
         self._say({"op": "subscribe", "subscriptions": wishes})
 
     def _note(self, text: bytes) -> bool:
-        """Whether a text subscribes to something, or unsubscribes."""
+        """Take note of a text's subscriptions; return whether it subscribes to something, or unsubscribes."""
         try:
             said = json.loads(text)
             match said["op"]:
@@ -81,7 +83,7 @@ class Subscriptions:
         return True
 
     async def _pass(self, frame: ClientFrame, reader: asyncio.StreamReader) -> None:
-        """A frame of which nothing is to be known but its end; within a message nothing else may be said."""
+        """Pass on a frame of which only the end needs to be known; within a message nothing else may be said."""
         if frame.is_text:
             self._is_known = False
         is_in_message = not self._is_between

@@ -17,7 +17,7 @@ SHARED_FRAMES = frozenset({"map", "earth"})
 
 @dataclass(frozen=True, slots=True)
 class TopicContext:
-    """What is known besides one message: whose it is, and the calls of the run so far."""
+    """The context of one message: whose it is, and the calls of the run so far."""
 
     robot: str = ""
     """The namespace of the topic, as ``"robot1"``; empty for none."""
@@ -41,7 +41,7 @@ class Form:
     suffix: str
     schema: str
     make: Callable[[Any, TopicContext], Value | None]
-    """Gives None for a message that has nothing to be shown in this form."""
+    """The function that makes the object; it gives None for a message that has nothing to be shown in this form."""
 
 
 def stamp_of(header: Header) -> Value:

@@ -16,11 +16,11 @@ class FrameHead:
     """The beginning of a frame."""
 
     read: bytes
-    """What was read of it."""
+    """The bytes of it that were read."""
     rest: int
     """The bytes of it that follow."""
     is_message: bool
-    """Whether it is a message of a channel, which may be missing. All else the protocol needs."""
+    """True if it is a message of a channel, which may be left out; the protocol needs all else."""
 
     @property
     def size(self) -> int:
@@ -33,34 +33,34 @@ class ClientFrame:
     """The beginning of a frame that a client sends."""
 
     head: bytes
-    """All that is before the payload."""
+    """The bytes before the payload."""
     length: int
-    """Of the payload, bytes."""
+    """The size of the payload, in bytes."""
     mask: bytes
-    """With which the payload is written; empty where a client, which must not, uses none."""
+    """The mask with which the payload is written; empty where a client, which must not, uses none."""
 
     @property
     def is_last(self) -> bool:
-        """Whether a message ends with it."""
+        """True if a message ends with it."""
         return bool(self.head[0] & _END)
 
     @property
     def is_control(self) -> bool:
-        """Whether it may stand in the midst of a message."""
+        """True if it may stand in the midst of a message."""
         return bool(self.head[0] & _CONTROL)
 
     @property
     def is_text(self) -> bool:
-        """Whether a text begins with it."""
+        """True if a text begins with it."""
         return self.head[0] & 0xF == _TEXT
 
     @property
     def is_whole_text(self) -> bool:
-        """Whether it is a text, from beginning to end."""
+        """True if it is a text, from beginning to end."""
         return self.head[0] == _END | _TEXT
 
     def unmasked(self, payload: bytes) -> bytes:
-        """What the client means."""
+        """Return the payload without its mask."""
         key = (self.mask * (len(payload) // 4 + 1))[: len(payload)]
         return (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(len(payload))
 
@@ -98,7 +98,7 @@ async def read_frame_head(reader: asyncio.StreamReader) -> FrameHead | None:
 
 
 async def _begin(reader: asyncio.StreamReader) -> tuple[bytes, int] | None:
-    """What says how long a frame is, and how long it is."""
+    """Return the bytes that say how long a frame is, and its length; None behind the last frame."""
     try:
         read = await reader.readexactly(2)
     except asyncio.IncompleteReadError as error:

@@ -21,7 +21,7 @@ _DARK = {"r": 0.0, "g": 0.0, "b": 0.0, "a": 0.6}
 
 
 def compressed(image: CompressedImage, context: TopicContext) -> Value | None:
-    """A picture that is compressed."""
+    """A compressed picture."""
     return _file(image, image.format, context)
 
 
@@ -30,7 +30,7 @@ def _compressed(image: Image, context: TopicContext) -> Value | None:
 
 
 def _file(image: Image | CompressedImage, format: str, context: TopicContext) -> Value | None:
-    """None for one that would take all memory of those who show it."""
+    """Return the picture, or None if it would take all memory of those who show it."""
     try:
         check_claim(image.data)
     except MessageError as error:
@@ -55,7 +55,7 @@ _RAW = (Form("", "foxglove.RawImage", _raw),)
 
 
 def forms_of_image(image: Image) -> tuple[Form, ...]:
-    """How an ``Image`` is shown: its pixels may be compressed, which only it says."""
+    """Return the forms in which an ``Image`` is shown: its pixels may be compressed, which only it says."""
     return _COMPRESSED if image.encoding in FILES else _RAW
 
 
@@ -92,7 +92,7 @@ def boxes(detections: Detection2DArray, context: TopicContext) -> Value:
 
 
 def finite(value: float) -> float:
-    """Foxglove's own schemas have no other numbers."""
+    """The number, or 0 if it is not finite: Foxglove's own schemas have no other numbers."""
     return value if math.isfinite(value) else 0.0
 
 

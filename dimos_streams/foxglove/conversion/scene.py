@@ -16,9 +16,9 @@ from dimos_streams.operator.messages.scene import SCENE, SceneView
 _BODY_FRAME = "base_link"
 """The frame of the points of detections."""
 _SEEN_S = 0.5
-"""For so long somebody stays in the picture who is not seen again."""
+"""Seconds for which somebody who is not seen again stays in the picture."""
 _TOLD_S = 3.0
-"""So long lasts what a module tells of in one heartbeat, of which it sends several meanwhile."""
+"""Seconds for which the places of one heartbeat last; a module sends several meanwhile."""
 _TALL_M, _WIDE_M = 1.7, 0.45
 _LINE_STRIP, _LINE_LOOP = 0, 1
 Colour = Mapping[str, float]
@@ -46,7 +46,7 @@ def people(detections: Detection2DArray, context: TopicContext) -> Value:
 
 
 def places(status: ModuleStatus, context: TopicContext) -> Value | None:
-    """The places that a module tells of. None for one that tells of none."""
+    """The places that a module tells of, or None if it tells of none."""
     told = _told(status)
     if told is None:
         return None
@@ -68,7 +68,7 @@ def places(status: ModuleStatus, context: TopicContext) -> Value | None:
 
 
 def _told(status: ModuleStatus) -> SceneView | None:
-    """None for what tells of nothing, and for what can't be read."""
+    """Return the scene that a module tells of, or None if there is none or it can't be read."""
     try:
         state = parse_json(status.state_json) if status.state_json else {}
         told = state.get(SCENE) if isinstance(state, dict) else None
@@ -84,7 +84,7 @@ class _Drawing:
         self._shapes: dict[str, list[Value]] = {name: [] for name in _SHAPES}
 
     def line(self, kind: int, corners: Sequence[tuple[float, float]], colour: Colour) -> None:
-        """On the floor; none of fewer than two corners."""
+        """Add a line on the floor, unless it has fewer than two corners."""
         if len(corners) < 2:
             return
         points = [{"x": x, "y": y, "z": 0.02} for x, y in corners]
@@ -94,13 +94,13 @@ class _Drawing:
         )
 
     def cylinder(self, x: float, y: float, wide_m: float, tall_m: float, colour: Colour) -> None:
-        """Standing on the floor."""
+        """Add a cylinder that stands on the floor."""
         size = {"x": wide_m, "y": wide_m, "z": tall_m}
         shape = {"pose": at(x, y, tall_m / 2), "size": size, "bottom_scale": 1.0, "top_scale": 1.0, "color": colour}
         self._shapes["cylinders"].append(shape)
 
     def text(self, text: str, x: float, y: float, z: float) -> None:
-        """Turned to whoever looks; an empty one is left out."""
+        """Add a text that turns to the viewer, unless it is empty."""
         if text:
             how: Value = {"billboard": True, "font_size": 14.0, "scale_invariant": True, "color": _GREY}
             self._shapes["texts"].append({"pose": at(x, y, z), "text": text, **how})

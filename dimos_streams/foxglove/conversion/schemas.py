@@ -2,7 +2,7 @@
 
 Viewers read less of JSON Schema than there is: a field has one type, a list has items of one type, and an object has
 its properties. A channel whose schema says more can't be shown at all. So ``null``, which stands in some messages for
-numbers that JSON does not have, is not mentioned, and what may be anything has no property.
+numbers that JSON does not have, is not mentioned, and fields that may be anything have no property.
 """
 
 from __future__ import annotations
@@ -160,4 +160,4 @@ SCHEMAS: dict[str, Schema] = {
         progress=_ANYTHING,
     ),
 }
-"""By name: Foxglove's own, with the properties that it reads, and ours that are no message of the bus."""
+"""Schemas by name: Foxglove's own, with the properties that it reads, and ours that are no message of the bus."""

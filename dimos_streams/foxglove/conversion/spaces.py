@@ -19,7 +19,7 @@ _NUMERIC_TYPES: Mapping[int, int] = {1: 2, 2: 1, 3: 4, 4: 3, 5: 6, 6: 5, 7: 7, 8
 
 
 def pose_of_odometry(odometry: Odometry, context: TopicContext) -> Value:
-    """Where a robot is by its odometry."""
+    """A robot's pose by its odometry."""
     return {**context.stamped(odometry.header), "pose": pose(odometry.pose.pose)}
 
 
@@ -34,7 +34,7 @@ def poses(path: Path, context: TopicContext) -> Value:
 
 
 def frames(message: TFMessage, context: TopicContext) -> Value:
-    """How frames lie to each other."""
+    """Transforms between frames."""
     return {"transforms": [_transform(one, context) for one in message.transforms]}
 
 
@@ -61,7 +61,7 @@ def scan(message: LaserScan, context: TopicContext) -> Value:
 
 
 def cloud(message: PointCloud2, context: TopicContext) -> Value | None:
-    """A cloud of points. None for one that is big-endian, which Foxglove does not know."""
+    """A cloud of points, or None if it is big-endian, which Foxglove does not know."""
     if message.is_bigendian:
         return None
     fields = [
@@ -94,7 +94,7 @@ def grid(message: OccupancyGrid, context: TopicContext) -> Value:
 
 
 def pose(message: Pose) -> Value:
-    """A pose; what is no number in it is null."""
+    """A pose; numbers that are not finite are null."""
     return {"position": plain(message.position), "orientation": plain(message.orientation)}
 
 

@@ -36,7 +36,7 @@ BESIDE: Mapping[str, tuple[Form, ...]] = {
     ),
     "dimos_streams.ModuleStatus": (Form("/scene", "foxglove.SceneUpdate", scene.places),),
 }
-"""What goes beside a message as it is, on topics with a suffix."""
+"""The forms that are shown beside a message as it is, on topics with a suffix."""
 
 
 _TREE = frozenset({"tf", "tf_static"})
