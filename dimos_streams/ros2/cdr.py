@@ -17,7 +17,7 @@ from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct
 HEADER = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian: what is written. Both byte orders are read."""
 _PADDING = 3
-"""Bytes that may follow the value, because a payload is a whole number of words."""
+"""The largest number of bytes that may follow the value, because a payload is a whole number of words."""
 
 _FORMATS: dict[Primitive, tuple[str, int]] = {
     "bool": ("?", 1),
@@ -60,7 +60,7 @@ def decode(struct: Struct, data: bytes) -> Any:
 
 
 class _Writer:
-    """Bytes so far; alignment counts from the end of the header."""
+    """The bytes written so far; alignment counts from the end of the header."""
 
     def __init__(self) -> None:
         self.data = bytearray()

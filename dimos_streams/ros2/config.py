@@ -86,7 +86,7 @@ SkillName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]
 
 
 class Ros2RobotConfig(ModuleConfig):
-    """Where the robot is on DDS, and which of its topics are streams of this module."""
+    """Settings for the robot on DDS, and for which of its topics are streams of this module."""
 
     domain_id: int = Field(0, ge=0, le=232, description="ROS_DOMAIN_ID of the robot")
     namespace: Annotated[str, AfterValidator(checked_namespace)] = Field("", description="such as /robot1")

@@ -1,4 +1,4 @@
-"""From messages as ROS has them to those of this package's streams, and back, where the types differ."""
+"""Conversions from messages of ROS to those of this package's streams, and back, where the types differ."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from dimos_streams.messages.std_msgs import Header
 Conversion = Callable[[Any], Message]
 
 MAX_PICTURE = 60_000
-"""Bytes of a picture that every bus carries whole; larger ones are compressed more."""
+"""The largest picture, in bytes, that every bus carries whole; larger ones are compressed more."""
 _QUALITIES = (80, 60, 40, 25)
 _COLOURED = ("rgb8", "bgr8", "rgba8", "bgra8")
 
 
 def incoming(theirs: type[Message], ours: type[Message]) -> Conversion | None:
-    """How a message of ROS becomes one of a stream, None if it can't. The result may raise ``MessageError``."""
+    """Return the conversion from ROS's message to a stream's, or None if there is none. It may raise
+    ``MessageError``."""
     return _INCOMING.get((theirs, ours)) or (_unchanged if theirs is ours else None)
 
 
 def outgoing(ours: type[Message], theirs: type[Message]) -> Callable[[Any, Header], Message] | None:
-    """How a message of a stream becomes one of ROS, None if it can't. The header is for what ours does not have."""
+    """Return the conversion from a message of a stream to one of ROS, or None if there is none. Its header is for
+    types that have one where ours has none."""
     if ours is theirs:
         return lambda message, _: message
     return _OUTGOING.get((ours, theirs))

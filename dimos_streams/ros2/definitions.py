@@ -12,7 +12,7 @@ from dimos_streams.messages.std_msgs import Duration, Time
 from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct, known_struct, plain, struct_of
 
 MAX_DEFINITION = 20_000
-"""Characters of a definition."""
+"""Maximum length of a definition, in characters."""
 DUMMY = "structure_needs_at_least_one_member"
 """The field that ROS gives a type without fields."""
 
@@ -32,7 +32,7 @@ class ActionType:
     """``"nav2_msgs/action/NavigateToPose"``."""
     goal: Struct
     results: tuple[Struct, ...]
-    """What a result may look like, depending on the release of ROS: the first that fits counts."""
+    """The forms of a result, depending on the release of ROS: the first that fits counts."""
     feedback: Struct
 
 
@@ -67,7 +67,7 @@ def _parsed(name: str, text: str, types: Mapping[str, str], depth: int) -> Struc
 
 
 def _field(owner: str, line: str, number: int, types: Mapping[str, str], depth: int) -> Field | None:
-    """The field of a line, None for an empty one or a constant."""
+    """The field of a line, or None for an empty line or a constant."""
     if not line:
         return None
     found = _LINE.fullmatch(line)
@@ -118,11 +118,11 @@ int16 number_of_recoveries
 float32 distance_remaining
 """
 _RESULTS = ("uint16 error_code\nstring error_msg", "uint16 error_code", "std_msgs/Empty result")
-"""Of newer releases first; before Iron there was nothing in it."""
+"""The results of navigation, newer releases first; before Iron the result was empty."""
 
 
 def known_action(name: str) -> ActionType | None:
-    """An action type that needs no definition, None for others."""
+    """An action type that needs no definition, or None for others."""
     if name != NAVIGATE_TO_POSE:
         return None
     types = [action_type(name, _NAVIGATION.format(result=result), {}) for result in _RESULTS]

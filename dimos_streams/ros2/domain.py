@@ -10,12 +10,12 @@ from dimos_streams.errors import UserError
 
 LOOPBACK = "lo"
 _ANNOUNCED_EVERY = "500ms"
-"""So soon a robot that begins later is found: without multicast it can't make itself known."""
+"""The interval of announcements, by which a later robot is found: without multicast it can't make itself known."""
 _LEASE = "2s"
 """The silence after which a robot forgets this side. It has to be before this side forgets the robot, by the robot's
-own lease: who is remembered by an end that was forgotten itself is never told again what there is."""
+own lease: an end that is remembered by a forgotten end is never told again what there is."""
 _PARTICIPANTS = 30
-"""Processes of one machine that find each other where there is no multicast."""
+"""The number of processes of one machine that find each other where there is no multicast."""
 
 _domains: dict[int, tuple[Any, str]] = {}
 """The domains that this process is in: Cyclone has each once in a process, with one configuration."""
@@ -43,7 +43,7 @@ def configuration(interface: str, peers: tuple[str, ...]) -> str:
 
 
 def enter(domain_id: int, config: str) -> None:
-    """Enter it in this process. Raises ``UserError`` if this process is in the domain in another way."""
+    """Enter a domain in this process. Raises ``UserError`` if this process is in the domain in another way."""
     from cyclonedds.domain import Domain
 
     with _domains_lock:

@@ -47,7 +47,7 @@ class Field:
     name: str
     type: Primitive | Struct
     size: int | None = None
-    """Of an array: its fixed length, or ``UNBOUNDED``; None for a single value."""
+    """The fixed length of an array, or ``UNBOUNDED``; None for a single value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Struct:
     fields: tuple[Field, ...]
     message: type[Message] | None = None
     sizes: tuple[tuple[str, str], ...] = ()
-    """Of a message, the fields that size its arrays, each with the array that it sizes."""
+    """The fields of a message that size its arrays, each with the array that it sizes."""
 
 
 _structs: dict[type[Message], Struct] = {}
@@ -103,6 +103,6 @@ def plain(struct: Struct) -> Struct:
 
 
 def known_struct(name: str) -> Struct | None:
-    """The type of a name of ROS, None if there is no message definition of it."""
+    """The type of a name of ROS, or None if there is no message definition of it."""
     found = registry.find(lcm_type(name))
     return struct_of(found) if found is not None and ros_type(found.msg_name) == name else None

@@ -36,7 +36,7 @@ from dimos_streams.streams import In, Out
 PERIOD_S = 0.05
 WATCH_S = 0.5
 GRACE_S = 2.0
-"""Until then after the start it is no trouble that somebody has not been found."""
+"""Seconds after the start for which it is no trouble that somebody has not been found."""
 
 
 class Ros2Robot(Module):
@@ -105,7 +105,7 @@ class Ros2Robot(Module):
             client.connect()
 
     async def run(self) -> None:
-        """Send velocities, and look what comes through, until the module ends.
+        """Send velocities and watch what comes through, until the module ends.
 
         Raises ``DdsError`` when nothing is heard any more, so that the module is restarted.
         """
@@ -138,12 +138,12 @@ class Ros2Robot(Module):
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds the robot still."""
+        """True if somebody holds the robot still."""
         return self._holds.held
 
     @property
     def blind(self) -> str:
-        """Why it can't be seen where the robot is, empty if it can."""
+        """The reason why the robot's place can't be seen; empty if it can."""
         silent = self._silent(clock.monotonic())
         topics = [route.topic for route in self._routes if route.stream.name in silent]
         return f"{', '.join(topics)} can't be heard" if topics else ""
@@ -184,7 +184,7 @@ class Ros2Robot(Module):
 
     @property
     def _navigation_ends(self) -> bool:
-        """Whether a goal that moves the robot was cancelled and has not ended: its velocities are not meant."""
+        """True if a goal that moves the robot was cancelled and has not ended: its velocities are not meant."""
         actions = self.config.actions
         return any(client.ending for name, client in self._clients.items() if actions[name].moves)
 
@@ -197,7 +197,7 @@ class Ros2Robot(Module):
         return turned(scan, math.radians(yaw_deg)) if yaw_deg else scan
 
     def _take_velocity(self, velocity: Twist) -> None:
-        """Have the newest of all that has come sent, once the loop has taken all in."""
+        """Take a velocity; the newest one is sent once the loop has taken in all that has come."""
         self._relay.command(velocity)
         asyncio.get_running_loop().call_soon(self._send_velocity)
 
@@ -215,7 +215,7 @@ class Ros2Robot(Module):
             self._limited_log.warning("not sent to ROS: %s", error)
 
     def _silent(self, now: float) -> dict[str, float]:
-        """The needed streams that are silent, and for how long: infinite for those that have never been heard."""
+        """The needed streams that are silent, with the seconds for which they are; infinite for those never heard."""
         ages = {name: now - self._heard.get(name, -math.inf) for name in self.config.needed}
         return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
 
@@ -227,7 +227,7 @@ class Ros2Robot(Module):
         return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}
 
     def _report(self, now: float) -> None:
-        """Say what is wrong in the health, and what has changed of it in the log."""
+        """Say in the health what is wrong, and in the log what of it has changed."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
         found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), self._unmatched(now), where)
         found += [Trouble(client.action, client.trouble) for client in self._clients.values() if client.trouble]

@@ -1,4 +1,4 @@
-"""How ROS 2 calls topics, services and types, and how these are called on DDS."""
+"""Names of ROS 2 for topics, services and types, and their names on DDS."""
 
 from __future__ import annotations
 

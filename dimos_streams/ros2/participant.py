@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NS_PER_S = 1_000_000_000
 _WAIT_S = 0.2
-"""The thread looks so often whether it shall end, and who has come and gone."""
+"""The interval at which the thread looks whether it shall end, and who has come and gone."""
 _MAX_ENDPOINTS = 5000
 
 _log = LimitedLog(logging.getLogger(__name__))

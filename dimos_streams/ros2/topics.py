@@ -26,7 +26,7 @@ class Route:
 
     stream: StreamSpec
     topic: str
-    """As ROS calls it, absolute."""
+    """The topic as ROS calls it, absolute."""
     struct: Struct
     """The type on ROS's side."""
     quality: Quality
@@ -43,17 +43,17 @@ class Route:
 
     @property
     def from_ros(self) -> bool:
-        """Whether the robot publishes it, and the module gives it on."""
+        """True if the robot publishes it, and the module passes it on."""
         return self.stream.direction == "out"
 
     def read(self, data: bytes) -> Message:
-        """The stream's message of what ROS has sent. Raises ``MessageError``."""
+        """Return the stream's message for what ROS has sent. Raises ``MessageError``."""
         convert = incoming(_message(self.struct), self.stream.message)
         assert convert is not None
         return convert(decode(self.struct, data))
 
     def write(self, message: Message, header: Header) -> bytes:
-        """The bytes for ROS of a stream's message. Raises ``MessageError``."""
+        """Return the bytes for ROS of a stream's message. Raises ``MessageError``."""
         convert = outgoing(self.stream.message, _message(self.struct))
         assert convert is not None
         return encode(self.struct, convert(message, header))
@@ -67,7 +67,7 @@ def routes_of(config: Ros2RobotConfig, streams: Mapping[str, StreamSpec]) -> lis
 
 
 def topic_faults(config: Ros2RobotConfig, streams: Mapping[str, StreamSpec]) -> Iterator[ConfigFault]:
-    """What is wrong with a table: streams that are not there, types that are not known or can't be converted."""
+    """Yield the faults of a table: streams that are not there, types that are not known or can't be converted."""
     for name, row in config.topics.items():
         if name not in streams:
             known = suggest(name, streams) or f" (streams: {', '.join(streams)})"

@@ -7,15 +7,15 @@ import math
 from dimos_streams.messages.geometry_msgs import Twist
 
 PARTING_ZEROS = 5
-"""Zeros that follow the last velocity: one may get lost."""
+"""The number of zeros that follow the last velocity, because one may get lost."""
 _HELD_UP_S = 0.5
-"""A module that was held up for longer finds velocities that are no longer meant."""
+"""The longest time, in seconds, that a module may be held up; later it finds velocities that are no longer meant."""
 _STALE_S = 0.2
-"""For so long after that it takes none."""
+"""Seconds after that for which it takes no velocity."""
 
 
 class VelocityRelay:
-    """The newest velocity of the gate and what is to be sent of it. Time is handed in, in seconds."""
+    """The newest velocity of the gate, and the velocities to send because of it. Time is handed in, in seconds."""
 
     def __init__(self, timeout_s: float) -> None:
         """A velocity that is not repeated for ``timeout_s`` counts as zero."""
@@ -29,7 +29,7 @@ class VelocityRelay:
 
     @property
     def moving(self) -> bool:
-        """Whether the newest that was sent is not zero."""
+        """True if the newest velocity that was sent is not zero."""
         return self._moving
 
     def command(self, velocity: Twist) -> None:
@@ -37,14 +37,14 @@ class VelocityRelay:
         self._newest = velocity
 
     def look(self, now: float) -> None:
-        """To be called at a steady rate: notes when the module itself was held up."""
+        """Note when the module itself was held up. Call this at a steady rate."""
         if self._looked_at is not None and now - self._looked_at > _HELD_UP_S:
             self._deaf_until, self._newest = now + _STALE_S, None
             self._zeros, self._moving = PARTING_ZEROS, False
         self._looked_at = now
 
     def due(self, now: float, *, free: bool) -> Twist | None:
-        """What to send now, None for nothing. Unless the robot is ``free`` to move it is zeros."""
+        """Return the velocity to send now, or None for nothing. It is zero unless the robot is ``free`` to move."""
         velocity, self._newest = self._newest, None
         if velocity is not None:
             self._at = now

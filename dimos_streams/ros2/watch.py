@@ -1,4 +1,4 @@
-"""What keeps topics from coming through, in a line each: nobody there, another type, another quality, silence."""
+"""Reasons why topics do not come through, in a line each: nobody there, another type, another quality, silence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def troubles_of(
     unmatched: Collection[str],
     where: str,
 ) -> list[Trouble]:
-    """All that is wrong now.
+    """Return everything that is wrong now.
 
     ``silent_s`` has the streams that are silent for too long, ``unmatched`` those whose topics DDS has not connected
     with anybody's; ``where`` is for the text.

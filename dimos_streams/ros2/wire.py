@@ -20,13 +20,13 @@ class Quality:
     latched: bool = False
     """Late readers get what was written before: ROS's "transient local"."""
     depth: int = 10
-    """Messages that are kept for one who is slow; the newest ones."""
+    """The number of the newest messages that are kept for a slow reader."""
 
     def __str__(self) -> str:
         return f"{'reliable' if self.reliable else 'best effort'}{', latched' if self.latched else ''}"
 
     def accepts(self, offered: Quality) -> bool:
-        """Whether a reader of this quality hears a writer of the other one."""
+        """Return whether a reader of this quality hears a writer of the other one."""
         return offered.reliable >= self.reliable and offered.latched >= self.latched
 
 
@@ -35,7 +35,7 @@ SENSOR = Quality(reliable=False, depth=5)
 DEFAULT = Quality()
 """ROS's profile of topics, services and feedback, heard by every reader that asks for nothing latched."""
 LATCHED = Quality(latched=True, depth=1)
-"""That of maps, static frames and the states of an action's goals."""
+"""The quality of maps, static frames and the states of an action's goals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Endpoint:
     """A reader or a writer that somebody else has."""
 
     topic: str
-    """As DDS calls it."""
+    """The topic as DDS calls it."""
     type_name: str
     direction: Direction
     """``out`` for a writer."""
@@ -55,7 +55,7 @@ class DdsError(DimosStreamsError):
 
 
 class Writer(Protocol):
-    """What one topic is written with."""
+    """The protocol of the writer of one topic."""
 
     def write(self, data: bytes) -> None:
         """Send bytes with their encapsulation header. Never blocks. Raises ``DdsError``."""
@@ -66,7 +66,7 @@ class Writer(Protocol):
 
 
 class Reader(Protocol):
-    """What one topic is read with."""
+    """The protocol of the reader of one topic."""
 
     @property
     def matched(self) -> int:
@@ -83,7 +83,7 @@ class Wire(Protocol):
         """Leave. Twice is fine."""
 
     def check(self) -> None:
-        """Raises ``DdsError`` if nothing is heard any more, and nothing will be."""
+        """Raise ``DdsError`` if nothing is heard any more, and nothing will be."""
 
     def writer(self, topic: str, struct: Struct, quality: Quality) -> Writer:
         """Announce to write a topic, as DDS calls it, of a type."""
@@ -98,7 +98,7 @@ class Wire(Protocol):
     ) -> Reader:
         """Read a topic. ``decode`` is called off the loop, ``deliver`` on it, with what ``decode`` has made.
 
-        What ``decode`` raises anything for is skipped, with a line in the log. When the loop is slow, the
+        Bytes for which ``decode`` raises anything are skipped, with a line in the log. When the loop is slow, the
         oldest beyond the quality's depth are dropped.
         """
 

@@ -27,13 +27,13 @@ from dimos_streams.ros2.wire import DEFAULT, LATCHED, DdsError, Reader, Wire, Wr
 _log = LimitedLog(logging.getLogger(__name__))
 
 AGAIN_S = 0.5
-"""What is not answered is asked again so often."""
+"""Seconds after which a request without an answer is sent again."""
 CANCEL_S = 1.8
-"""An end that was asked for is waited for so long; the host of a skill gives it 2 s."""
+"""Seconds for which an end that was asked for is waited for; the host of a skill gives it 2 s."""
 _CONTRADICTION_S = 0.3
-"""A rejection may be somebody else's: the status topic is given so long to say that."""
+"""Seconds for which the status topic may contradict a rejection, because that may be somebody else's."""
 _RESULT_S = 3.0
-"""The result of a goal that has ended is waited for so long."""
+"""Seconds for which the result of a goal that has ended is waited for."""
 _REMEMBERED = 16
 _STATUSES = frozenset(map(int, GoalStatus))
 _FORGOTTEN_S = 60.0
@@ -47,13 +47,13 @@ class Goal:
         self.status = GoalStatus.UNKNOWN
         self.rejected = self.accepted = False
         self.feedback: dict[str, Any] | None = None
-        """The newest that has not been taken."""
+        """The newest feedback that has not been taken."""
         self.replies: deque[dict[str, Any]] = deque(maxlen=4)
         self.changed = asyncio.Event()
         self.unwanted = False
-        """Its end has been asked for."""
+        """True if its end has been asked for."""
         self.left_at: float | None = None
-        """When it was let go without its end having been seen."""
+        """The time at which it was let go without its end having been seen, or None if it was not."""
 
     async def change(self, timeout_s: float) -> bool:
         """Wait until something of it has changed; False if nothing has in time."""
@@ -100,7 +100,7 @@ class ActionClient:
 
     @property
     def there(self) -> bool:
-        """Whether a server is there whom everything reaches, and who is heard."""
+        """True if there is a server that hears everything and is heard."""
         ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
         return all(end.matched for end in ends)
 
@@ -130,7 +130,7 @@ class ActionClient:
         return goal
 
     async def result(self, goal: Goal) -> dict[str, Any] | None:
-        """The result of a goal that has ended; None if it can't be had, or not be read."""
+        """The result of a goal that has ended, or None if it can't be had, or not be read."""
         deadline = clock.monotonic() + _RESULT_S
         while clock.monotonic() < deadline:
             for reply in reversed(goal.replies):
@@ -142,7 +142,7 @@ class ActionClient:
         return None
 
     async def cancel(self, goal: Goal) -> bool:
-        """Ask for a goal's end, again and again; whether it has been seen in time."""
+        """Ask for a goal's end, again and again, and return whether it has been seen in time."""
         deadline = clock.monotonic() + CANCEL_S
         asked_at = None
         while not goal.status.ended and (now := clock.monotonic()) < deadline:
@@ -189,13 +189,13 @@ class ActionClient:
 
     @property
     def ending(self) -> bool:
-        """Whether a goal may still run whose end has been asked for."""
+        """True if a goal may still run although its end has been asked for."""
         goals = (*([self._goal] if self._goal else []), *self._left)
         return any(goal.unwanted and not goal.status.ended and (goal.accepted or goal.status) for goal in goals)
 
     @property
     def trouble(self) -> str:
-        """That a goal has not ended though it was asked to, empty if there is none."""
+        """The message that a goal has not ended though it was asked to; empty if there is none."""
         if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
             return ""
         return f"{self.action} does not end a goal that was cancelled: the robot may go on"

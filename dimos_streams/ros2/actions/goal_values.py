@@ -11,7 +11,7 @@ from dimos_streams.ros2.definitions import DUMMY
 from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct
 
 Limits = Mapping[str, tuple[float, float]]
-"""Least and greatest value of numbers, by their paths: ``"pose.position.x"``."""
+"""The least and the greatest value of numbers, by their paths: ``"pose.position.x"``."""
 
 MAX_ITEMS = 10_000
 MAX_TEXT = 10_000
@@ -35,7 +35,7 @@ def schema_of(struct: Struct, limits: Limits) -> dict[str, Any]:
 
 
 def completed(struct: Struct, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole value: what is not given is zero or empty, and a rotation is none."""
+    """Return a whole value: fields that are not given are zero or empty, and rotations do not turn."""
     if struct.name == "geometry_msgs/msg/Quaternion" and not given:
         given = {"w": 1.0}
     return {field.name: _whole(field, given.get(field.name)) for field in struct.fields}

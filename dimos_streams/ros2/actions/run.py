@@ -20,15 +20,15 @@ _UNLISTED_S = 5.0
 
 
 class Robot(Protocol):
-    """What a goal has to know of the robot that it moves."""
+    """The protocol of what a goal has to know of the robot that it moves."""
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds it still."""
+        """True if somebody holds it still."""
 
     @property
     def blind(self) -> str:
-        """Why it can't be seen where it is, empty if it can."""
+        """The reason why its place can't be seen; empty if it can."""
 
 
 class ActionRun:
@@ -51,7 +51,7 @@ class ActionRun:
         self._told_at: float | None = None
 
     async def run(self, values: dict[str, Any], doing: str) -> dict[str, Any] | None:
-        """Send the goal and follow it to its end; its result, None where that can't be had.
+        """Send the goal, follow it to its end and return its result, or None where that can't be had.
 
         Raises ``SkillError`` if it does not succeed. Cancelled, or in trouble, it asks for the goal's end.
         """
@@ -75,7 +75,7 @@ class ActionRun:
                 raise SkillError(f"the robot is held still: the goal of {self._client.action} was cancelled")
 
     def _barred(self) -> bool:
-        """Whether nothing may be begun now, and what was begun has to end."""
+        """Return whether nothing may begin now, and what has begun must end."""
         return self._robot is not None and bool(self._robot.held or self._robot.blind)
 
     async def _answer(self, doing: str) -> None:
@@ -97,7 +97,7 @@ class ActionRun:
             raise SkillError(f"{blind}: nothing was begun")
 
     async def _follow(self, goal: Goal) -> bool:
-        """Until the goal has ended by itself, True, or the robot is held still, False. Raises ``SkillError``."""
+        """Follow the goal to its own end, True, or until the robot is held still, False. Raises ``SkillError``."""
         began = clock.monotonic()
         while not goal.status.ended:
             self._tell(goal)

@@ -20,7 +20,7 @@ FARTHEST_M = 1000.0
 
 
 class ActionModule(Robot, Protocol):
-    """What the skills need of the module that has them."""
+    """The protocol of what the skills need of the module that has them."""
 
     def client(self, skill: str) -> ActionClient:
         """The client of a skill's action."""
@@ -28,7 +28,7 @@ class ActionModule(Robot, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ActionReport:
-    """What came of a goal."""
+    """The result of a goal."""
 
     action: str
     result: Any
@@ -40,7 +40,7 @@ class ActionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NavigationReport:
-    """Where the robot's own navigation has arrived; metres and degrees in ``frame``."""
+    """The pose at which the robot's own navigation has arrived; metres and degrees in ``frame``."""
 
     x: float
     y: float

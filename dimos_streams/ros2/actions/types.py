@@ -1,4 +1,4 @@
-"""What an action of ROS is on DDS: three services and two topics, with their types."""
+"""The topics and types of a ROS action on DDS: three services and two topics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GoalStatus(IntEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether the goal has come to its end."""
+        """True if the goal has come to its end."""
         return self >= GoalStatus.SUCCEEDED
 
 
@@ -76,7 +76,8 @@ class ActionChannels:
         self.status = _channel(dds_topic(f"{services}/status"), _STATUSES)
 
     def read_result(self, data: bytes) -> dict[str, Any]:
-        """Status and result, the latter in the first form that fits; None if none does, since the status counts more.
+        """Return the status, and the result in the first form that fits, or None if none does, since the status
+        counts more.
 
         Raises ``MessageError`` if there is no status.
         """
