@@ -1,4 +1,4 @@
-"""What a page is told of a recording as a whole."""
+"""The description of a whole recording for a page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 3
 
 
 def about_recording(index: Index, logs: Sequence[LogReader]) -> dict[str, Any]:
-    """Its name, its span, the marks on its slider, and ``notes``: what is missing or damaged, in words."""
+    """Return its name, its span, the marks on its slider, and ``notes``: what is missing or damaged, in words."""
     metadata = index.metadata
     blueprint = (metadata and metadata.blueprint) or {}
     return {
@@ -31,7 +31,7 @@ def about_recording(index: Index, logs: Sequence[LogReader]) -> dict[str, Any]:
 
 
 def _notes(index: Index) -> Iterator[str]:
-    """What somebody should know who looks at it."""
+    """Yield notes on what is missing, damaged or of another version, for somebody who looks at the recording."""
     metadata = index.metadata
     yield from index.damages
     if metadata is None:

@@ -32,7 +32,7 @@ from dimos_streams.viewer.socket import serve as serve_transport
 from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
-"""At a time, of its state; so many may set its clock."""
+"""The largest number of clients at a time that watch the state; as many may set the clock."""
 SEND_TIMEOUT_S = 20.0
 _READING = ("GET", "HEAD")
 REFUSAL = "a recording takes no orders: what is shown has happened"
@@ -42,7 +42,7 @@ class NoOrders:
     """The commands of ``WS /monitor``: each is refused."""
 
     async def carry_out(self, text: str) -> bytes:
-        """The answer to a command, a message without its ``seq``."""
+        """Return the answer to a command, a message without its ``seq``."""
         return message("error", id=None, problem="refused", text=REFUSAL, errors={}, call_id="")
 
 
@@ -62,7 +62,7 @@ class ReadOnly:
 def create_app(
     stage: Stage, hub: Hub, live: LiveTopics, about: dict[str, Any], abort: Callable[[object], None]
 ) -> FastAPI:
-    """The app, unguarded. ``about`` is what pages are told of the recording; ``abort`` ends the connection of a
+    """The app, unguarded. ``about`` is the recording's description for pages; ``abort`` ends the connection of a
     client's address at once."""
     app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
     app.router.route_class = BridgeRoute
@@ -78,7 +78,7 @@ def create_app(
 
 
 def guarded(app: ASGIApp, host: str) -> ASGIApp:
-    """The app behind its guard: what is served."""
+    """Return the app behind its guard, which is what is served."""
     return Guard(ReadOnly(app), host=host, token=None, public=PATHS)
 
 

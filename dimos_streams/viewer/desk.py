@@ -1,4 +1,4 @@
-"""Where clients of a recording's clock have their turns."""
+"""Turns for the clients of a recording's clock."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SHORTEST_S, _LONGEST_S = 0.005, 1.0
 
 
 class Desk:
-    """Hears one client at a time, in the order in which they come. To go to a moment takes a while, in which nobody
-    else is served: behind each turn as much time passes without any. So all clients together take half of the loop's
-    time at most, and who has a hundred wishes has only one before that of another client.
+    """Hears one client at a time, in the order in which they come. Going to a moment takes a while, in which nobody
+    else is served, so each turn is followed by as much time without any. All clients together thus take half of the
+    loop's time at most, and a client with a hundred wishes has only one served before that of another client.
 
     Use from one loop only.
     """

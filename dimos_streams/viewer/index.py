@@ -1,4 +1,4 @@
-"""Reads a recording once, so that any of its moments can be had at once afterwards."""
+"""Reads a recording once, so that any of its moments is at hand afterwards."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dimos_streams.viewer.marks import Marks
 from dimos_streams.viewer.state.world import World
 
 KEY_EVERY_US = 2_000_000
-"""Of the log, between two moments that are kept; of a long log more."""
+"""The least time of the log, in µs, between two moments that are kept; more for a long log."""
 KEY_BYTES = 4_000_000
-"""Of the log, after which another one is kept, however little time has passed; of a long log more. It is what is read
-again at most."""
+"""The bytes of the log after which another moment is kept, however little time has passed; more for a long log. No
+more than that is read again."""
 MAX_KEYS = 600
 _BATCH = 256
 _log = LimitedLog(logging.getLogger(__name__))
@@ -41,12 +41,12 @@ class Key:
 
     utime: int
     place: Place
-    """Where the tape goes on behind it."""
+    """The place from which the tape goes on behind it."""
     world: World
 
 
 class Index:
-    """What is known of a whole recording: its calls' events in a journal, its moments, and worlds at some of them."""
+    """The contents of a whole recording: its calls' events in a journal, its moments, and worlds at some of them."""
 
     def __init__(self, tape: Tape, journal: Journal, metadata: Metadata | None) -> None:
         """``journal`` is open and empty, and keeps all that it is given."""
@@ -61,13 +61,13 @@ class Index:
         self.channels: dict[str, None] = {}
         self.order = InOrder()
         self.unreadable: dict[str, int] = {}
-        """Messages that are none, by channel."""
+        """The number of messages that can't be read, by channel."""
         self.namespaces: set[str] = set()
-        """Of the modules."""
+        """The modules' namespaces."""
         self._models = _models(metadata)
         self._keys: list[Key] = []
         self._heard = array("q")
-        """When each event of the journal was handed on, by the log."""
+        """The log's time at which each event of the journal was handed on."""
         self._waiting: list[ToolEvent] = []
 
     def read(self, on_progress: Callable[[int], None] = lambda offset: None) -> None:
@@ -98,7 +98,7 @@ class Index:
         self.namespaces = {namespace_of(module.name) for module in world.modules()}
 
     def key_before(self, utime: int) -> Key:
-        """The last one that is kept up to a moment, or the first."""
+        """The last moment kept up to this one, or else the first."""
         index = bisect.bisect_right(self._keys, utime, key=lambda key: key.utime)
         return self._keys[max(0, index - 1)]
 
@@ -120,7 +120,7 @@ class Index:
             self._hear(world, event.utime, each)
 
     def _ordered(self, world: World, event: LogEvent) -> list[ToolEvent]:
-        """The events of calls that are due with the one in a message. Raises ``MessageError`` where there is none."""
+        """The events of calls that are due with the one in a message. Raises ``MessageError`` if it has none."""
         unpacked = unpack_event(event.data)
         if unpacked.caller != MONITOR:
             return self.order.take(event.utime, unpacked)
@@ -140,7 +140,7 @@ class Index:
         self._waiting = []
 
     def _keep_key(self, world: World, event: LogEvent, place: Place) -> None:
-        """Keep the moment before an event, if the last one is long ago; of too many every second goes."""
+        """Keep the moment before an event, if the last kept one is long ago; of too many every second is dropped."""
         last = self._keys[-1] if self._keys else None
         if last is not None:
             passed, read = event.utime - last.utime, place.offset - last.place.offset
@@ -151,7 +151,7 @@ class Index:
             self._keys = self._keys[::2]
 
     def _spacing(self) -> int:
-        """The time between two keys: so that there is room for as many again as there are."""
+        """The least time between two kept moments, such that there is room for as many again as there are."""
         span = self._keys[-1].utime - self._keys[0].utime
         return max(KEY_EVERY_US, span // (MAX_KEYS // 2))
 
@@ -161,8 +161,7 @@ class Index:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """What is read stays: Python's collector would go through it again and again, a third of the time, and find
-    nothing."""
+    """Turn Python's collector off, which would take a third of the time and find nothing: what is read stays."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

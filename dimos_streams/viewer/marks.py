@@ -1,4 +1,4 @@
-"""The moments of a recording: where it can be stepped to, and what the page's slider shows."""
+"""The moments of a recording that it can be stepped to, and that the page's slider shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Marks:
         self._utimes = array("q")
         self._shown: list[dict[str, Any]] = []
         self._seen = 0
-        """Those that the slider would show if there were few."""
+        """The number of marks that the slider would show if there were few."""
         self._every = 1
 
     def add(self, utime: int, event: ToolEvent) -> None:
@@ -40,7 +40,7 @@ class Marks:
 
     @property
     def left_out(self) -> int:
-        """How many the slider does not show."""
+        """The number of marks that the slider does not show."""
         return self._seen - len(self._shown)
 
     def shown(self) -> list[dict[str, Any]]:
@@ -48,11 +48,11 @@ class Marks:
         return self._shown
 
     def after(self, utime: int) -> int | None:
-        """The first one behind a moment; None if there is none."""
+        """The first mark behind a moment, or None if there is none."""
         index = bisect.bisect_right(self._utimes, utime)
         return self._utimes[index] if index < len(self._utimes) else None
 
     def before(self, utime: int) -> int | None:
-        """The last one before a moment; None if there is none."""
+        """The last mark before a moment, or None if there is none."""
         index = bisect.bisect_left(self._utimes, utime)
         return self._utimes[index - 1] if index else None

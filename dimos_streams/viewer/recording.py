@@ -37,7 +37,7 @@ class Viewed:
     stage: Stage
     url: str
     notes: tuple[str, ...]
-    """What is missing or damaged, in words."""
+    """Notes on what is missing or damaged, in words."""
 
 
 @asynccontextmanager

@@ -62,7 +62,7 @@ class _Client:
         self._send_timeout_s = send_timeout_s
 
     async def send(self, fields: Mapping[str, Any]) -> None:
-        """Raises ``TimeoutError`` where it takes nothing."""
+        """Send a message. Raises ``TimeoutError`` where the client takes nothing."""
         async with asyncio.timeout(self._send_timeout_s):
             await self.socket.send_text(to_json(fields).decode())
 

@@ -1,4 +1,4 @@
-"""A recording at the moment that is shown: what goes on there reaches the page as if it went on now."""
+"""A recording at the moment that is shown: what happens there reaches the page as if it happened now."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, Wish
 TICK_S = 1 / 30
 LOOK_EVERY_S = 0.1
 REST_S = 1.0
-"""So often a moment that stands is looked at: whoever had not read the state before gets no newer one."""
+"""The pause between looks at a moment that stands, within which a watcher gets no newer state."""
 _NEAR_US = 5_000_000
-"""A moment that is not farther ahead is gone to by playing what is between."""
+"""The farthest moment ahead, in µs, that is reached by playing what is between."""
 _PAGE = 256
 _PAGE_BYTES = 256 * 1024
 
@@ -38,7 +38,8 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 class Stage:
-    """Use from one loop only. ``run`` keeps it going; the transport is asked for by ``wish``."""
+    """The moment that is shown, and how it changes. Use from one loop only. ``run`` keeps it going; pages call
+    ``wish``."""
 
     def __init__(self, index: Index, bus: ReplayBus) -> None:
         """``bus`` is open, and gets what is shown."""
@@ -46,7 +47,7 @@ class Stage:
         self.transport = Transport(index.begin, index.end)
         self.watchers = Watchers(self._look_soon)
         self.changed = asyncio.Event()
-        """Set when the transport is another one; whoever waits for it makes a new one."""
+        """An event that is set when the transport has changed; each change makes a new one to wait for."""
         self._bus = bus
         self._update = asyncio.Event()
         self._looked_at = float("-inf")
@@ -93,7 +94,7 @@ class Stage:
             self._look_soon()
 
     async def run(self) -> None:
-        """Play as long as that is wanted, for ever. What can't be shown is in the log, and play stops there."""
+        """Play for as long as that is wanted, for ever. What can't be shown goes to the log, and play stops there."""
         while True:
             try:
                 self._play()
@@ -121,11 +122,11 @@ class Stage:
                 self._tell()
 
     def _is_soon_read(self, utime: int) -> bool:
-        """Whether little was recorded up to a moment, however near it is: all may be at one instant."""
+        """Return whether little was recorded up to a moment, however near it is: everything may be at one instant."""
         return self._next is None or self.index.key_before(utime).place.offset <= self._next.offset + KEY_BYTES
 
     def _tick_us(self) -> int:
-        """What may pass between two looks while it plays."""
+        """Return the time of the log, in µs, that may pass between two looks while it plays; 0 while it stands."""
         return round(self.transport.speed * 2e6) if self.transport.playing else 0
 
     def _step(self, now: float, *, back: bool) -> None:
@@ -153,7 +154,7 @@ class Stage:
             self.watchers.show(self.world.utime, self._collector.snapshot(len(self.watchers)))
 
     def _go_to(self, utime: int) -> None:
-        """Be at a moment, from the last one before it that is kept."""
+        """Go to a moment, from the last kept one before it."""
         key = self.index.key_before(utime)
         self.world = key.world.copy()
         self._collector = Collector(self.world)

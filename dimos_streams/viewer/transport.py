@@ -9,7 +9,7 @@ SLOWEST, FASTEST = 0.25, 16.0
 
 @dataclass(slots=True)
 class Transport:
-    """Where a recording is. Times of the log are µs; ``now`` is a steady clock's, in seconds, handed in."""
+    """The clock of a recording. Times of the log are µs; ``now`` is a steady clock's, in seconds, handed in."""
 
     begin: int
     end: int

@@ -1,4 +1,4 @@
-"""What a page may ask of a recording, over ``WS /transport``."""
+"""A page's wishes to a recording, over ``WS /transport``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pause(_Wish):
 
 
 class Speed(_Wish):
-    """So many times as fast as it was recorded."""
+    """Go on so many times as fast as it was recorded."""
 
     command: Literal["speed"]
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
@@ -39,7 +39,7 @@ class Seek(_Wish):
 
     command: Literal["seek"]
     utime: Annotated[int, Field(ge=-(2**53), lt=2**53)]
-    """µs since the Unix epoch; what lies outside of the recording is its beginning or end."""
+    """Time in µs since the Unix epoch; one outside of the recording is its beginning or end."""
 
 
 class Step(_Wish):
@@ -55,7 +55,8 @@ _VALID = "valid: play, pause, speed (with speed), seek (with utime), step (with 
 
 
 def parse_wish(text: str | None) -> Wish:
-    """Raises ``ValueError`` that says what is wrong with a message, and what would be valid; None is for bytes."""
+    """Return the wish in a message's text, None standing for bytes. Raises ``ValueError`` that says what is wrong
+    with the message, and what would be valid."""
     if text is None:
         raise ValueError(f"send text, not bytes; {_VALID}")
     try:

@@ -1,7 +1,7 @@
 """Agents, as the calls of a recording show them.
 
 What agents report to consoles is on the bus only while a console is open; where a recording has it, it is shown.
-Otherwise an agent is told by the calls of its operators' skills: ``say`` passes its conversation on.
+Otherwise an agent's state is told by the calls of its operators' skills: ``say`` passes its conversation on.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ Mode = Literal["running", "paused", "stepping"]
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What is known of one agent. Never changed, so that moments can share it."""
+    """The known state of one agent. Never changed, so that moments can share it."""
 
     model: str = NOT_RECORDED
     mode: Mode = "running"
     entries: tuple[ConversationEntry, ...] = ()
     missions: tuple[MissionView, ...] = ()
     state: str = "idle"
-    """Of its loop, as far as the conversation shows."""
+    """The state of its loop, as far as the conversation shows."""
     number: int = 0
     report: str = ""
-    """The call in which it reports to consoles, empty if it does not."""
+    """The call in which it reports to consoles; empty if it does not."""
     reported: AgentSnapshot | None = None
-    """The newest of it."""
+    """The newest snapshot that it reported, or None if there is none."""
 
 
 class Agents:
@@ -53,7 +53,7 @@ class Agents:
         self._told: dict[str, _Told] = {}
 
     def copy(self) -> Agents:
-        """The same at this moment."""
+        """Return a copy of the agents at this moment."""
         found = Agents()
         found._models, found._told = self._models, dict(self._told)
         return found
@@ -71,7 +71,7 @@ class Agents:
     def snapshots(
         self, utime: int, names: Iterable[str], calls: Mapping[str, tuple[str, ...]], holds: Mapping[str, HoldView]
     ) -> dict[str, AgentSnapshot]:
-        """The agents of these names at a time of the log: with the ids of the open ``calls`` of each, and what the
+        """The agents of these names at a time of the log, with the ids of the open ``calls`` of each, and what the
         gates say of its ``holds``."""
         return {
             name: self._known(name).reported or self._snapshot(utime, name, calls.get(name, ()), holds.get(name))
@@ -98,7 +98,8 @@ class Agents:
         return self._told.get(name) or _Told(model=self._models.get(name, NOT_RECORDED))
 
     def report(self, event: ToolEvent) -> AgentEvent | None:
-        """Take an event of an agent's report to consoles; what happened in it, if the event says that."""
+        """Take an event of an agent's report to consoles, and return what happened in it, or None if it does not
+        say."""
         told = self._known(event.module)
         if event.type == "close":
             self._told[event.module] = replace(told, report="", reported=None)
@@ -113,7 +114,7 @@ class Agents:
         return reported
 
     def _said(self, told: _Told, event: ToolEvent) -> _Told:
-        """What is known after an event of an operator's talk with the agent."""
+        """Return the state after an event of an operator's talk with the agent."""
         if event.type == "open":
             mission = MissionView(id=event.call_id, text=_words(event)[:_TEXT], utime=event.utime)
             return replace(told, missions=(*told.missions, mission)[-_MISSIONS:])
@@ -156,7 +157,7 @@ def _words(event: ToolEvent) -> str:
 
 
 def _mode_after(command: str, event: ToolEvent) -> Mode | None:
-    """The mode of an agent after an operator's command was carried out, None where that does not change it."""
+    """The mode of an agent after an operator's command was carried out, or None where that does not change it."""
     if command in ("pause", "resume"):
         return "paused" if command == "pause" else "running"
     if command == "step":

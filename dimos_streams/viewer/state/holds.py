@@ -1,4 +1,4 @@
-"""Who holds robots still in a recording, and what the velocity gates say of it."""
+"""The holds on robots in a recording, and what the velocity gates say of them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MAX_SOURCES = 200
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What somebody said last, on one channel."""
+    """The last message of somebody's hold on one channel."""
 
     since: int
     until: int
-    """When it does not count any more unless it is said again; times are µs."""
+    """The time at which it does not count any more unless it is said again; times are µs."""
     reason: str
 
 
@@ -30,10 +30,10 @@ class Holds:
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, str], _Held] = {}
-        """By source and robot."""
+        """The holds by source and robot."""
 
     def copy(self) -> Holds:
-        """The same at this moment."""
+        """Return a copy of the holds at this moment."""
         found = Holds()
         found._held = dict(self._held)
         return found
@@ -50,7 +50,7 @@ class Holds:
             self._held[key] = _Held(since, utime + valid_us, message.reason)
 
     def views(self, utime: int, modules: Iterable[ModuleView]) -> dict[str, HoldView]:
-        """By source: what the gates say of its hold."""
+        """Return what the gates say of each hold, by source."""
         gates = list(modules)
         sources = {source for (source, _), held in self._held.items() if held.until >= utime}
         return {source: _view(source, gates) for source in sorted(sources)}

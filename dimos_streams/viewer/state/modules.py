@@ -18,25 +18,25 @@ from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillP
 
 MAX_MODULES = 1000
 _REPORT_US = 1_500_000
-"""How long somebody else's word about a module holds."""
+"""The time for which somebody else's report about a module counts, in µs."""
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _Offer = tuple[SkillInfo, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """What is known of one module: its newest heartbeat. Never changed, so that moments can share it."""
+    """The known state of one module: its newest heartbeat. Never changed, so that moments can share it."""
 
     status: ModuleStatus
     utime: int
-    """When it came, by the log."""
+    """The time at which it came, by the log."""
     skills: _Offer
     state_json: str
     state: Mapping[str, Any]
     reported: str = ""
-    """The health that somebody else has reported of it,"""
+    """The health that somebody else has reported of it."""
     reported_utime: int = 0
-    """and when."""
+    """The time of that report."""
 
 
 class Modules:
@@ -44,14 +44,14 @@ class Modules:
 
     def __init__(self) -> None:
         self.unreadable = 0
-        """Skills and states that are none."""
+        """The number of skills and states that can't be read."""
         self._heard: dict[str, _Heard] = {}
         self._partial: dict[str, PartialSkills] = {}
         self._offers: dict[str, _Offer] = {}
-        """By their JSON, which a module sends again and again."""
+        """The lists of skills by their JSON, which a module sends again and again."""
 
     def copy(self) -> Modules:
-        """The same at this moment; what one of both takes then is not known to the other."""
+        """Return a copy of the modules at this moment; what one of both takes then is not known to the other."""
         found = Modules()
         found._heard, found._offers = dict(self._heard), self._offers
         found._partial = copy.deepcopy(self._partial)
@@ -74,7 +74,7 @@ class Modules:
         self._heard[status.module] = _Heard(status, utime, skills, status.state_json, state)
 
     def views(self, utime: int) -> list[ModuleView]:
-        """All modules heard of, as they are at a time of the log, by name."""
+        """Return all modules heard of, as they are at a time of the log, by name."""
         return [_view(name, heard, utime) for name, heard in sorted(self._heard.items())]
 
     def agents(self) -> dict[str, _Offer]:
@@ -82,7 +82,7 @@ class Modules:
         return {name: heard.skills for name, heard in self._heard.items()}
 
     def skill(self, name: str) -> SkillInfo | None:
-        """A skill that some module offers."""
+        """A skill that some module offers, or None if none does."""
         return next((info for heard in self._heard.values() for info in heard.skills if info.name == name), None)
 
     def _skills(self, status: ModuleStatus) -> _Offer | None:

@@ -1,4 +1,4 @@
-"""Where robots are and how full their batteries, as a recording has it."""
+"""The places of robots and the charge of their batteries, as a recording has them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Poses:
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[int, bytes]] = {}
-        """By channel: when it came, µs, and its bytes."""
+        """The newest message by channel: its time, µs, and its bytes."""
 
     def copy(self) -> Poses:
-        """The same at this moment."""
+        """Return a copy of the poses at this moment."""
         found = Poses()
         found._newest = dict(self._newest)
         return found
@@ -71,6 +71,6 @@ class Poses:
             return {}
 
     def _fresh(self, channel: str, utime: int, fresh_s: float) -> bytes | None:
-        """Its bytes, None if it is older."""
+        """The newest bytes of a channel, or None if there are none or they are older."""
         at, data = self._newest.get(channel, (0, b""))
         return data if data and utime - at <= fresh_s * 1e6 else None

@@ -29,26 +29,26 @@ from dimos_streams.viewer.state.poses import Poses
 M = TypeVar("M", bound=Message)
 
 MAX_CLOSED = 100
-"""Calls that have ended are remembered at each moment that is kept; the journal has the events of all."""
+"""The largest number of ended calls that each kept moment remembers; the journal has the events of all."""
 MAX_OPEN = 1000
 MAX_CHANNELS = 1000
-"""What is behind these in the log is not shown."""
+"""The largest number of channels that are shown; those that come later in the log are not."""
 
 
 class World:
     """Takes messages of the log and events of calls, each in order. It implements the monitor's ``Sources``.
 
-    ``copy`` is cheap: what does not change any more is shared.
+    ``copy`` is cheap, because what does not change any more is shared.
     """
 
     def __init__(self, models: Mapping[str, str] | None = None) -> None:
-        """``models`` are those of the agents of the recording's blueprint."""
+        """Make the state before the first event; ``models`` are those of the agents of the recording's blueprint."""
         self.utime = 0
         """The moment, µs: nothing that was taken is later."""
         self.offset = 0
-        """Of the newest event that was taken, in the journal."""
+        """The offset, in the journal, of the newest event that was taken."""
         self.newest: dict[str, int] = {}
-        """Where the newest message of each channel begins on the tape."""
+        """The position on the tape at which the newest message of each channel begins."""
         self._modules = Modules()
         self._agents = Agents(models)
         self._holds = Holds()
@@ -58,10 +58,10 @@ class World:
         self._own: set[str] = set()
         """Open calls that no copy shares: only these may be changed."""
         self._cancelled: dict[str, int] = {}
-        """When open calls were asked to end first, µs."""
+        """The time at which open calls were first asked to end, µs."""
 
     def copy(self) -> World:
-        """The same at this moment; what one of both takes then is not known to the other."""
+        """Return a copy of the state at this moment; what one of both takes then is not known to the other."""
         found = World()
         found.utime, found.offset = self.utime, self.offset
         found.newest = dict(self.newest)
@@ -103,15 +103,15 @@ class World:
         self._agents.take(event)
 
     def report(self, event: ToolEvent) -> AgentEvent | None:
-        """Take what an agent reports to consoles; what happened in it, if the event says that."""
+        """Take what an agent reports to consoles, and return what happened in it, or None if it does not say."""
         return self._agents.report(event)
 
     def calls(self) -> list[CallState]:
-        """All that are remembered, oldest first."""
+        """Return all calls that are remembered: those that have ended, then the open ones, each oldest first."""
         return [*self._closed.values(), *self._open.values()]
 
     def call(self, call_id: str) -> CallState | None:
-        """One of those."""
+        """Return a remembered call, or None if none has that id."""
         return self._open.get(call_id) or self._closed.get(call_id)
 
     def modules(self) -> list[ModuleView]:
@@ -158,7 +158,7 @@ class World:
         ]
 
     def _to_change(self, event: ToolEvent) -> CallState:
-        """The call that an event is of."""
+        """Return the call of an event, as one that may be changed."""
         known = self._open.get(event.call_id)
         if known is not None and event.call_id in self._own:
             return known
