@@ -1,4 +1,4 @@
-"""Where the base is and how it moves, as plain values."""
+"""The base's pose and velocity as plain values."""
 
 from dataclasses import dataclass
 

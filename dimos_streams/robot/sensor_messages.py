@@ -60,7 +60,7 @@ def frames(now: int, pose: BasePose) -> TFMessage:
 
 
 def ground_truth(now: int, pose: BasePose, people: Mapping[str, Stance]) -> TFMessage:
-    """world → base_link, and world → each person who is in the room."""
+    """The transforms world → base_link, and world → each person who is in the room."""
     base = _planar("world", "base_link", now, pose.x, pose.y, pose.yaw)
     others = [_planar("world", name, now, stance.x, stance.y, stance.yaw) for name, stance in people.items()]
     return TFMessage(transforms=[base, *others])

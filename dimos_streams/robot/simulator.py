@@ -166,7 +166,8 @@ class Simulator(Module):
             publish(now)
 
     def _command(self) -> Velocity:
-        """The command that the base follows now: none, once the newest command is stale or no number."""
+        """The command that the base follows now: to stand, once the newest is stale or has a value that is not
+        finite."""
         message, age = self.cmd_vel.latest, self.cmd_vel.age()
         if message is None or age is None or age > self.config.cmd_timeout_s:
             return STILL
@@ -246,7 +247,7 @@ class Simulator(Module):
 
 
 def _is_due(rate: float, tick: int) -> bool:
-    """Whether something that comes `rate` times a second comes at this tick."""
+    """Return whether something that comes `rate` times a second comes at this tick."""
     per_tick = rate * TICK_S
     return math.floor(tick * per_tick + 1e-9) > math.floor((tick - 1) * per_tick + 1e-9)
 

@@ -38,7 +38,7 @@ class CameraModel:
 
     @property
     def focal_length(self) -> float:
-        """In pixels."""
+        """The focal length, in pixels."""
         return self.width / 2 / math.tan(self.horizontal_fov / 2)
 
     @property
@@ -90,7 +90,7 @@ class RayCamera:
 
     @functools.cached_property
     def _floor(self) -> Floats:
-        """Made for the first picture in colour: there may be none."""
+        """The floor's picture, made for the first picture in colour, since there may be none."""
         return floor.floor_texture(self._world.scene)
 
     def render(self, colour: bool = True) -> RenderedFrame:
@@ -105,7 +105,7 @@ class RayCamera:
         return RenderedFrame(picture, hits.depth[sparse, sparse].copy(), instances)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there is nothing to give back."""
 
     def _shade(self, hits: Hits) -> NDArray[np.uint8]:
         colour = self._palette.take(hits.geom, axis=0)
@@ -136,6 +136,6 @@ class RayCamera:
 
 
 def _eye(base: BasePose) -> NDArray[np.float64]:
-    """Where the camera is in the world."""
+    """Return the camera's place in the world."""
     cos, sin = math.cos(base.yaw), math.sin(base.yaw)
     return np.array([base.x + cos * MOUNT[0], base.y + sin * MOUNT[0], MOUNT[2]])

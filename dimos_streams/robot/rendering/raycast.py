@@ -45,7 +45,7 @@ class Hits:
     lights: tuple[Floats, ...]
 
     def copy(self) -> "Hits":
-        """The same, to be drawn on."""
+        """Return a copy to be drawn on."""
         return Hits(self.depth.copy(), self.geom.copy(), tuple(light.copy() for light in self.lights))
 
 
@@ -54,7 +54,7 @@ class _Geoms:
     """Some geoms of a model."""
 
     rows: Integers
-    """Their rows in the caster's tables."""
+    """The rows of the geoms in the caster's tables."""
     ids: Integers
     kinds: Integers
     halves: NDArray[np.float64]
@@ -85,7 +85,7 @@ class RayCaster:
         self._sun = np.array(sun) / math.hypot(*sun)
         self._seen_from: tuple[object, ...] = ()
         self._background = Hits(np.empty(0), np.empty(0, dtype=np.int32), ())
-        """What never moves, as it was seen from there."""
+        """The first hits among what never moves, as seen from ``_seen_from``."""
 
     def _some(self, model: Any, rows: Integers) -> _Geoms:
         ids = self._geoms[rows]
@@ -155,7 +155,7 @@ class RayCaster:
         u: Floats,
         v: Floats,
     ) -> NDArray[np.int64]:
-        """For each geom the part of the image that its bounding box covers: top, bottom, left, right.
+        """Return the part of the image that each geom's bounding box covers: top, bottom, left, right.
 
         What reaches behind the camera is cut where its edges pass it. Empty where nothing is ahead.
         """
@@ -196,7 +196,7 @@ class RayCaster:
             yield shape, _Pairs(geom, np.repeat(first, count) + row * np.int32(width) + column)
 
     def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats, lit: bool) -> Hits:
-        """The rays against the inside of the room: the background of everything."""
+        """Cast the rays at the inside of the room, the background of everything."""
         half = self._extent / 2
         origin = eye - np.array([0.0, 0.0, half[2]])
         best = np.full((len(v), len(u)), np.inf, dtype=np.float32)
@@ -214,7 +214,7 @@ class RayCaster:
 
 
 class _Frames:
-    """Where all geoms are, as tables to look up by geom: the camera and the lights in each geom's frame."""
+    """Tables, to look up by geom, of the camera and the lights in each geom's frame."""
 
     def __init__(self, axes: NDArray[np.float64], centres: NDArray[np.float64], lights: NDArray[np.float64]) -> None:
         self.origins = _table(-np.einsum("gij,gi->gj", axes, centres))
@@ -235,6 +235,6 @@ def _table(values: NDArray[np.float64]) -> Floats:
 
 
 def _turn(yaw: float) -> NDArray[np.float64]:
-    """Columns are the camera's axes in the world's frame."""
+    """Return a matrix whose columns are the camera's axes in the world's frame."""
     cos, sin = math.cos(yaw), math.sin(yaw)
     return np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])

@@ -1,4 +1,4 @@
-"""Where rays meet boxes, ellipsoids, capsules and cylinders, for many rays and many solids at once.
+"""Intersections of rays with boxes, ellipsoids, capsules and cylinders, for many rays and many solids at once.
 
 All arrays are (3, n): per pair of a ray and a solid the ray's origin and direction in the solid's frame, and
 the half extents of the solid's bounding box. Rays start outside. A capsule's and a cylinder's axis is z.

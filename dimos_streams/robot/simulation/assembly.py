@@ -1,4 +1,4 @@
-"""From settings to a scene, with everything that is wrong with their names and places."""
+"""Scenes made from settings, and the faults of the names and places in them."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ from dimos_streams.robot.simulation.settings import (
 )
 
 STOCK = "stock"
-"""Stands for all people, or all furniture, of the stock room."""
+"""The name for all people, or all furniture, of the stock room."""
 FRAMES = frozenset({"world", "odom", "base_link", "camera_optical"})
 
 Path = tuple[str | int, ...]
@@ -43,7 +43,7 @@ class SceneFault(NamedTuple):
 
 
 def assembled(settings: SceneSettings, base: Scene) -> tuple[Scene, list[SceneFault]]:
-    """The scene that settings make of another one, whose people and furniture may be named, as the stock ones may.
+    """Return the scene that settings make of another one, whose people and furniture they may name like the stock's.
 
     What is faulty is left out of it.
     """

@@ -1,4 +1,4 @@
-"""The body of a simulated person: what its limbs look like, and where they are while it walks.
+"""The body of a simulated person: the look of its limbs, and their poses while it walks.
 
 Frame of a person: origin on the floor below the hips, x forward, y left, z up. Metres, radians.
 """
@@ -31,7 +31,7 @@ SOLE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyAppearance:
-    """How a person looks. `height` in metres, colours as RGB 0..255."""
+    """A person's look. `height` in metres, colours as RGB 0..255."""
 
     height: float
     shirt: Colour
@@ -53,7 +53,7 @@ class Limb:
 
 @dataclass(frozen=True, slots=True)
 class PartPose:
-    """Where a part's frame is: position in the person's frame, and its turn about the y axis."""
+    """The pose of a part's frame: position in the person's frame, and its turn about the y axis."""
 
     x: float
     y: float

@@ -20,7 +20,7 @@ class SceneEvent(BaseModel):
 
     @property
     def person(self) -> str | None:
-        """Whom it happens to, None if to nobody."""
+        """The person to whom it happens, or None if it happens to nobody."""
         return self.hide or self.show or self.place or self.release
 
     @model_validator(mode="after")

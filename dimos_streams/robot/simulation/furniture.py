@@ -33,14 +33,14 @@ class Furniture:
     parts: tuple[Solid, ...]
 
     def raised(self, by: float) -> "Furniture":
-        """The same, so much higher above the floor."""
+        """Return the same furniture, so much higher above the floor."""
         if not by:
             return self
         parts = tuple(replace(part, at=(part.at[0], part.at[1], part.at[2] + by)) for part in self.parts)
         return replace(self, parts=parts)
 
     def covers(self, x: float, y: float, radius: float) -> bool:
-        """Whether something round on the floor would be in it."""
+        """Return whether something round on the floor would be in it."""
         cos, sin = math.cos(self.yaw), math.sin(self.yaw)
         u, v = cos * (x - self.x) + sin * (y - self.y), cos * (y - self.y) - sin * (x - self.x)
         for part in self.parts:
@@ -196,7 +196,7 @@ KINDS = tuple(_USUAL)
 
 
 def made(kind: str, size: tuple[float, float, float] | None, colour: Colour | None) -> tuple[Solid, ...]:
-    """The parts of furniture of a kind, stretched to a size; None is what is usual."""
+    """Return the parts of furniture of a kind, stretched to a size; None keeps the usual size or colour."""
     parts = _USUAL[kind](colour).parts
     if size is None:
         return parts

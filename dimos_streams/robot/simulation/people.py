@@ -1,4 +1,4 @@
-"""The people of the simulated room: who they are, and how they walk their rounds.
+"""The people of the simulated room, and the way they walk their rounds.
 
 A walker follows a closed, smooth path. It keeps to the path, up to `MAX_SIDE_STEP` beside it, so paths laid
 out with that much room never meet furniture; it side-steps what is in its way and waits if that is no use.
@@ -43,7 +43,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """Where a person is (world frame) and how fast it walks, in m/s."""
+    """A person's pose (world frame) and walking speed in m/s."""
 
     x: float
     y: float
@@ -111,7 +111,7 @@ class Loop:
 
 @dataclass(slots=True)
 class _Pauses:
-    """When a walker stops for a moment, in metres walked and seconds: drawn from its own generator."""
+    """The pauses of a walker, in metres walked and seconds: drawn from its own generator."""
 
     generator: random.Random
     next_at: float = 0.0
@@ -189,21 +189,21 @@ class Walker:
         self.stance = Stance(x, y, self._turned(yaw, dt), self._speed)
 
     def limbs(self) -> dict[str, PartPose]:
-        """Where the parts of the body are, in the person's frame."""
+        """Return the poses of the body's parts, in the person's frame."""
         height = self.person.appearance.height
         if self.person.seat is not None and not self._held:
             return sitting(height, self.person.seat)
         return walking(height, self._phase, min(1.0, self._speed / 0.7))
 
     def trunk(self) -> PartPose:
-        """Where the trunk is: as in ``limbs``."""
+        """Return the trunk's pose, as in ``limbs``."""
         height = self.person.appearance.height
         if self.person.seat is not None and not self._held:
             return sitting(height, self.person.seat)["trunk"]
         return walking_trunk(height, self._phase, min(1.0, self._speed / 0.7))
 
     def _side_step(self, dt: float, views: Sequence["_View"]) -> None:
-        """Move towards the first free of: the path, its right, its left; not through whom is alongside."""
+        """Move towards the first free of: the path, its right, its left; but not through somebody alongside."""
         for goal in (0.0, -MAX_SIDE_STEP, MAX_SIDE_STEP):
             if not any(_in_the_way(view, goal) or _between(view, self._offset, goal) for view in views):
                 change = SIDE_STEP_SPEED * dt
@@ -240,7 +240,7 @@ def _in_the_way(view: _View, offset: float) -> bool:
 
 
 def _between(view: _View, offset: float, goal: float) -> bool:
-    """Whether a side-step from here to there meets someone who is level with the walker."""
+    """Return whether a side-step from here to there meets someone who is level with the walker."""
     reach = view.radius + BODY_RADIUS
     return view.ahead < reach and min(offset, goal) - reach < view.left < max(offset, goal) + reach
 

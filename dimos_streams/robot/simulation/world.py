@@ -35,7 +35,7 @@ class WorldConfig:
     max_turn: float = 2.5
     acceleration: float = 2.0
     braking: float = 6.0
-    """How fast it slows down, m/s²: brakes do more than motors."""
+    """The deceleration, m/s²: brakes do more than motors."""
     turn_acceleration: float = 6.0
 
 
@@ -96,22 +96,22 @@ class World:
             self._tick(command, PARTS if seen else TRUNK)
 
     def pose(self) -> BasePose:
-        """Where the base is."""
+        """Return the base's pose."""
         x, y, yaw = self.data.qpos[:3]
         return BasePose(float(x), float(y), math.remainder(float(yaw), math.tau))
 
     def twist(self) -> Velocity:
-        """How the base moves."""
+        """Return the base's velocity, in its own frame."""
         vx, vy, wz = (float(value) for value in self.data.qvel[:3])
         cos, sin = self._heading()
         return Velocity(cos * vx + sin * vy, cos * vy - sin * vx, wz)
 
     def people(self) -> dict[str, Stance]:
-        """Where everyone is who can be seen."""
+        """Return the stances of everyone who can be seen, by name."""
         return {name: walker.stance for name, walker in self.walkers.items() if not walker.hidden}
 
     def labels(self) -> dict[int, str]:
-        """The names of the ids of an instance image."""
+        """The descriptions of people by their ids in an instance image."""
         return {i: person.description for i, person in enumerate(self.scene.people, start=1)}
 
     def hide(self, name: str) -> None:
@@ -219,7 +219,8 @@ class World:
             self.data.mocap_quat[self._mocap[parts]] = turns
 
     def _instance_ids(self) -> "NDArray[np.uint8]":
-        """Per geom the id of the person it belongs to, counted from 1; one more entry, for 'hit nothing'."""
+        """Return for each geom the id of the person it belongs to, counted from 1, or 0 if it belongs to nobody; one
+        more entry is for 'hit nothing'."""
         import numpy as np
 
         ids = np.zeros(self.model.ngeom + 1, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Who holds a robot still, written down, so that a gate whose process was killed goes on holding when it is back."""
+"""The file of the holds on a robot, so that a gate whose process was killed goes on holding when it is back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
 
 UNKNOWN_S: Final = 15.0
-"""A gate that can't know who held before it lets nothing move the base for so long: by then a bridge that was killed
-with it holds again, and an agent's pause would have ended."""
+"""Seconds for which a gate that can't know who held before it lets nothing move the base: by then a bridge that was
+killed with it holds again, and an agent's pause would have ended."""
 _AGAIN_S: Final = 1.0
-"""What could not be written is tried again so often."""
+"""Seconds after which a failed write is tried again."""
 
 _Asked = frozenset[tuple[str, float]]
 _log = LimitedLog(logging.getLogger(__name__))
@@ -51,14 +51,15 @@ class HoldFile:
         """``gate`` is the module's name."""
         self.path = run_dir / f"{gate.replace('/', '.')}.holds.json"
         self.trouble = ""
-        """For operators: why the file can't be read or written; empty if it can."""
+        """The reason why the file can't be read or written, for operators; empty if it can."""
         self._written: _Asked | None = frozenset()
         self._next_at = 0.0
         self._busy = False
 
     def load(self, now: float) -> tuple[Hold, ...] | None:
-        """The newest messages of those that held when the gate before ended; None if that can't be known. Such a file
-        stays for ``UNKNOWN_S``: a gate that is killed before that must not take nobody's word for nobody's hold."""
+        """Return the newest messages of those that held when the gate before ended, or None if that can't be known. A
+        file that can't be read stays for ``UNKNOWN_S``, so that a gate that is killed before that does not take it
+        for nobody's hold."""
         try:
             record = _Record.model_validate_json(self.path.read_bytes())
         except FileNotFoundError:
@@ -73,15 +74,15 @@ class HoldFile:
         return holds
 
     def is_due(self, holds: Sequence[Hold], now: float) -> bool:
-        """Whether to write these, the newest messages of all that hold now."""
+        """Return whether to write these, the newest messages of all that hold now."""
         return not self._busy and now >= self._next_at and _asked(holds) != self._written
 
     def begin(self) -> None:
-        """Nothing else is due until ``save`` is done."""
+        """Have nothing else be due until ``save`` is done."""
         self._busy = True
 
     def save(self, holds: Sequence[Hold], now: float) -> None:
-        """Write it, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
+        """Write the file, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
         held = [_Held(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds]
         try:
             replace_text(self.path, _Record(holds=tuple(held)).model_dump_json())
@@ -94,8 +95,8 @@ class HoldFile:
             self._busy = False
 
     def _empty(self) -> None:
-        """Leave a file that says that nobody knows who holds, not one that says what is no longer so: that needs no
-        room on a full disk."""
+        """Leave a file that says that nobody knows who holds, rather than one that is out of date: that needs no room
+        on a full disk."""
         with contextlib.suppress(OSError):  # the first error says more
             self.path.touch(mode=0o600)
             self.path.write_bytes(b"")

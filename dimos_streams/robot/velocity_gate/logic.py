@@ -41,7 +41,8 @@ class GateLimits:
 
 
 _BESIDE = math.radians(20)
-"""A ray so far beside a direction still looks there: nearer rays would see nothing that is as wide as a chair."""
+"""The largest angle, in radians, from a ray to a direction into which it still looks: closer rays would show nothing
+more that is as wide as a chair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class _Scan:
 
     @functools.cached_property
     def points(self) -> list[tuple[float, float]]:
-        """What was hit, in the base's frame: made only if something wants to move."""
+        """The points that were hit, in the base's frame: made only if something wants to move."""
         low, high = self.valid
         rays = _rays(len(self.ranges), self.angle_min, self.increment)
         return [
@@ -69,7 +70,7 @@ class _Scan:
         ]
 
     def looks(self, direction: float) -> bool:
-        """Whether a ray goes into a direction of the base's frame, whatever it has met there."""
+        """Return whether a ray goes into a direction of the base's frame, whatever it has met there."""
         last = len(self.ranges) - 1
         for turns in range(-2, 3):
             bearing = direction + turns * math.tau
@@ -93,18 +94,21 @@ class GateLogic:
         self._scan: _Scan | None = None
         self._scanned_at: float | None = None
         self._blind = ""
-        """Why the newest scan says nothing; empty if it does, or none has come."""
+        """The reason why the newest scan says nothing; empty if it does, or none has come."""
         self.trouble = ""
-        """What the last decision lacked, for operators: a scan of where something wants to go; else empty."""
+        """The reason, for operators, why the last decision lacked a scan of where something wants to go; else
+        empty."""
         self._last = STILL
         self._decided_at: float | None = None
         self._began_at: float | None = None
         self.holds = HoldTable(name)
-        """While somebody holds, skills can't move the base; while an operator has stopped the robot, nobody can."""
+        """The holds: while somebody holds, skills can't move the base; while an operator has stopped it, nobody
+        can."""
         self._knows_holds_from = -math.inf
 
     def listen(self, now: float, for_s: float = LISTEN_S) -> None:
-        """Holds may have been missed until now: nothing can move the base until those that last have come again."""
+        """Let nothing move the base until the lasting holds have come again, since some may have been missed until
+        now."""
         self._knows_holds_from = max(self._knows_holds_from, now + for_s)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
@@ -126,12 +130,13 @@ class GateLogic:
         self._scanned_at = now
 
     def commanded(self, now: float) -> bool:
-        """Whether any source has commanded lately, be it to stand."""
+        """Return whether any source has commanded lately, be it to stand."""
         timeout = max(self.limits.command_timeout_s, self.limits.teleop_hold_s)
         return any(now - command.at <= timeout for command in self._commands.values())
 
     def decide(self, now: float) -> Velocity:
-        """The velocity of the base from now on. Call at a steady rate; speeding up goes by the time between."""
+        """Return the velocity of the base from now on. Call at a steady rate: speeding up goes by the time
+        between."""
         elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
         self._decided_at, self.trouble = now, ""
         if self._began_at is None:
@@ -141,7 +146,7 @@ class GateLogic:
         return self._last
 
     def _wish(self, now: float) -> Velocity | None:
-        """The command of the highest source that is fresh, None for nobody's."""
+        """The command of the highest source that is fresh and may move the base, or None if there is none."""
         teleop, skill = self._commands.get("teleop"), self._commands.get("skill")
         if self.holds.stopped(now) or now < self._knows_holds_from:
             return None
@@ -161,7 +166,7 @@ class GateLogic:
         return _with_speed(Velocity(wish.vx, wish.vy, turn), min(speed, self.limits.max_speed))
 
     def _towards(self, wish: Velocity, elapsed: float) -> Velocity:
-        """As near to the wish as the accelerations allow, from the last decision on."""
+        """Return the velocity as near to the wish as the accelerations allow, from the last decision on."""
         dx, dy = wish.vx - self._last.vx, wish.vy - self._last.vy
         share = min(1.0, self.limits.acceleration * elapsed / max(1e-9, math.hypot(dx, dy)))
         turn = self.limits.turn_acceleration * elapsed
@@ -172,7 +177,7 @@ class GateLogic:
         )
 
     def _safe(self, velocity: Velocity, now: float) -> Velocity:
-        """The same, slowed before obstacles. Stopping is at once: the base has its own ramp."""
+        """Return the same velocity, slowed before obstacles. Stopping is at once: the base has its own ramp."""
         speed = math.hypot(velocity.vx, velocity.vy)
         if speed == 0.0:
             return velocity
@@ -221,7 +226,7 @@ def _rays(count: int, angle_min: float, increment: float) -> tuple[tuple[float, 
 
 
 def _with_speed(velocity: Velocity, speed: float) -> Velocity:
-    """The same direction and turn at this speed."""
+    """Return the same direction and turn at this speed."""
     now = math.hypot(velocity.vx, velocity.vy)
     if now == 0.0 or speed <= 0.0:
         return Velocity(0.0, 0.0, velocity.wz)

@@ -1,4 +1,4 @@
-"""The one way to the base's motors: every velocity passes here."""
+"""The module that every velocity passes on its way to the base's motors."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -74,9 +74,9 @@ class VelocityGate(Module):
     cmd_vel: Out[Twist]
 
     _quiet = PARTING_ZEROS + 1
-    """Periods since the last one with something to say."""
+    """The number of periods since the last one with something to say."""
     _reported: tuple[tuple[str, ...], GateLimits, bool] | None = None
-    """What the state was made of that was reported last."""
+    """The values from which the last reported state was made."""
 
     @classmethod
     def longest_gaps(cls, config: VelocityGateConfig) -> Mapping[str, float]:
@@ -132,7 +132,7 @@ class VelocityGate(Module):
             self.logic.listen(now)
 
     async def _recall(self) -> None:
-        """Hold for those for whom the gate before held; for all, where that can't be known."""
+        """Hold for those for whom the gate before held, or for all where that can't be known."""
         run_dir = self.context.run_dir
         self._file = HoldFile(run_dir, self.name) if run_dir is not None and self.hold.wired else None
         if self._file is None:
@@ -145,7 +145,7 @@ class VelocityGate(Module):
             self.logic.holds.update(hold, now)
 
     def _write_down(self, now: float) -> None:
-        """Have a change of who holds written, while the gate goes on: a disk may take its time."""
+        """Have a change of the holds written, while the gate goes on, because a disk may take its time."""
         holds = self.logic.holds.holding(now)
         if self._file is not None and self._file.is_due(holds, now):
             self._file.begin()
