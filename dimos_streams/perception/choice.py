@@ -50,7 +50,7 @@ def backend_of(config: DetectorConfig) -> Backend:
 
 
 def faults_of(config: DetectorConfig) -> Iterator[ConfigFault]:
-    """What is wrong with settings that are valid each by itself."""
+    """Yield the faults of settings that are valid each by itself."""
     try:
         backend = backend_of(config)
     except UserError as error:

@@ -13,7 +13,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.module import ModuleConfig
 
 NAMES = ("segmentation", "hog", "onnx", "vlm")
-"""Of our own backends."""
+"""The names of our own backends."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
@@ -111,7 +111,7 @@ class OnnxSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackerSettings:
-    """How far identities stretch.
+    """Settings for how far identities stretch.
 
     Attributes:
         memory_s: an identity outlives that long unseen, not longer.
@@ -131,7 +131,7 @@ class TrackerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSettings:
-    """Where the camera is in base_link while tf doesn't say: metres, and radians downwards."""
+    """The camera's place in base_link while tf doesn't say: metres, and radians downwards."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
@@ -149,7 +149,7 @@ def _is_backend(name: str) -> str:
 
 
 class DetectorConfig(ModuleConfig):
-    """Which backend looks at the images, and how."""
+    """Settings for the backend that looks at the images."""
 
     backend: Annotated[str, AfterValidator(_is_backend)] = Field(
         "segmentation", description="segmentation, hog, onnx, vlm, or package.module:Class of a Detector"

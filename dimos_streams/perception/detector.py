@@ -15,7 +15,7 @@ from dimos_streams.perception.geometry import Box, Camera, Point
 
 
 class DetectorError(DimosStreamsError):
-    """A detector could not judge one frame; the next one may well succeed."""
+    """The error of a detector that could not judge one frame; the next one may well succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(redacted(message))
@@ -23,7 +23,7 @@ class DetectorError(DimosStreamsError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frame:
-    """All images of one instant. They show the same view, at whatever resolution each has.
+    """The images of one instant. They show the same view, at whatever resolution each has.
 
     Attributes:
         utime: µs since the epoch at which the images were taken.
@@ -62,7 +62,7 @@ class Detection:
 
 
 PICTURES = ("color_image", "instances")
-"""What a detector may look at. The depth image comes with either where it is wired."""
+"""The pictures that a detector may look at. The depth image comes with either where it is wired."""
 
 
 class Detector(Protocol):
@@ -79,5 +79,5 @@ class Detector(Protocol):
         ...
 
     def close(self) -> None:
-        """Frees what the detector holds. Closing twice is fine."""
+        """Free what the detector holds. Closing twice is fine."""
         ...

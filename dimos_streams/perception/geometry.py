@@ -73,16 +73,18 @@ class Box:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mount:
-    """Where the camera sits: its centre in base_link (metres) and the rotation optical → base_link."""
+    """The camera's place: its centre in base_link (metres) and the rotation optical → base_link."""
 
     position: Floats
     rotation: Floats
 
     @classmethod
     def of_quaternion(cls, position: Point, x: float, y: float, z: float, w: float) -> Mount:
-        """From a transform base_link → optical frame, as tf carries it; any non-zero quaternion will do.
+        """Return the mount for a transform base_link → optical frame, as tf carries it; its quaternion need not have
+        length 1.
 
-        Raises ValueError for a zero quaternion."""
+        Raises ValueError for a quaternion that is zero or not finite.
+        """
         norm = math.sqrt(x * x + y * y + z * z + w * w)
         if norm == 0.0 or not math.isfinite(norm):
             raise ValueError(f"a rotation needs a finite, non-zero quaternion, not {(x, y, z, w)!r}")
@@ -140,7 +142,7 @@ class Camera:
 
 @dataclass(frozen=True, slots=True)
 class PlanarPose:
-    """Where base_link is in a frame that stands still (odom): metres, radians."""
+    """The pose of base_link in a frame that stands still (odom): metres, radians."""
 
     x: float = 0.0
     y: float = 0.0

@@ -36,7 +36,7 @@ M = TypeVar("M", bound=Message)
 
 @dataclass(frozen=True, slots=True)
 class DetectorStatistics:
-    """Counts since the start."""
+    """The counts of frames since the start."""
 
     frames: int
     """Frames whose detections were published."""
@@ -47,7 +47,7 @@ class DetectorStatistics:
     incomplete: int
     """Instants of which an image never came."""
     misstamped: int
-    """Complete frames with a stamp that can't be."""
+    """The number of complete frames with an impossible stamp."""
 
 
 class PersonDetector(Module):
@@ -100,7 +100,7 @@ class PersonDetector(Module):
         return backend_of(config).inputs
 
     async def start(self) -> None:
-        """Raises UserError when the backend lacks an input, a package or a setting."""
+        """Start the backend. Raises UserError when it lacks an input, a package or a setting."""
         from dimos_streams.perception.pipeline import Pipeline
 
         backend = backend_of(self.config)
@@ -130,7 +130,7 @@ class PersonDetector(Module):
             await asyncio.sleep(max(0.0, self.config.period_s - (clock.monotonic() - began)))
 
     async def stop(self) -> None:
-        """Lets the backend go, also while it is busy."""
+        """Close the backend, also while it is busy."""
         if self._pipeline is not None:
             self._pipeline.close()
 

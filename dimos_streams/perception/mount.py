@@ -1,4 +1,4 @@
-"""Where the camera sits on the robot, from tf."""
+"""The camera's place on the robot, from tf."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class MountFinder:
                 self._parents[child] = (stamped.header.frame_id, stamped.transform)
 
     def find(self, camera_frame: str) -> Mount | None:
-        """The mount of the camera, None while a transform on the way up is unknown.
+        """Return the mount of the camera, or None while a transform on the way up is unknown.
 
-        Raises ValueError for a transform with a zero quaternion."""
+        Raises ValueError for a transform with a zero quaternion.
+        """
         position, rotation = np.zeros(3), np.eye(3)
         frame, passed = camera_frame, set[str]()
         while frame != self._base_frame:

@@ -21,7 +21,7 @@ class Pairing(Generic[T]):
         self.incomplete = 0
 
     def add(self, part: str, stamp: int, value: T) -> dict[str, T] | None:
-        """All parts of the instant `stamp` (µs), if this was the last that it lacked, else None."""
+        """Return all parts of the instant `stamp` (µs) if this was the last that it lacked, else None."""
         gathered = self._waiting.setdefault(stamp, {})
         gathered[part] = value
         if gathered.keys() >= self._parts:

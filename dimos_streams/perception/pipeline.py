@@ -1,4 +1,4 @@
-"""From the messages of one instant to the message that says what they show."""
+"""The way from the messages of one instant to the message that says what they show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Shot:
     instant: int
     """The instant of the camera's time, µs; see ``Timeline``."""
     arrived: float
-    """On the loop's clock, seconds."""
+    """The time of its arrival on the loop's clock, seconds."""
 
 
 class Pipeline:
@@ -58,18 +58,19 @@ class Pipeline:
         self._labels = wire.labels_from(message.data)
 
     def learn_pose(self, message: Odometry) -> None:
-        """Where the robot is. Raises MessageError for a pose that is no place."""
+        """Learn the robot's pose. Raises MessageError for a pose that is no place."""
         self._poses.add(utime_of(message.header), clock.monotonic(), wire.pose_from(message))
 
     def learn_frames(self, message: TFMessage) -> None:
-        """Where the camera is on the robot."""
+        """Learn the camera's place on the robot."""
         self._mounts.add(message)
 
     def frame(self, images: Mapping[str, Image], info: CameraInfo | None) -> Frame | None:
-        """The frame that these images (by their topics' names) make; None while camera or labels are unknown.
+        """Return the frame that images (by their topics' names) make, or None while camera or labels are unknown.
 
         Raises MessageError for damaged images, DetectorError for a colour image of another size than the
-        camera's."""
+        camera's.
+        """
         if info is None or (self._labels is None and "instances" in images):
             return None
         colour = images.get("color_image")
@@ -105,7 +106,7 @@ class Pipeline:
         return wire.detections_message(header(self._config.base_frame, frame.utime), tracked)
 
     def close(self) -> None:
-        """Lets the backend go, also while it is busy. Closing twice is fine."""
+        """Close the backend, also while it is busy. Closing twice is fine."""
         self._detector.close()
 
     def _mount(self, camera_frame: str) -> Mount:
@@ -118,7 +119,7 @@ class Pipeline:
 
 
 def _pixels(images: Mapping[str, Image], part: str, read: Callable[[Image], NDArray[Any]]) -> NDArray[Any] | None:
-    """The pixels of one of the images, None if it is not there. Raises MessageError that names it."""
+    """Return the pixels of one of the images, or None if it is not there. Raises MessageError that names it."""
     if part not in images:
         return None
     try:

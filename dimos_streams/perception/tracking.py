@@ -67,7 +67,7 @@ class Tracker:
                 track.point = None
 
     def _matches(self, seen: Sequence[_Sighting], utime: int) -> list[_Track | None]:
-        """The track of each sighting, None for a new thing; tracks that missed too often to be real go."""
+        """Return the track of each sighting, or None for a new thing; drop tracks that missed too often."""
         costs = [[self._cost(track, sighting, utime) for sighting in seen] for track in self._tracks]
         track_of = {j: self._tracks[i] for i, j in assign(costs, limit=1.0)}
         matched = {id(track) for track in track_of.values()}

@@ -1,4 +1,4 @@
-"""Between messages and what detectors work with."""
+"""Conversions between messages and the values that detectors work with."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def pose_from(odometry: Odometry) -> PlanarPose:
 
 
 def detections_message(header: Header, seen: Sequence[Tracked]) -> Detection2DArray:
-    """All things seen in one frame; without any it says that nothing is there."""
+    """Return the message of all things seen in one frame; without any it says that nothing is there."""
     return Detection2DArray(header=header, detections=[_detection(header, tracked) for tracked in seen])
 
 

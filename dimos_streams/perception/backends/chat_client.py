@@ -26,7 +26,7 @@ class ChatClient:
     Secrets that the server sends back are redacted in what comes out of it."""
 
     def __init__(self, base_url: str, api_key_env: str, timeout_s: float) -> None:
-        """Raises UserError for a key that no header can carry."""
+        """Make a client. Raises UserError for a key that no header can carry."""
         know_url(base_url)
         self._url = f"{without_user(base_url).rstrip('/')}/chat/completions"
         self._api_key_env = api_key_env

@@ -46,7 +46,7 @@ class HogDetector:
         return found
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def _candidates(self, rgb: NDArray[np.uint8]) -> list[tuple[Box, float]]:
         """Boxes around the bodies, pixels of the colour image, with their margins, best first."""
@@ -77,7 +77,7 @@ class HogDetector:
         return Detection(box=box, label=dressed(rgb, box), score=min(1.0, max(0.0, score)), point=point)
 
     def _stands(self, camera: Camera, box: Box, point: Point) -> bool:
-        """Whether a box around this point has a person's height and is not on the floor or the ceiling."""
+        """Return whether a box around this point has a person's height and is not on the floor or the ceiling."""
         settings = self._settings
         ahead = (np.array(point) - camera.mount.position) @ camera.mount.rotation
         height = box.height * float(ahead[2]) / camera.fy
@@ -86,7 +86,7 @@ class HogDetector:
 
 
 _BODY = (0.22, 0.1, 0.78, 0.92)
-"""Where the body is inside a window: it was trained with a margin around the person."""
+"""The body's box inside a window, in fractions of it: the detector was trained with a margin around the person."""
 
 
 def _opencv() -> Any:

@@ -14,14 +14,14 @@ GREY = 114.0
 
 @dataclass(frozen=True, slots=True)
 class Letterbox:
-    """How a picture lies in the network's: so much larger, and so far from its left and upper edge (pixels)."""
+    """The place of a picture in the network's: its scale, and its distance from the left and upper edge (pixels)."""
 
     scale: float
     left: int
     top: int
 
     def back(self, box: Box) -> Box:
-        """A box in the network's picture, as one in the camera's."""
+        """Return a box of the network's picture as one of the camera's."""
         left, top, scale = self.left, self.top, self.scale
         return Box(
             (box.left - left) / scale, (box.top - top) / scale, (box.right - left) / scale, (box.bottom - top) / scale
@@ -29,7 +29,7 @@ class Letterbox:
 
 
 def letterboxed(rgb: NDArray[np.uint8], height: int, width: int) -> tuple[NDArray[np.float32], Letterbox]:
-    """The picture as a network takes it: (1, 3, height, width), 0..1; and how it lies there."""
+    """Return the picture as a network takes it, (1, 3, height, width), 0..1, and its place there."""
     scale = min(height / rgb.shape[0], width / rgb.shape[1])
     rows, columns = max(1, round(rgb.shape[0] * scale)), max(1, round(rgb.shape[1] * scale))
     place = Letterbox(scale, (width - columns) // 2, (height - rows) // 2)
@@ -39,7 +39,7 @@ def letterboxed(rgb: NDArray[np.uint8], height: int, width: int) -> tuple[NDArra
 
 
 def _resized(rgb: NDArray[np.uint8], rows: int, columns: int) -> NDArray[np.float32]:
-    """Bilinear, one axis after the other."""
+    """Return the picture in another size, bilinear, one axis after the other."""
     picture = rgb.astype(np.float32)
     for axis, wanted in ((0, rows), (1, columns)):
         now = picture.shape[axis]

@@ -45,8 +45,8 @@ class OnnxDetector:
         self._layout = self._layout_of_the_file()
 
     def detect(self, frame: Frame, wanted: Sequence[str] = ()) -> list[Detection]:
-        """What the network sees, best first. Raises DetectorError when it fails, ValueError for a frame without a
-        colour image."""
+        """Return what the network sees, best first. Raises DetectorError when it fails, ValueError for a frame
+        without a colour image."""
         if frame.rgb is None:
             raise ValueError("a network needs a frame with a colour image")
         picture, place = letterboxed(frame.rgb, self._height, self._width)
@@ -58,7 +58,7 @@ class OnnxDetector:
         ]
 
     def close(self) -> None:
-        """Nothing to free: the session goes with the detector."""
+        """Do nothing: the session goes with the detector."""
 
     def _detection(
         self, frame: Frame, rgb: NDArray[np.uint8], place: Letterbox, found: Found

@@ -33,8 +33,9 @@ class OwnDetector:
             raise UserError(f"{reference!r} can't be made with options {dict(options)!r}: {why}") from error
 
     def detect(self, frame: Frame, wanted: Sequence[str] = ()) -> list[Detection]:
-        """What it sees, its boxes cut to the image. Where it tells no point and there is depth, the point is what
-        stands in the middle of the box. Raises DetectorError when it answers something else than detections."""
+        """Return what the detector sees, with boxes cut to the image. Where it tells no point and there is depth, the
+        point is what stands in the middle of the box. Raises DetectorError when it answers something else than
+        detections."""
         found = self._detector.detect(frame, wanted)
         if not isinstance(found, list | tuple) or len(found) > MAX_DETECTIONS:
             given = f"{len(found)} detections" if isinstance(found, list | tuple) else type(found).__name__
@@ -43,7 +44,7 @@ class OwnDetector:
         return [detection for detection in placed if detection.box.area > 0.0]
 
     def close(self) -> None:
-        """Lets it go."""
+        """Close the detector."""
         self._detector.close()
 
     def _placed(self, frame: Frame, item: object) -> Detection:
@@ -59,7 +60,7 @@ class OwnDetector:
 
 
 def load_class(reference: str) -> type[Any]:
-    """The class that a reference names. Raises UserError if there is none, or it has not what a Detector has."""
+    """Return the class that a reference names. Raises UserError if there is none, or it lacks what a Detector has."""
     found = import_attribute(reference)
     if not isinstance(found, type):
         raise UserError(f"{reference!r} is not a class but {type(found).__name__}")
@@ -70,7 +71,7 @@ def load_class(reference: str) -> type[Any]:
 
 
 def inputs_of(cls: type[Any], reference: str) -> tuple[str, ...]:
-    """What a class says in `inputs` that must be wired; the colour image where it says nothing. Raises UserError."""
+    """Return the inputs that must be wired: a class's `inputs`, else the colour image. Raises UserError."""
     inputs = getattr(cls, "inputs", ("color_image",))
     if not isinstance(inputs, tuple | list) or not inputs or inputs[0] not in PICTURES or not set(inputs) <= _INPUTS:
         raise UserError(
@@ -81,7 +82,7 @@ def inputs_of(cls: type[Any], reference: str) -> tuple[str, ...]:
 
 
 def fault_of_options(reference: str, options: Mapping[str, Any]) -> str:
-    """Why a class can't take these options, empty if it can."""
+    """Return why a class can't take these options; empty if it can."""
     signature = inspect.signature(load_class(reference))
     try:
         signature.bind(**options)
@@ -94,7 +95,7 @@ _INPUTS = {"color_image", "instances", "instance_labels", "depth_image", "wanted
 
 
 def _fault(item: object) -> str:
-    """What is wrong with a detection, empty if nothing is."""
+    """Return what is wrong with a detection; empty if nothing is."""
     if not isinstance(item, Detection):
         return "that is no Detection"
     if not isinstance(item.box, Box) or not all(map(_finite, dataclasses.astuple(item.box))):

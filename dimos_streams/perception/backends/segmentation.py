@@ -29,7 +29,7 @@ class SegmentationDetector:
         return [self._detection(frame, frame.instances, i, int(pixels[i])) for i in visible]
 
     def close(self) -> None:
-        """Nothing to free."""
+        """Do nothing: there is nothing to free."""
 
     def _detection(self, frame: Frame, instances: NDArray[np.uint8], instance: int, pixels: int) -> Detection:
         mask = instances == instance

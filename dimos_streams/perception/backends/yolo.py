@@ -25,7 +25,7 @@ class Found(NamedTuple):
 
 
 def layout_of(shape: tuple[int, ...], classes: int) -> Layout | None:
-    """The layout of an answer of this shape, None if it is none of them."""
+    """The layout of an answer of this shape, or None if it is none of them."""
     if len(shape) != 3 or shape[0] != 1:
         return None
     if shape[2] == 6 and classes != 1:
@@ -36,7 +36,8 @@ def layout_of(shape: tuple[int, ...], classes: int) -> Layout | None:
 
 
 def decoded(answer: Floats, layout: Layout, threshold: float, overlap: float) -> list[Found]:
-    """What has at least this score, best first. Of boxes of one class that overlap by more, the best one stays."""
+    """Return the boxes with at least this score, best first. Of boxes of one class that overlap by more than
+    ``overlap``, the best one stays."""
     if layout == "final":
         rows = answer[0][np.isfinite(answer[0]).all(axis=1)]
         corners, scores, kinds = rows[:, :4], rows[:, 4], rows[:, 5].astype(np.intp)
@@ -57,7 +58,7 @@ def decoded(answer: Floats, layout: Layout, threshold: float, overlap: float) ->
 
 
 def _suppressed(corners: Floats, kinds: NDArray[np.intp], overlap: float) -> list[int]:
-    """Which of the boxes, best first, no better one of their class covers."""
+    """Return the indices of the boxes, best first, that no better one of their class covers."""
     areas = (corners[:, 2:] - corners[:, :2]).clip(0.0).prod(axis=1)
     alive = np.ones(len(corners), dtype=bool)
     kept: list[int] = []
