@@ -73,7 +73,7 @@ class Comparison:
             self._note_numbers(channel, data, utime, replayed=True)
 
     def settle(self, now: int) -> None:
-        """The replay's time has come so far."""
+        """Match what can be matched, as the replay's time has come to ``now``."""
         for messages in self._channels.values():
             messages.settle(now)
         for events in self._calls.values():

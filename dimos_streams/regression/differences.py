@@ -1,4 +1,4 @@
-"""Where two messages or two events differ by more than the tolerances allow."""
+"""The differences of two messages or two events that are more than the tolerances allow."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class FieldDifference:
     recorded: str
     replayed: str
     amount: float | None = None
-    """Between numbers."""
+    """The difference of two numbers, or of two times in seconds; None for anything else."""
 
     def __str__(self) -> str:
         return f"{self.field}: recorded {self.recorded}, replayed {self.replayed}"
 
 
 def message_differences(channel: str, recorded: bytes, replayed: bytes, allow: Tolerances) -> list[FieldDifference]:
-    """The differences of two messages of a channel, field by field; of bytes of no known message, as a whole."""
+    """The differences of two messages of a channel, field by field; unknown messages are compared as a whole."""
     if recorded == replayed:
         return []
     try:
@@ -52,7 +52,7 @@ def value_differences(
 
 
 def numbers_of(message: Message, prefix: str = "") -> Iterator[tuple[str, float]]:
-    """All single numbers of a message with their paths; arrays are left out."""
+    """Yield all single numbers of a message with their paths; arrays are left out."""
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
         if isinstance(value, Message):
@@ -107,7 +107,7 @@ def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tol
 
 
 def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerances) -> Iterator[FieldDifference]:
-    """Texts are equal if they differ in numbers only, and these are within the tolerance."""
+    """Yield a difference unless the texts differ in numbers only, and these are within the tolerance."""
     if first == second:
         return
     numbers = [list(map(float, _NUMBER.findall(text))) for text in (first, second)]

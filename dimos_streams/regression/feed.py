@@ -38,7 +38,7 @@ class ReplayLoop(VirtualTimeLoop):
 
 
 class Feed:
-    """Publishes inputs, which ``is_input`` chooses, which sees every event of the log once and in order."""
+    """Publishes the inputs of a log; ``is_input`` chooses them, and sees every event of the log once and in order."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class Feed:
         is_input: Callable[[LogEvent], bool | None],
         publish: Callable[[LogEvent], None],
     ) -> None:
-        """``is_input`` gives True for an input, None for an output of the modules, and False for the rest."""
+        """Make the feed. ``is_input`` gives True for an input, None for an output of the modules, False for the
+        rest."""
         self._events = events
         self._is_input = is_input
         self._publish = publish
@@ -54,13 +55,13 @@ class Feed:
         self._last_utime = clock.utime()  # a log's clock may have shown times before 1970
         self._settle_first = False
         self.due_utime = self._last_utime
-        """When the next input is due; at the end of the log, when its last event was."""
+        """The time at which the next input is due; at the end of the log, that of its last event."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the time of the log's last event has come."""
+        """A future that is done when the time of the log's last event has come."""
         self._find_next()
 
     def is_over(self, utime: int) -> bool:
-        """Whether the last of the log's time has come: what the modules say from now on, it may lack."""
+        """Return whether the last of the log's time has come: what the modules say from now on, it may lack."""
         return self._next is None and utime >= self.due_utime
 
     def give(self) -> None:

@@ -1,4 +1,4 @@
-"""Finds to each recorded output the replayed one that belongs to it, while both are still coming in.
+"""Finds the replayed output that belongs to each recorded one, while both are still coming in.
 
 What is kept is bounded by the time tolerance: whatever is older than that can't find a counterpart any more.
 """
@@ -20,13 +20,13 @@ _WORST = 20
 
 @dataclass(frozen=True, slots=True)
 class Output(Generic[T]):
-    """Something that a module gave."""
+    """An output of a module."""
 
     utime: int
     value: T
     optional: bool = False
-    """It may lack a counterpart: a replayed one because the log ends before it, a recorded one because another module
-    may have sent it."""
+    """True if it may lack a counterpart: a replayed one because the log ends before it, a recorded one because
+    another module may have sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Difference:
 
 @dataclass(slots=True)
 class StreamResult:
-    """Counts of one stream."""
+    """The counts of one stream."""
 
     stream: str
     strict: bool = False
-    """No tolerance lets anything be wrong in it."""
+    """True if no tolerance lets anything be wrong in it."""
     recorded: int = 0
     replayed: int = 0
     matched: int = 0
@@ -56,18 +56,19 @@ class StreamResult:
     missing: int = 0
     extra: int = 0
     by_others: int = 0
-    """Recorded messages of a shared channel that another module may have sent."""
+    """The number of recorded messages of a shared channel that another module may have sent."""
     first: Difference | None = None
     worst: dict[str, tuple[float, int]] = field(default_factory=dict)
-    """By field the greatest difference beyond the tolerance, and its time."""
+    """The greatest difference beyond the tolerance, and its time, by field."""
 
     @property
     def wrong(self) -> int:
-        """Outputs without a counterpart that agrees."""
+        """The number of outputs without a counterpart that agrees."""
         return self.different + self.missing + self.extra
 
     def passed(self, unmatched: float) -> bool:
-        """Whether no greater share than ``unmatched`` is wrong."""
+        """Return whether no greater share than ``unmatched`` is wrong; one output may be in any case, unless it is
+        0."""
         if self.strict or not unmatched:
             return not self.wrong
         return self.wrong <= max(1, int(unmatched * max(self.recorded, self.replayed)))
@@ -85,7 +86,7 @@ class StreamResult:
 
 
 class Matcher(Generic[T]):
-    """One stream. Recorded outputs must be given no later than when replayed time reaches theirs."""
+    """The matching of one stream. Recorded outputs must be given no later than when replayed time reaches theirs."""
 
     def __init__(
         self,
@@ -97,8 +98,9 @@ class Matcher(Generic[T]):
         in_order: bool,
         on_left: Callable[[Output[T]], None] = lambda output: None,
     ) -> None:
-        """``in_order``: the n-th belongs to the n-th, whenever they come; else what comes within the window.
-        ``on_left`` is called with optional recorded outputs that found no counterpart."""
+        """Make a matcher. With ``in_order`` the n-th belongs to the n-th, whenever they come; else outputs belong
+        together that come within the window. ``on_left`` is called with optional recorded outputs that found no
+        counterpart."""
         self.result = StreamResult(stream, strict=in_order)
         self._compare = compare
         self._describe = describe
@@ -109,23 +111,23 @@ class Matcher(Generic[T]):
         self._replayed: deque[Output[T]] = deque()
 
     def recorded(self, output: Output[T]) -> None:
-        """Take one of the log's."""
+        """Take an output of the log."""
         self._recorded.append(output)
 
     def replayed(self, output: Output[T]) -> None:
-        """Take one of the replay's, and match what can be."""
+        """Take an output of the replay, and match what can be matched."""
         self._replayed.append(output)
         self.settle(output.utime)
 
     def settle(self, now: int) -> None:
-        """Match what can be; ``now`` is how far the replay has come."""
+        """Match what can be matched; ``now`` is the time that the replay has reached."""
         while self._recorded and (self._match_in_order() if self._in_order else self._match_in_time(now)):
             pass
         while not self._in_order and not self._recorded and self._replayed and self._is_over(self._replayed[0], now):
             self._leave_replayed(self._replayed.popleft())
 
     def finish(self) -> StreamResult:
-        """Nothing more comes."""
+        """Match what is left, since nothing more comes, and return the result."""
         self.settle(1 << 62)
         for output in self._recorded:
             self._leave_recorded(output)
@@ -145,7 +147,7 @@ class Matcher(Generic[T]):
         return True
 
     def _match_in_time(self, now: int) -> bool:
-        """Settle the first recorded output; False if it must wait."""
+        """Settle the first recorded output, and return False if it must wait."""
         first = self._recorded[0]
         while self._replayed and self._replayed[0].utime + self._window_us < first.utime:
             self._leave_replayed(self._replayed.popleft())

@@ -46,15 +46,15 @@ class ReplayOptions:
 
     modules: tuple[str, ...]
     blueprint: Blueprint | None = None
-    """None takes the recording's own."""
+    """The blueprint to run, or None for the recording's own."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Config values that are changed: ``{"follow.distance_gain": 1.3}``."""
     tolerances: Tolerances | None = None
-    """None: everything must be equal for recordings of virtual runs, ``LIVE`` for others."""
+    """The tolerances, or None for the usual ones: equality for recordings of virtual runs, ``LIVE`` for others."""
     seed: int | None = None
-    """None takes the recording's own."""
+    """The seed, or None for the recording's own."""
     update: bool = False
-    """Write what the modules give now into the log, in place of what it has."""
+    """True to write what the modules give now into the log, in place of what it has."""
     with_series: bool = False
 
 
@@ -83,7 +83,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
 
 
 def usual_tolerances(metadata: Metadata | None) -> Tolerances:
-    """Those for a log with such metadata, unless somebody wants others."""
+    """Return the tolerances for a log with such metadata, unless somebody wants others."""
     return EXACT if _is_virtual(metadata) else LIVE
 
 
@@ -92,7 +92,7 @@ def _is_virtual(metadata: Metadata | None) -> bool:
 
 
 def _all_that_is_in(log: LogReader) -> Callable[[str], bool]:
-    """For logs that don't say what was recorded: what they have."""
+    """Return a test of whether a log that doesn't say what was recorded has a channel."""
     return {event.channel for event in log.events()}.__contains__
 
 
@@ -139,7 +139,7 @@ class _Replay:
         self._over = False
 
     async def run(self, loop: ReplayLoop) -> Report:
-        """Start the modules, feed them, stop them; the report."""
+        """Start the modules, feed them, stop them, and return the report."""
         await self._bus.open()
         self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
         host = ModuleHost(self._bus)
@@ -199,7 +199,7 @@ class _Replay:
         return role == "input"
 
     def _make_up_call(self, event: LogEvent) -> bool:
-        """Whether a call begins here of which the log does not have the request; then it is made up."""
+        """Make up the request of a call that begins here if the log lacks it; return whether it was made up."""
         said = unpack_event(event.data)
         if said.call_id in self._scope.calls:
             return False
@@ -283,7 +283,7 @@ class _Replay:
 
 
 def _unsigned(data: bytes) -> bytes:
-    """A request to an instance of the recorded run, as one to whoever has the call now."""
+    """Return a request to an instance of the recorded run as one to whoever has the call now."""
     try:
         request = decode(ToolStreamRequest, data, REQUESTS)
     except MessageError:  # whoever reads it says so

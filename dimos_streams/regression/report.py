@@ -25,30 +25,30 @@ class Report:
     """The start of the log; times are relative to it."""
     span_s: float
     calls: int
-    """That were made again."""
+    """The number of calls that were made again."""
     inputs: int
     remarks: tuple[str, ...] = ()
     """Remarks that a reader should know, though they are no differences."""
     problem: str = ""
-    """Why nothing, or not all, could be compared."""
+    """The reason why nothing, or not all, could be compared; empty if there is none."""
     updated: bool = False
     series: dict[tuple[str, str], Series] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
-        """Whether the outputs agree within the tolerances."""
+        """True if the outputs agree within the tolerances."""
         return not self.problem and all(stream.passed(self.tolerances.unmatched) for stream in self.streams)
 
     @property
     def first(self) -> Difference | None:
-        """The earliest difference in a stream that has not passed; of several at one instant, the one in what a call
-        shown, for it says more than the messages that came of it."""
+        """The earliest difference in a stream that has not passed, or None if all have passed; of several at one
+        instant, the one in what a call showed, for it says more than the messages that came of it."""
         failed = [stream.first for stream in self.streams if not stream.passed(self.tolerances.unmatched)]
         found = (one for one in failed if one is not None)
         return min(found, key=lambda one: (one.utime, one.stream.startswith("/")), default=None)
 
     def lines(self) -> Iterator[str]:
-        """For people."""
+        """Yield the report's lines for people."""
         verdict = "passed" if self.passed else "FAILED"
         yield (
             f"{verdict}: {', '.join(self.modules)} on {self.span_s:.1f} s of {self.log}: "
@@ -64,7 +64,7 @@ class Report:
             yield f"  {remark}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report as plain data for JSON."""
         streams = []
         for stream in self.streams:
             fields = asdict(stream)

@@ -17,7 +17,7 @@ class Rewriter:
     def __init__(self, path: Path, tolerances: Tolerances) -> None:
         self._path = path
         self._late_us = round(tolerances.time_s * 1e6)
-        """How late something may be added."""
+        """The time, in µs, by which an event may be added late."""
         self._waiting: list[Entry] = []
         self._writer = LogWriter(path.with_name(f".{path.name}.new"))
         self._opened = False
@@ -27,7 +27,7 @@ class Rewriter:
         self._waiting.append((utime, channel, data))
 
     def flush(self, now: int) -> None:
-        """Write what nothing can come before any more."""
+        """Write the events that nothing can come before any more."""
         if not self._opened:
             self._opened = True
             self._writer.open()

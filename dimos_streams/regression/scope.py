@@ -1,4 +1,4 @@
-"""Sorts a log: what goes into the modules under test, what came out of them, and what is none of their business."""
+"""Sorts a log into the inputs of the modules under test, their outputs, and what is none of their business."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Scope:
     _quiet: frozenset[str] = frozenset()
 
     def may_be_output(self, channel: str) -> bool:
-        """Whether there may be outputs on a channel."""
+        """Return whether there may be outputs on a channel."""
         return channel in self.outputs or channel in (EVENTS, CALLS)
 
     def role(self, channel: str, data: bytes) -> Role:
@@ -63,7 +63,7 @@ class Scope:
             return "other"
 
     def watch(self, event: LogEvent) -> None:
-        """Learn from the log who is busy with calls; to be called with every event on ``EVENTS``."""
+        """Learn from the log who is busy with calls. Call this with every event on ``EVENTS``."""
         try:
             said = unpack_event(event.data)
         except MessageError:  # counted nowhere: ``role`` leaves it out
@@ -76,8 +76,8 @@ class Scope:
             calls.add(said.call_id)
 
     def may_be_of_others(self, channel: str, utime: int) -> bool:
-        """Whether a recorded output may have come from a module that is not under test: one that shares the channel
-        and either has no skills or was busy with a call."""
+        """Return whether a recorded output may have come from a module that is not under test: one that shares the
+        channel and either has no skills or was busy with a call."""
         return any(self._may_have_sent(module, utime) for module in self.sharers.get(channel, ()))
 
     def _may_have_sent(self, module: str, utime: int) -> bool:
@@ -108,7 +108,8 @@ class Scope:
 
 
 def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[str], bool]) -> Scope:
-    """``recorded`` says whether a channel could get into the log; others are not compared.
+    """Return the scope of modules. ``recorded`` tests whether a channel could get into the log; others are not
+    compared.
 
     Raises ``UserError`` for modules that are unknown or can't be tested alone.
     """
@@ -175,7 +176,8 @@ def _check(blueprint: Blueprint, name: str) -> None:
 
 
 def _read_channels(plans: Sequence[ModulePlan], recorded: Callable[[str], bool]) -> tuple[set[str], set[str]]:
-    """All channels that modules read, and those that they require; of several types of a topic the recorded one."""
+    """Return the channels that modules read, and those that they require; of several types of a topic the recorded
+    one."""
     read: set[str] = set()
     required: set[str] = set()
     for plan in plans:
@@ -188,7 +190,7 @@ def _read_channels(plans: Sequence[ModulePlan], recorded: Callable[[str], bool])
 
 
 def _speaks_only_in_calls(blueprint: Blueprint, name: str) -> bool:
-    """Whether a module has skills; then what it writes on shared channels comes from them."""
+    """Return whether a module has skills; then what it writes on shared channels comes from them."""
     from dimos_streams.skill import skills_of
 
     return bool(skills_of(module_class(blueprint.modules[name])))

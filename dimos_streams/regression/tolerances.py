@@ -1,4 +1,4 @@
-"""How much a replay may differ from its recording."""
+"""The tolerances by which a replay may differ from its recording."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Tolerances(BaseModel):
-    """Without any, everything must be equal. NaN equals NaN."""
+    """The tolerances of a comparison. Without any, everything must be equal. NaN equals NaN."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     time_s: float = Field(default=0.0, ge=0.0)
-    """By how much an output may come earlier or later than its counterpart, and how much stamps may differ."""
+    """Seconds by which an output may come earlier or later than its counterpart, and by which stamps may differ."""
     absolute: float = Field(default=0.0, ge=0.0)
     """The tolerance of every number, those in texts included."""
     relative: float = Field(default=0.0, ge=0.0)
     """The tolerance of every number, as a share of it; the larger one of the two tolerances counts."""
     unmatched: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0 it is
-    one at least. A call's other events must all have one."""
+    """The share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0
+    it is one at least. A call's other events must all have one."""
     fields: Mapping[str, float] = {}
     """Absolute tolerances of fields: ``linear.x``, or of one topic: ``/skill_vel:linear.x``. ``poses.x`` means the
     field in each entry of an array. A field inside of one that is named counts too."""
@@ -54,8 +54,8 @@ class Tolerances(BaseModel):
 
 EXACT = Tolerances()
 LIVE = Tolerances(time_s=0.25, absolute=0.1, relative=0.05, unmatched=0.1, fields={"data.bearing_deg": 6.0})
-"""For logs of live runs: a recorder does not know what a module had seen at the moment when it acted. On a machine
-that is not busy a fifth of it is enough."""
+"""The tolerances for logs of live runs: a recorder does not know what a module had seen at the moment when it acted.
+On a machine that is not busy a fifth of it is enough."""
 
 
 def load_tolerances(path: Path) -> Tolerances:
@@ -75,7 +75,8 @@ def load_tolerances(path: Path) -> Tolerances:
 
 
 def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float | None = None) -> Tolerances:
-    """With what the command line says: ``0.01`` for all numbers, ``FIELD=0.01`` for a field. Raises ``UserError``."""
+    """Return the tolerances with the command line's: ``0.01`` for all numbers, ``FIELD=0.01``. Raises
+    ``UserError``."""
     fields, absolute = dict(tolerances.fields), tolerances.absolute
     for setting in settings:
         name, equals, text = setting.rpartition("=")
