@@ -30,7 +30,7 @@ from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
 def check(blueprint: Blueprint) -> list[Problem]:
-    """Everything that is wrong: classes, configs, remaps, channels, wiring, names of skills. Starts nothing.
+    """Return everything that is wrong: classes, configs, remaps, channels, wiring, names of skills. Starts nothing.
 
     Classes are imported. How modules are connected is only looked at when all of them could be.
     """
@@ -64,7 +64,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
 
 
 def refuse_errors(blueprint: Blueprint) -> None:
-    """Let pass what has nothing but warnings. Raises ``BlueprintError`` with the errors that ``check`` finds."""
+    """Raise ``BlueprintError`` with the errors that ``check`` finds; mere warnings pass."""
     if errors := [problem for problem in check(blueprint) if problem.severity == "error"]:
         raise BlueprintError(errors)
 
@@ -134,7 +134,7 @@ def _external_problems(blueprint: Blueprint) -> Iterator[Problem]:
 
 
 def _channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
-    """Names that can't be topics or are too long for LCM."""
+    """Yield names that can't be topics or are too long for LCM."""
     for port in ports:
         try:
             channel_name(port.topic, port.stream.message)
@@ -143,7 +143,7 @@ def _channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Probl
 
 
 def _type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
-    """Topics on which not all mean the same type, so that they would never hear each other."""
+    """Yield topics on which not all mean the same type, so that they would never hear each other."""
     outside = [split_channel(channel) for channel in sorted(external_channels(blueprint))]
     for topic, sharing in _grouped(ports, lambda port: port.topic).items():
         users: dict[str, list[str]] = defaultdict(list)
@@ -166,7 +166,8 @@ def _type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]
 
 
 def _agree(sent: Set[str], taken: Sequence[Set[str]]) -> bool:
-    """Whether each input of a topic takes all types that are sent; if none is, whether they have one in common."""
+    """Return whether each input of a topic takes all types that are sent, of which there is one if there are no
+    inputs; if none is sent, whether the inputs have a type in common."""
     if not sent:
         return not taken or bool(frozenset.intersection(*map(frozenset, taken)))
     return all(sent <= types for types in taken) and (len(sent) == 1 or bool(taken))
@@ -175,7 +176,7 @@ def _agree(sent: Set[str], taken: Sequence[Set[str]]) -> bool:
 def _publisher_problems(
     blueprint: Blueprint, ports: list[Port], classes: Mapping[str, type[Module]]
 ) -> Iterator[Problem]:
-    """Channels on which several modules publish that do not say that this is fine."""
+    """Yield channels on which several modules publish that do not say that this is fine."""
     outputs = [port for port in ports if port.stream.direction == "out"]
     for channel, sharing in _grouped(outputs, lambda port: port.channel).items():
         careless = [p.name for p in sharing if p.stream.name not in shared_outputs(classes[p.module])]
@@ -190,7 +191,8 @@ def _publisher_problems(
 def _unwired_problems(
     blueprint: Blueprint, ports: list[Port], classes: Mapping[str, type[Module]]
 ) -> Iterator[Problem]:
-    """Inputs that nothing sends to, and that are required or were remapped: who remaps wants to be sent something."""
+    """Yield inputs that nothing sends to, and that are required or were remapped, which asks for something to be
+    sent."""
     outputs = [port for port in ports if port.stream.direction == "out" and port.topic]
     supplied = {port.channel for port in outputs} | external_channels(blueprint)
     otherwise_typed = {split_channel(channel)[0] for channel in supplied}
@@ -217,7 +219,7 @@ def _unwired_problems(
 
 
 def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
-    """Public names that two skills share."""
+    """Yield public names that two skills share."""
     owners: dict[str, str] = {}
     for module, cls in classes.items():
         for skill in public_skills(blueprint.modules[module], cls):
@@ -228,7 +230,7 @@ def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
 
 
 def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
-    """What modules say of configs that are about the skills of others."""
+    """Yield the warnings of modules about configs that concern the skills of others."""
     specs = blueprint.modules
     skills = {
         name: [skill.info(specs[name].prefix) for skill in module_skills(specs[name], cls).values()]

@@ -1,4 +1,4 @@
-"""From what a blueprint says of a module to its class, its config and an instance."""
+"""The class, the config and an instance of a module, made from its description in a blueprint."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
 
 
 def longest_gaps(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, float]:
-    """The seconds that a module's inputs may bring nothing, by input, as far as the module says. Raises ``UserError``
-    for a config that is none."""
+    """The seconds for which a module's inputs may bring nothing, by input, as far as the module says. Raises
+    ``UserError`` for a config that is not valid."""
     return cls.longest_gaps(module_config(spec, cls))
 
 
@@ -72,7 +72,7 @@ def module_skills(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, SkillSpec
 
 
 def missing_packages(cls: type[Module]) -> list[str]:
-    """Those of the ``packages`` that a module's class declares that are not installed."""
+    """Return how to get the ``packages`` that a module's class declares and that are not installed."""
     packages: Iterable[str] = getattr(cls, "packages", ())
     return [how_to_get(package) for package in packages if importlib.util.find_spec(package) is None]
 

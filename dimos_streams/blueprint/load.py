@@ -46,17 +46,17 @@ def load(path: Path) -> Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class StockSummary:
-    """What ``list`` says of a stock blueprint."""
+    """A stock blueprint as ``list`` shows it."""
 
     name: str
     robots: Mapping[str, int]
     """See ``robots_of``."""
     description: str
-    """Its first line; of a blueprint that can't be loaded, why."""
+    """The first line of its description, or, if it can't be loaded, the reason."""
 
 
 def stock_summaries() -> list[StockSummary]:
-    """All stock blueprints, by name."""
+    """Return the summaries of all stock blueprints, by name."""
     return [_summary(name) for name in stock_blueprints()]
 
 
@@ -238,7 +238,7 @@ class _Reading:
 
     @contextlib.contextmanager
     def _at(self, *path: str | int) -> Iterator[str]:
-        """Notes what goes wrong inside, together with the place in the file."""
+        """Note what goes wrong inside, together with the place in the file."""
         where = self._document.where(path)
         try:
             yield where

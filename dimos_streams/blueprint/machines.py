@@ -1,4 +1,4 @@
-"""One blueprint on several machines: which machine runs what, and what crosses between them."""
+"""One blueprint on several machines: what each machine runs, and what crosses between them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dimos_streams.errors import UserError, suggest
 
 
 def machines_of(blueprint: Blueprint) -> tuple[str, ...]:
-    """The machines that a blueprint names, in the order of their first modules; none for one that runs on any one."""
+    """The machines that a blueprint names, in the order of their first modules; none if any one machine runs it."""
     return tuple(dict.fromkeys(spec.machine for spec in blueprint.modules.values() if spec.machine))
 
 
 def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
-    """What one machine runs of a blueprint. What comes from the others is ``external`` to it: all that its modules
-    take, or whatever there is where one of them shows that.
+    """Return the part of a blueprint that one machine runs. Channels of the others are ``external`` to it: those that
+    its modules take, or all of them if one of its modules shows all channels.
 
     Raises ``UserError`` for a machine that the blueprint does not name, and ``BlueprintError`` if a class can't be
     imported.
@@ -41,12 +41,13 @@ def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
 
 
 def digest_of(blueprint: Blueprint) -> str:
-    """What distinguishes a blueprint from others and from itself after a change; equal on all of its machines."""
+    """Return a hash that tells a blueprint from others and from itself after a change; equal on all of its
+    machines."""
     return hashlib.sha256(blueprint.model_dump_json().encode()).hexdigest()[:12]
 
 
 def machine_problems(blueprint: Blueprint) -> Iterator[Problem]:
-    """Modules that no machine would run."""
+    """Yield modules that no machine would run."""
     machines = machines_of(blueprint)
     if not machines:
         return

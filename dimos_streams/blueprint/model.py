@@ -20,14 +20,15 @@ from dimos_streams.errors import UserError, suggest
 Restart = Literal["never", "on-failure", "always"]
 
 MAX_MODULES = 5000
-"""Modules of one blueprint: files that include each other twice and again make more than a machine can hold."""
+"""The largest number of a blueprint's modules: files that include each other twice and again make too many to
+hold."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
 class _Described(BaseModel):
-    """Frozen, and equal to what says the same, wherever that was written."""
+    """A frozen model that equals any other with the same content, wherever that was written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,22 +47,22 @@ class ModuleSpec(_Described):
     """One module of a blueprint. ``sources`` has keys like ``"config.distance_m"``, and ``""`` for the whole."""
 
     name: str
-    """With its namespaces: ``"robot1/follow"``. Unique in the blueprint."""
+    """The name with its namespaces: ``"robot1/follow"``. Unique in the blueprint."""
     type: str
     """``"package.module:Class"``."""
     config: Mapping[str, Any] = {}
-    """Plain data (as JSON has it) that the class's config is made from."""
+    """The plain data (as JSON has it) from which the class's config is made."""
     remap: Mapping[str, str | None] = {}
-    """Topics of streams whose topic is not their own name; None leaves an input unwired."""
+    """The topics of streams whose topic is not their own name; None leaves an input unwired."""
     process: str | None = None
-    """Modules of one label share a process; None is a process of its own."""
+    """The label of its process: modules of one label share a process, and None is a process of its own."""
     restart: Restart = "on-failure"
     machine: str | None = None
     """The computer on which it runs, where a blueprint has several; with its namespaces, as the name."""
 
     @model_serializer(mode="wrap")
     def _without_machine(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A blueprint of one machine, as most are, is described as if there were no others."""
+        """Leave the machine out if there is none: most blueprints have one machine, and are described without it."""
         described: dict[str, Any] = dump(self)
         if self.machine is None:
             described.pop("machine", None)
@@ -78,7 +79,7 @@ class ModuleSpec(_Described):
         return prefix_of(self.name)
 
     def topic(self, stream: str) -> str | None:
-        """The topic of a stream of this module, None for an input that is left unwired."""
+        """The topic of a stream of this module, or None for an input that is left unwired."""
         target = self.remap.get(stream, stream)
         return None if target is None else absolute(target, self.prefix)
 
@@ -91,7 +92,7 @@ class ModuleSpec(_Described):
         return ""
 
     def configured(self, path: Sequence[str], value: Any, source: str) -> ModuleSpec:
-        """With one config value replaced; ``path`` leads to it through nested configs."""
+        """Return the module with one config value replaced; ``path`` leads to it through nested configs."""
         key = ".".join(("config", *path))
         kept = {k: v for k, v in self.sources.items() if k != key and not k.startswith(f"{key}.")}
         return self.model_copy(
@@ -99,12 +100,13 @@ class ModuleSpec(_Described):
         )
 
     def remapped(self, stream: str, target: str | None, source: str) -> ModuleSpec:
-        """With another topic for one stream."""
+        """Return the module with another topic for one stream."""
         sources = {**self.sources, f"remap.{stream}": source}
         return self.model_copy(update={"remap": {**self.remap, stream: target}, "sources": sources})
 
     def namespaced(self, namespace: str) -> ModuleSpec:
-        """Inside a namespace; so are its process and its machine, so that two robots never share one."""
+        """Return the module inside a namespace, with its process and its machine, so that two robots never share
+        one."""
         process = self.process and f"{namespace}/{self.process}"
         machine = self.machine and f"{namespace}/{self.machine}"
         return self.model_copy(update={"name": f"{namespace}/{self.name}", "process": process, "machine": machine})
@@ -131,7 +133,7 @@ class Blueprint(_Described):
         return self
 
     def namespaced(self, namespace: str) -> Blueprint:
-        """All of it inside a namespace. Raises ``UserError`` if that can't be one."""
+        """Return the blueprint with all of it inside a namespace. Raises ``UserError`` if that can't be one."""
         checked_namespace(namespace)
         moved = {f"{namespace}/{name}": spec.namespaced(namespace) for name, spec in self.modules.items()}
         channels = {channel: _inside(channel, namespace) for channel in self.external}
@@ -142,9 +144,10 @@ class Blueprint(_Described):
         return self.model_copy(update=update)
 
     def remap(self, topics: Mapping[str, str | None], *, source: str = "") -> Blueprint:
-        """With other topics for streams, named as ``{"follow.cmd_vel": "skill_vel"}``; None leaves an input unwired.
+        """Return the blueprint with other topics for streams: ``{"follow.cmd_vel": "skill_vel"}``.
 
-        A relative topic is relative to the module's namespace. Raises ``UserError`` for an unknown module.
+        None leaves an input unwired. A relative topic is relative to the module's namespace. Raises ``UserError`` for
+        an unknown module.
         """
         modules = dict(self.modules)
         for address, target in topics.items():
@@ -153,7 +156,7 @@ class Blueprint(_Described):
         return self.model_copy(update={"modules": modules})
 
     def configured(self, settings: Mapping[str, Any], *, source: str = "") -> Blueprint:
-        """With other config values: ``{"follow.distance_m": 1.2}``. Raises ``UserError`` for an unknown module."""
+        """Return the blueprint with other config values: ``{"follow.distance_m": 1.2}``. Raises ``UserError``."""
         modules = dict(self.modules)
         for address, value in settings.items():
             name, path = self.split_address(address)
@@ -161,19 +164,19 @@ class Blueprint(_Described):
         return self.model_copy(update={"modules": modules})
 
     def without(self, *names: str) -> Blueprint:
-        """Without some of its modules. Raises ``UserError`` for an unknown one."""
+        """Return the blueprint without some of its modules. Raises ``UserError`` for an unknown one."""
         gone = set(map(self._known, names))
         return self.model_copy(update={"modules": {n: spec for n, spec in self.modules.items() if n not in gone}})
 
     def replaced(self, name: str, spec: ModuleSpec) -> Blueprint:
-        """With another module in the place, the name and the namespace of one. Raises ``UserError`` for an unknown
-        one."""
+        """Return the blueprint with another module in the place, the name and the namespace of one. Raises
+        ``UserError`` for an unknown one."""
         old = self.modules[self._known(name)]
         spec = spec.model_copy(update={"name": name.rpartition("/")[2]})
         return self.with_modules([spec.namespaced(old.namespace) if old.namespace else spec])
 
     def retyped(self, types: Mapping[str, str], *, source: str = "") -> Blueprint:
-        """With other classes for modules, which keep all else. Raises ``UserError`` for an unknown module."""
+        """Return the blueprint with other classes for modules, which keep all else. Raises ``UserError``."""
         return self.with_modules(
             self.modules[self._known(name)].model_copy(
                 update={"type": type_name, "sources": {**self.modules[name].sources, "type": source}}
@@ -182,7 +185,8 @@ class Blueprint(_Described):
         )
 
     def in_processes(self, labels: Mapping[str, str | None], *, source: str = "") -> Blueprint:
-        """With other processes for modules: those of one label share one, None is one of its own.
+        """Return the blueprint with other processes for modules: those of one label share one, None is one of its
+        own.
 
         A label is below the module's namespace. Raises ``UserError`` for an unknown module, and for what can't be a
         label.
@@ -198,7 +202,7 @@ class Blueprint(_Described):
         )
 
     def on_machines(self, machines: Mapping[str, Iterable[str]], *, source: str = "") -> Blueprint:
-        """With other machines for modules: names of modules by the machine on which they run.
+        """Return the blueprint with other machines for modules: names of modules by the machine that runs them.
 
         Raises ``UserError`` for an unknown module, one that two machines list, and for what can't be a machine.
         """
@@ -215,11 +219,12 @@ class Blueprint(_Described):
         )
 
     def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
-        """With some of its modules replaced by others of the same names."""
+        """Return the blueprint with some of its modules replaced by others of the same names."""
         return self.model_copy(update={"modules": {**self.modules, **{spec.name: spec for spec in specs}}})
 
     def split_address(self, address: str) -> tuple[str, str]:
-        """``"robot1/follow.hog.scale"`` as module and the rest. Raises ``UserError`` if there is no such module."""
+        """Split ``"robot1/follow.hog.scale"`` into the module and the rest. Raises ``UserError`` for an unknown
+        module."""
         name, dot, rest = address.partition(".")
         if not dot or not rest:
             raise UserError(f"{address!r} must name a module and something of it, as in 'follow.distance_m'")
@@ -310,7 +315,7 @@ def _with_value(config: Mapping[str, Any], path: Sequence[str], value: Any) -> d
 
 
 def _with_item(items: Sequence[Any], path: Sequence[str], value: Any, name: str) -> list[Any]:
-    """With one item of a list changed; the number of its items adds one. Raises ``UserError`` for any other item."""
+    """Return the list with one item changed, or added behind the last. Raises ``UserError`` for any other item."""
     index, *rest = path
     if not index.isdecimal() or int(index) > len(items):
         valid = f"0 to {len(items) - 1} are there, {len(items)} adds one" if items else "0 adds the first"

@@ -1,4 +1,4 @@
-"""Which robots a blueprint has, as far as it says so without its classes being imported."""
+"""The robots of a blueprint, as far as it says so without its classes being imported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def robots_of(blueprint: Blueprint) -> dict[str, int]:
-    """How many robots there are, by their kind: ``"simulated"``, ``"ROS 2"``, the class of another module that is
+    """Return the number of robots by their kind: ``"simulated"``, ``"ROS 2"``, the class of another module that is
     called ``robot``, or ``"outside"`` where only odometry comes in."""
     kinds = {
         spec.namespace: _KINDS.get(spec.type, spec.type.rpartition(":")[2])

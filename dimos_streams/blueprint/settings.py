@@ -20,7 +20,7 @@ from dimos_streams.errors import UserError, suggest
 from dimos_streams.live_settings import live_settings
 
 PREFIX = "DIMOS_STREAMS__"
-"""Environment variables that begin so are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
+"""The prefix of environment variables that are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class SettingRow:
 
     module: str
     field: str
-    """With dots between nested fields."""
+    """The field's path, with dots between nested fields."""
     value: Any
     """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
     """``"file:line"``, ``"environment"``, ``"command line"`` or ``"default"``."""
     live: bool = False
-    """Whether it may be changed while the module runs."""
+    """True if it may be changed while the module runs."""
 
 
 def apply_settings(
@@ -62,7 +62,7 @@ def apply_settings(
 
 
 def explain(blueprint: Blueprint) -> list[SettingRow]:
-    """Every value that every module will run with, and where it comes from.
+    """Return every value that every module will run with, and where it comes from.
 
     Raises ``BlueprintError`` with all the problems of all configs.
     """
@@ -92,7 +92,7 @@ def _noting(problems: list[Problem], source: str) -> Iterator[None]:
 def _addresses(
     blueprint: Blueprint, environment: Mapping[str, str], assignments: Iterable[str], problems: list[Problem]
 ) -> Iterator[tuple[str, str, str]]:
-    """Source, ``module.field`` and text of each setting, in the order in which they count."""
+    """Yield source, ``module.field`` and text of each setting, in the order in which they count."""
     for variable, text in sorted(environment.items()):
         if variable.startswith(PREFIX):
             with _noting(problems, "environment"):
@@ -135,7 +135,7 @@ def _parsed(text: str) -> Any:
 
 
 def _misfits(spec: ModuleSpec, field: tuple[str, ...]) -> bool:
-    """Whether the config has a fault at a field or inside it."""
+    """Return whether the config has a fault at a field or inside it."""
     try:
         module_class(spec).config_type().model_validate(dict(spec.config))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""By whose clock messages are stamped, where a blueprint has several machines."""
+"""The machines whose clocks stamp messages, where a blueprint has several machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.blueprint.wiring import Port, external_channels, ports_of
 from dimos_streams.messages.codec import split_channel
 
 UNKNOWN = "?"
-"""Begins the name of a clock that can't be told: of a topic that modules of several machines publish."""
+"""The beginning of the name of an unknown clock, that of a topic that modules of several machines publish."""
 OUTSIDE = ""
 """The clock of what comes from outside of the blueprint."""
 

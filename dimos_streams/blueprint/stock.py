@@ -10,7 +10,7 @@ from pathlib import Path
 from dimos_streams.errors import UserError, suggest
 
 GROUP = "dimos_streams.blueprints"
-"""Group of entry points: ``package.module:ATTRIBUTE`` of a ``Blueprint``, or of the ``Path`` of a file."""
+"""The group of entry points, each ``package.module:ATTRIBUTE`` of a ``Blueprint``, or of the ``Path`` of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class StockBlueprint:
 
 
 def stock_blueprints() -> dict[str, StockBlueprint]:
-    """All stock blueprints by name, in order. This package's own can't be replaced."""
+    """Return all stock blueprints by name, in order. This package's own can't be replaced."""
     registered = {entry.name: StockBlueprint(entry.name, entry.value) for entry in entry_points(group=GROUP)}
     return dict(sorted((registered | _own()).items()))
 
