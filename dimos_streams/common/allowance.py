@@ -6,7 +6,7 @@ from dimos_streams import clock
 
 
 class Allowance:
-    """Grows at a rate up to a limit, and is used up by what happens. Time is the loop's."""
+    """An amount that grows at a rate up to a limit, and is used up by what happens. Time is the loop's."""
 
     def __init__(self, rate: float, limit: float) -> None:
         """``rate`` is per second; all of ``limit`` is there at the beginning."""
@@ -15,14 +15,14 @@ class Allowance:
         self._at = float("-inf")
 
     def take(self, amount: float = 1.0) -> bool:
-        """Use some of it; False, and nothing is used, if there is not enough left. At most ``limit`` can be asked."""
+        """Use some of it, or nothing and return False if there is not enough left. At most ``limit`` can be asked."""
         if not self.has(amount):
             return False
         self._left -= min(amount, self._limit)
         return True
 
     def has(self, amount: float = 1.0) -> bool:
-        """Whether so much could be used now."""
+        """Return whether so much could be used now."""
         now = clock.monotonic()
         if not self._at <= now:  # at the first time, or under another loop's clock
             self._left, self._at = self._limit, now

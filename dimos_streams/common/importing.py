@@ -26,7 +26,7 @@ _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 
 
 def is_reference(text: str) -> bool:
-    """Whether a text is of the form ``"package.module:Name"``, or ``"package.module:Class.attribute"``."""
+    """Return whether a text is of the form ``"package.module:Name"``, or ``"package.module:Class.attribute"``."""
     module, colon, attribute = text.partition(":")
     return bool(colon) and all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
 
@@ -66,7 +66,8 @@ def import_module(name: str) -> ModuleType:
 
 
 def _not_generated(name: str) -> str:
-    """That a folder has definitions of messages but no code made from them, empty if that is not so."""
+    """Return the message that a folder has definitions of messages but no code made from them; empty if it is not
+    so."""
     for entry in sys.path:
         folder = Path(entry or ".", *name.split("."))
         bare = sorted(path.name for path in folder.glob("*.lcm") if not path.with_suffix(".py").exists())
@@ -79,7 +80,7 @@ def _not_generated(name: str) -> str:
 
 
 def _beside(name: str) -> list[str]:
-    """The names of what is in the package that ``name`` would be in."""
+    """The names of the modules in the package that ``name`` would be in."""
     package = name.rpartition(".")[0]
     if not package:
         return []
@@ -88,7 +89,7 @@ def _beside(name: str) -> list[str]:
 
 
 def how_to_get(package: str) -> str:
-    """That a Python package is not installed, and what installs it."""
+    """Return the message that a Python package is not installed, and what installs it."""
     root = package.partition(".")[0]
     extra = EXTRAS.get(root)
     limit = f" (it comes ready-made for {_BUILT_FOR[root]} only)" if root in _BUILT_FOR else ""

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
-"""Faults whose text names one of our classes, which says nothing to whoever sent the value."""
+"""Faults whose text names one of our classes, which says nothing to the sender of the value."""
 _MAX_PATH = 200
-"""Characters; names of fields come from outside, too."""
+"""Maximum length of a path, in characters: names of fields come from outside, too."""
 _OBJECT = "it must be an object, names with their values"
 _WORDS = (
     (r"Field required|Missing required .*", "it is missing"),

@@ -46,7 +46,7 @@ class LimitedLog:
 
 
 class LimitedRecords(logging.Filter):
-    """The same for a logger of somebody else's, to be added to it as a filter; drops what is too much."""
+    """The same limit for somebody else's logger, to be added to it as a filter; drops what is too much."""
 
     def __init__(self, period_s: float = 1.0) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class LimitedRecords(logging.Filter):
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is passed on."""
+        """Return whether a record is passed on."""
         format, now = str(record.msg)[:_MAX_LINE], clock.monotonic()
         if 0 <= now - self._last.get(format, float("-inf")) < self._period_s:
             return False

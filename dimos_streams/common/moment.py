@@ -6,7 +6,7 @@ import asyncio
 
 
 class Moment:
-    """As an ``asyncio.Event`` that is never cleared, at a tenth of its size as long as nobody waits for it."""
+    """An ``asyncio.Event`` that is never cleared, at a tenth of its size as long as nobody waits for it."""
 
     __slots__ = ("_happened", "_waited")
 
@@ -22,7 +22,7 @@ class Moment:
             self._waited = None
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Return whether it has happened."""
         return self._happened
 
     async def wait(self) -> None:

@@ -16,7 +16,7 @@ def robot_of(module: str) -> str:
 
 
 def prefix_of(module: str) -> str:
-    """What stands before the names of a module's namespace: ``"robots/a/"``, or nothing."""
+    """Return the prefix of the names in a module's namespace: ``"robots/a/"``, or nothing."""
     namespace = namespace_of(module)
     return f"{namespace}/" if namespace else ""
 

@@ -11,7 +11,7 @@ _EDGE = 1e-9
 
 
 def inside(polygon: Sequence[Point], point: Point) -> bool:
-    """Whether a point lies in a polygon or on its edge."""
+    """Return whether a point lies in a polygon or on its edge."""
     x, y = point
     within = False
     for (x1, y1), (x2, y2) in _edges(polygon):
@@ -23,7 +23,7 @@ def inside(polygon: Sequence[Point], point: Point) -> bool:
 
 
 def crosses(polygon: Sequence[Point], start: Point, end: Point) -> bool:
-    """Whether a straight path that begins outside a polygon touches it."""
+    """Return whether a straight path that begins outside a polygon touches it; False for one that begins inside."""
     if inside(polygon, start):
         return False
     return any(_meet(start, end, a, b) for a, b in _edges(polygon))
@@ -34,7 +34,7 @@ def _edges(polygon: Sequence[Point]) -> Iterable[tuple[Point, Point]]:
 
 
 def _meet(a: Point, b: Point, c: Point, d: Point) -> bool:
-    """Whether two line segments have a point in common."""
+    """Return whether two line segments have a point in common."""
     if _side(a, b, c) * _side(a, b, d) < 0 and _side(c, d, a) * _side(c, d, b) < 0:
         return True
     return _on_edge(a, b, c) or _on_edge(a, b, d) or _on_edge(c, d, a) or _on_edge(c, d, b)

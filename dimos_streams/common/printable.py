@@ -11,9 +11,9 @@ from types import TracebackType
 from dimos_streams.common.secrets import redacted
 
 _HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
-"""Not printable by themselves, and needed in what is."""
+"""Characters that are not printable by themselves, and needed in texts that are."""
 CONTINUATION = "  | "
-"""Before every line of a log record but the first: what has no time in front is no record."""
+"""The prefix of every line of a log record but the first, since a line without a time in front is no record."""
 
 
 def printable(text: str) -> str:

@@ -19,7 +19,7 @@ from dimos_streams.errors import UserError
 
 REDACTED = "[redacted]"
 SHORTEST = 6
-"""Characters. A shorter secret is in too many harmless words to be looked for in texts."""
+"""Minimum length of a secret, in characters: shorter ones are in too many harmless words to be looked for."""
 VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
 """The names of environment variables that are secrets, besides URLs with a password."""
 
@@ -50,7 +50,7 @@ class Redaction:
         self._longest = 0
 
     def add(self, secret: str) -> bool:
-        """Look for a secret from now on; False if it is too short for that."""
+        """Look for a secret from now on; return False if it is too short for that."""
         if len(secret) < SHORTEST:
             return False
         if secret not in self._forms:
@@ -96,10 +96,10 @@ class RedactedPieces:
     def __init__(self) -> None:
         self._waiting = ""
         self._redacted_ahead = 0
-        """So many characters at its beginning are of a secret in whose place something stands already."""
+        """The number of characters, at the beginning of what waits, of a secret already replaced in the output."""
 
     def add(self, piece: str) -> str:
-        """The next piece, but for an end that may be the beginning of a secret: it waits for what follows."""
+        """Return the next piece, but for an end that may be the beginning of a secret: it waits for what follows."""
         text = self._waiting + piece
         return self._until(text, len(text) - _process.begun(text))
 
@@ -189,7 +189,7 @@ def redacted_data(value: Any) -> Any:
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """Settings as they may be shown: the same, with ``[redacted]`` for whatever a name or type says is secret."""
+    """Return settings as they may be shown, with ``[redacted]`` for whatever a name or type says is secret."""
     if isinstance(value, _SecretText) or (is_secret(name) and not isinstance(value, Mapping)):
         return REDACTED if value else value
     if isinstance(value, Mapping):
@@ -200,7 +200,7 @@ def masked(value: Any, name: str = "") -> Any:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of a setting says that its value is secret: ``token``, ``camera_password``, ``api_key``."""
+    """Return whether a setting's name says that its value is secret: ``token``, ``camera_password``, ``api_key``."""
     return _SECRET_NAME.search(name) is not None
 
 

@@ -77,8 +77,8 @@ def plain(text: str) -> str:
 
 
 def at_most(text: str, characters: int) -> str:
-    """The text, or the beginning of one that is longer than so many characters, by words where they are short, and
-    "…"."""
+    """Return the text, or the beginning of one that is longer than so many characters, by words where they are short,
+    with "…" behind it."""
     if len(text) <= characters:
         return text
     words = text[: characters - 1].rpartition(" ")[0]
@@ -86,7 +86,8 @@ def at_most(text: str, characters: int) -> str:
 
 
 def cut_to(text: str, most_bytes: int) -> str:
-    """The text if its JSON has at most so many bytes, else as much of its beginning, and how much is missing."""
+    """Return the text if its JSON has at most so many bytes, else its beginning, with a note of how much is
+    missing."""
     if _json_bytes(text) <= most_bytes:
         return text
     fewest, most = 0, len(text)
@@ -127,7 +128,7 @@ class TextJoiner:
 
 
 def is_finite(value: Any) -> bool:
-    """Whether there is no infinity and no NaN among the numbers of a JSON value."""
+    """Return whether there is no infinity and no NaN among the numbers of a JSON value."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
     for part in parts:
         if type(part) is str or type(part) is int:  # most are, and every event is looked at

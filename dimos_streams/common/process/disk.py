@@ -1,4 +1,4 @@
-"""What is written to the disk: whether there is room for it, and files that are whole at every moment."""
+"""Writing to the disk: whether there is room for it, and files that are whole at every moment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BLOCK = bytes(4096)
 
 
 def trouble_with(directory: Path) -> str:
-    """The reason why nothing can be written in a directory, empty if something can. Waits for the disk; never raises.
+    """Return why nothing can be written in a directory; empty if something can. Waits for the disk; never raises.
 
     It tries: free blocks say nothing of quotas, or of a disk that has become read-only.
     """

@@ -17,8 +17,9 @@ Ts = TypeVarTuple("Ts")
 
 _LONGEST_S = 1e8
 _SWITCH_S = 0.0005
-"""After so long a thread that computes lets the loop go on. The loop waits for that whenever it had let go of the
-interpreter's lock, some times in each turn: with Python's own 5 ms, a page that a thread reads stops it for 0.3 s."""
+"""Seconds after which a thread that computes lets the loop go on. The loop waits for that whenever it had let go of
+the interpreter's lock, some times in each turn: with Python's own 5 ms, a page that a thread reads stops it for 0.3
+s."""
 
 
 def run_live(main: Coroutine[Any, Any, T]) -> T:

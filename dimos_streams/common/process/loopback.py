@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's own only."""
+    """Return whether a host's name or address is this machine's own only."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which process a run's directory belongs to, and whether that process lives."""
+"""The process that a run's directory belongs to, and whether that process lives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RunOwner(BaseModel):
 
 
 def is_ended_run(path: Path) -> bool:
-    """Whether a directory says that it is a run, and the process that made it has ended."""
+    """Return whether a directory says that it is a run, and the process that made it has ended."""
     if path.is_symlink() or not path.is_dir():
         return False
     try:
@@ -33,8 +33,8 @@ def is_ended_run(path: Path) -> bool:
 
 
 def process_start(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot; None if there is none of that number, or it has ended and its
-    parent has not looked yet."""
+    """Return the time at which a process began, in clock ticks since boot, or None if there is none of that number,
+    or it has ended and its parent has not looked yet."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

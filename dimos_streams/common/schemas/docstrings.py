@@ -1,4 +1,4 @@
-"""What a docstring says of a function and of its parameters."""
+"""The descriptions of a function and of its parameters, read from its docstring."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _IN_A_LINE = re.compile(r"(?:^|\s)Args:[ \t]+(?=\S)")
 
 
 def described(docstring: str, parameters: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The description of a function, and of each parameter that has one.
+    """Return the description of a function, and of each parameter that has one.
 
     Parameters are described in a section, or behind the text: ``Turn. Args: angle: How far. wait: How long.``
     """

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_PARTS = 20_000
-"""The parts of a schema in which each ``$ref`` is replaced by what it refers to."""
+"""The largest number of parts of a schema after each ``$ref`` is replaced by what it refers to."""
 FOREIGN_PARTS = 500
-"""So many parts references may stand for in one schema from outside that is handed on: somebody may send many."""
+"""The largest number of parts that references may stand for in one schema that comes from outside and is passed on,
+because somebody may send many."""
 _MAX_DEPTH = 64
 _NAMING = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose keys are names and whose values are schemas."""
@@ -35,7 +36,7 @@ def resolved(root: Mapping[str, Any], reference: str) -> object:
 
 
 def inlined(schema: Mapping[str, Any], most_parts: int = MAX_PARTS) -> dict[str, Any]:
-    """The same schema without any ``$ref``. What it says besides a reference goes before what that refers to.
+    """Return the same schema without any ``$ref``. What it says besides a reference goes before what that refers to.
 
     Raises ``ValueError`` for a type that contains itself, which it names, for references that lead nowhere, and for
     references that stand for more than ``most_parts`` parts: with types within types that grows with every level.
@@ -82,7 +83,7 @@ class _Inlining:
 
 
 def _joined(referred: Any, own: dict[str, Any]) -> Any:
-    """What a reference stands for, with what is said besides it."""
+    """Return the schema that a reference stands for, with what is said besides it."""
     if not own:
         return referred
     remarks = {key: value for key, value in own.items() if key in _REMARKS}
