@@ -1,4 +1,4 @@
-"""What a tool of dimos answers, as a result of a skill."""
+"""The answers of dimos' tools, as results of skills."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.common.text import cut_to, parse_json
 from dimos_streams.errors import CallRejectedError, SkillError
 
 MAX_TEXT = 40_000
-"""Bytes of an answer's text as JSON: with it an event stays below what an untuned machine delivers."""
+"""Maximum bytes of an answer's text as JSON: with it an event stays below what an untuned machine delivers."""
 MAX_PICTURES = 8
 _PICTURE_KINDS = {"image/jpeg": "jpg", "image/png": "png"}
 
@@ -22,7 +22,7 @@ class Picture:
     """A picture in an answer."""
 
     suffix: str
-    """Of its file's name."""
+    """The ending of its file's name."""
     data: bytes
 
 
@@ -39,11 +39,11 @@ class ToolResult:
     """The result of a skill that is a tool of dimos."""
 
     message: str
-    """What it said at its end, or where that is an object of JSON with a message, this message."""
+    """The last text of the tool, or where that is a JSON object with a message, this message."""
     value: Any = None
-    """The object, None where it said plain text."""
+    """The JSON object, or None where the tool answered with plain text."""
     pictures: tuple[str, ...] = ()
-    """Paths of files."""
+    """The paths of the pictures' files."""
 
     def __str__(self) -> str:
         return self.message
@@ -76,7 +76,7 @@ def parsed_answer(tool: str, result: Mapping[str, Any]) -> ToolAnswer:
 
 
 def result_of(answer: ToolAnswer, pictures: tuple[str, ...]) -> ToolResult:
-    """The result that an answer stands for, with the paths of its pictures. Text that is too long is cut."""
+    """Return the result that an answer stands for, with the paths of its pictures. Text that is too long is cut."""
     text = cut_to(answer.text, MAX_TEXT)
     value = _object(answer.text) if text == answer.text else None
     message = value.get("message") if value is not None else None

@@ -28,7 +28,7 @@ KNOWN_STOPS: Mapping[str, str] = {
 }
 """The tools of dimos 0.0.15 that go on, and those that end them: dimos does not say of a tool which one ends it."""
 _PAIRS = (("start_", "stop_"), ("begin_", "end_"))
-"""How such tools are called otherwise; or as the tool, with ``stop_`` before it."""
+"""Beginnings of the names of tools that go on and of those that end them; others have ``stop_`` before the name."""
 
 
 def _checked_pattern(pattern: str) -> str:
@@ -53,13 +53,13 @@ _Seconds = Annotated[float, Field(gt=0.0, le=86_400.0)]
 
 
 def matches(patterns: Patterns, tool: str) -> bool:
-    """Whether a tool is meant: some pattern means it, and no exception does."""
+    """Return whether a tool is meant: some pattern means it, and no exception does."""
     meant = [entry for entry in patterns if fnmatch.fnmatchcase(tool, entry.removeprefix(_EXCEPT))]
     return bool(meant) and not any(entry.startswith(_EXCEPT) for entry in meant)
 
 
 class DimosSkillsConfig(ModuleConfig):
-    """Where the server is, and what its tools are to us."""
+    """Settings for the server, and for what its tools are to us."""
 
     url: Annotated[str, AfterValidator(_checked_url)] = "http://127.0.0.1:9990/mcp"
     prefix: str = Field("dimos_", pattern=r"^\w{0,40}$", description="of the skills' names")
@@ -82,21 +82,21 @@ class DimosSkillsConfig(ModuleConfig):
 
     @model_validator(mode="after")
     def _reads_still(self) -> Self:
-        """Raises ``ValueError`` for tools that change nothing and move: the second counts, so nobody means it."""
+        """Raise ``ValueError`` for tools that change nothing and move: the second counts, so nobody means it."""
         unsure = [name for name in self.read_only if not name.startswith(_EXCEPT) and not matches(self.still, name)]
         if unsure:
             raise ValueError(f"read_only has {unsure[0]!r}, which is not in `still`: what may move changes something")
         return self
 
     def stop_of(self, tool: str, here: Collection[str]) -> str:
-        """The tool among those that are here which ends another one, empty if none is known."""
+        """Return the tool among those that are here which ends another one; empty if none is known."""
         wanted = self.stops.get(tool)
         guesses = [KNOWN_STOPS.get(tool, ""), f"stop_{tool}", *(tool.replace(a, b, 1) for a, b in _PAIRS)]
         candidates = guesses if wanted is None else [wanted]
         return next((name for name in candidates if name in here and name != tool), "")
 
     def unmatched(self, tools: Collection[str]) -> list[str]:
-        """What the settings name that the server does not have, each in a few words."""
+        """Return what the settings name and the server does not have, each in a few words."""
         named = [(key, name) for key in ("tools", "still", "read_only") for name in getattr(self, key)]
         named += [("stops", name) for pair in self.stops.items() for name in pair if name]
         return [

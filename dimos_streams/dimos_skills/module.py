@@ -29,14 +29,14 @@ from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _LIST_S = 10.0
-"""For the list of tools."""
+"""Seconds for the server to answer with the list of tools."""
 _OPEN_S = 2.0
-"""A call waits so long for the connection by which tools are heard."""
+"""Seconds for which a call waits for the connection by which tools are heard."""
 _NONE_YET_S = 0.5
 _PING_S = 20.0
-"""dimos says so often that a connection lives on which nothing else is said."""
+"""The interval at which dimos says that a connection lives on which nothing else is said."""
 _MAX_WARNINGS = 3000
-"""Bytes of what is said of tools that are no skills, as JSON."""
+"""Maximum size of the warnings about tools that are no skills, in bytes as JSON."""
 
 
 class DimosSkills(Module):
@@ -49,7 +49,7 @@ class DimosSkills(Module):
     _server: ToolServer | None = None
 
     async def start(self) -> None:
-        """Raises ``UserError`` in virtual time: a server of others does not keep it."""
+        """Begin to look for the server. Raises ``UserError`` in virtual time, which the server does not keep."""
         if clock.is_virtual():
             raise UserError(f"module {self.name!r} talks to a server, which keeps no virtual time: leave it out")
         self._log = LimitedLog(self.log, period_s=10.0)
@@ -64,7 +64,7 @@ class DimosSkills(Module):
         self.hold.on_message(lambda _: self._streams.wake() if self._holds.held else None)
 
     async def stop(self) -> None:
-        """Cut what is under way."""
+        """Cut the calls that are under way."""
         if self._server is not None:
             self._server.close()
             self._streams.abandon()
@@ -74,7 +74,7 @@ class DimosSkills(Module):
         return self._found.skills
 
     async def run(self) -> None:
-        """Look for the server, listen to it, and again whenever it is lost."""
+        """Look for the server and listen to it, and do so again whenever it is lost."""
         backoff = Backoff(self.random, initial_s=0.2, maximum_s=self.config.poll_s)
         while True:
             try:
@@ -106,12 +106,13 @@ class DimosSkills(Module):
             await asyncio.gather(listening, return_exceptions=True)
 
     def _pause_s(self) -> float:
-        """dimos has no tools while it starts, and does not say when it has."""
+        """Return the pause until the next look at the list: short while there are no tools, because dimos has none
+        while it starts, and does not say when it has."""
         return self.config.poll_s if self._found.skills else min(_NONE_YET_S, self.config.poll_s)
 
     async def _listen(self) -> None:
         """Take what the server says on one connection. Raises ``SkillUnavailableError`` when that ends, or
-        ``SseError`` for what is none."""
+        ``SseError`` for what is no event."""
         loop, problem = asyncio.get_running_loop(), "the connection was closed"
 
         def on_connect() -> None:
@@ -153,7 +154,7 @@ class DimosSkills(Module):
             self._log.warning("%s goes on after its call was over: put it into `streams`: %s", late, notice.text)
 
     async def _list_tools(self) -> None:
-        """Take up what the server has. Raises ``SkillError``."""
+        """Take over the tools that the server has. Raises ``SkillError``."""
         result = await self._asked().request("tools/list", {}, within_s=_LIST_S)
         found = listed_tools(result, self.config, type(self).run_tool)
         found.warnings += self._taken_names(found)
@@ -168,7 +169,7 @@ class DimosSkills(Module):
         self.report_state({WARNINGS: _fitting(found.warnings)} if found.warnings else {})
 
     def _taken_names(self, found: ToolList) -> list[str]:
-        """What is to be said of skills whose names others had first."""
+        """Return warnings about skills whose names others had first."""
         directory, prefix = self.context.services.get(ModuleDirectory), self.context.namespace.replace("/", "_")
         if directory is None:
             return []
@@ -208,7 +209,7 @@ class DimosSkills(Module):
             self._running -= 1
 
     def _check_holds(self, tool: Tool) -> None:
-        """Raises ``CallRejectedError`` for a tool that may move a robot which is held still."""
+        """Raise ``CallRejectedError`` for a tool that may move a robot which is held still."""
         holders = self._holders() if tool.moves else ""
         if holders:
             raise CallRejectedError(f"{tool.name!r} may move the robot, which {holders} holds still")
@@ -248,12 +249,12 @@ class DimosSkills(Module):
 
 
 def _described(found: ToolList) -> list[Any]:
-    """What of a list callers see, or go by."""
+    """Return what callers see of a list, or go by."""
     return [(spec.info(), found.tools[name]) for name, spec in found.skills.items()]
 
 
 def _fitting(warnings: list[str]) -> list[str]:
-    """As many as there is room for in a module's state."""
+    """Return as many warnings as there is room for in a module's state."""
     shown, left = list[str](), _MAX_WARNINGS
     for number, warning in enumerate(warnings):
         left -= len(json_text(warning)) + 1

@@ -1,4 +1,4 @@
-"""What a dimos server sends unasked: messages of tools that go on, and their ends."""
+"""Messages that a dimos server sends unasked: those of tools that go on, and their ends."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 from dimos_streams.common.text import cut_to, parse_json
 
 MAX_TEXT = 20_000
-"""Bytes of one message's text; what is beyond is left out, and said to be."""
+"""Maximum size of one message's text, in bytes; what is beyond is left out, and said to be."""
 _PROGRESS, _MESSAGE, _STOPPED = "notifications/progress", "notifications/message", "dimos/tool_stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One of them."""
+    """One message of a tool, or the news that it has stopped."""
 
     kind: Literal["said", "stopped"]
     tool: str
@@ -27,7 +27,8 @@ class Notice:
 
 
 def parsed_notice(data: str) -> Notice | None:
-    """The notice in an event's data, None if it is about something else. Raises ``ValueError`` for what is none."""
+    """Return the notice in an event's data, or None if it is about something else. Raises ``ValueError`` for data
+    that is no message of MCP."""
     frame = parse_json(data)
     if not isinstance(frame, dict):
         raise ValueError(f"JSON of type {type(frame).__name__}, not an object")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dimos_streams.client.http_session import CuttableSession
 
 MAX_BODY = 8 * 2**20
-"""Bytes of an answer; a picture of a large camera has some hundred thousand."""
+"""Maximum size of an answer, in bytes; a picture of a large camera has some hundred thousand."""
 CONNECT_S = 3.0
 _MAX_SHOWN = 300
 _PIECE = 65536
@@ -37,10 +37,11 @@ class ToolServer:
         self._ids = itertools.count(1)
 
     async def request(self, method: str, params: Mapping[str, Any], *, within_s: float) -> dict[str, Any]:
-        """The result of a request. If this is cancelled, the connection is cut; the server may go on all the same.
+        """Return the result of a request. If this is cancelled, the connection is cut; the server may go on all the
+        same.
 
         Raises ``SkillUnavailableError`` if the server can't be reached or leaves, and ``SkillError`` if it does not
-        answer in time, refuses, or what it answers is none.
+        answer in time, refuses, or answers with something that is no result.
         """
         from dimos_streams.client.http_session import CuttableSession
 

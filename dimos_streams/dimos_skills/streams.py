@@ -12,10 +12,10 @@ from dimos_streams import clock
 from dimos_streams.dimos_skills.notices import Notice
 
 MAX_WAITING = 500
-"""Messages of one call that wait to be passed on; of more the oldest are left out, and counted."""
+"""The largest number of a call's messages that wait to be passed on; of more the oldest are left out and counted."""
 SETTLE_S = 0.5
-"""A stop that came before any message of a call may be that of an earlier use of its tool: if messages follow within
-this time, it was."""
+"""Seconds within which messages may follow a stop that came before any message of a call: if they do, it was that of
+an earlier use of its tool."""
 _REMEMBERED = 200
 
 
@@ -25,29 +25,30 @@ class ToolStream:
     def __init__(self, token: str, tool: str) -> None:
         self.token = token
         self.changed = asyncio.Event()
-        """Set by whatever happens; for the call, which waits for it."""
+        """An event that is set by whatever happens, for the call, which waits for it."""
         self.missed = 0
-        """Messages that were left out since this was looked at."""
+        """The number of messages that were left out since this was looked at."""
         self.heard = False
-        """Whether anything has come that bears this call's token."""
+        """True if anything has come that bears this call's token."""
         self.lost_at: float | None = None
-        """When the connection was lost by which it is heard, on the loop's clock; None once it is heard again."""
+        """The time on the loop's clock at which the connection was lost that brings its messages, or None while they
+        come."""
         self._names = {tool}
         self._waiting: deque[Notice] = deque()
         self._stopped_at: float | None = None
 
     def has_ended(self) -> bool:
-        """Whether the tool has said so, and nothing followed."""
+        """Return whether the tool has said that it has ended, and nothing followed."""
         if self._stopped_at is None:
             return False
         return self.heard or clock.monotonic() - self._stopped_at >= SETTLE_S
 
     def next(self) -> Notice | None:
-        """The next message, None if there is none."""
+        """Return the next message, or None if there is none."""
         return self._waiting.popleft() if self._waiting else None
 
     def is_of(self, tool: str) -> bool:
-        """Whether it is the stream of a tool: dimos names it in messages, and may call it otherwise than the tool."""
+        """Return whether it is the stream of a tool; dimos' name for a tool in messages may be another one."""
         return tool in self._names
 
     def say(self, notice: Notice) -> None:
@@ -72,7 +73,7 @@ class ToolStream:
 
 
 class ToolStreams:
-    """Those of all calls that run, by the tokens that dimos was given for them."""
+    """The streams of all calls that run, by the tokens that dimos was given for them."""
 
     def __init__(self) -> None:
         self._streams: dict[str, ToolStream] = {}
@@ -92,10 +93,10 @@ class ToolStreams:
                 self._ended.popitem(last=False)
 
     def take(self, notice: Notice) -> str:
-        """Give a notice to the calls that it is for; the name of the tool if its call was over, else empty.
+        """Give a notice to the calls that it is for; return the tool's name if its call was over, else an empty text.
 
-        dimos has one stream for a tool that goes on, whoever calls it: who joins it hears it under the token of who
-        came first, or under none. What belongs to nobody here is other clients'.
+        dimos has one stream for a tool that goes on, whoever calls it: a second caller hears it under the first one's
+        token, or under none. A notice for nobody here is for other clients.
         """
         own = self._streams.get(notice.token)
         if own is not None:
@@ -110,12 +111,12 @@ class ToolStreams:
         return "" if joined else self._ended.get(notice.token, "")
 
     def lose(self) -> None:
-        """The connection is lost by which all of it comes."""
+        """Note that the connection is lost by which all messages come."""
         for stream in self._streams.values():
             stream.lose()
 
     def abandon(self) -> None:
-        """Nothing more will come: who still waits for a tool to end waits no longer."""
+        """Let calls that wait for a tool to end wait no longer, since nothing more will come."""
         for stream in self._streams.values():
             stream.lost_at = -math.inf
             stream.changed.set()

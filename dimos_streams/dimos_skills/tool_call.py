@@ -22,7 +22,7 @@ from dimos_streams.skill import Call
 
 _LOOK_S = 0.25
 _AGAIN_S = 2.0
-"""A tool that has not ended is asked so often to end: what ends it may have come before what starts it."""
+"""Seconds after which a tool that goes on is asked again to end: what ends it may have come before what starts it."""
 _MAX_SAID = 2000
 
 
@@ -38,12 +38,12 @@ class ToolCall:
     server: ToolServer
     config: DimosSkillsConfig
     holders: Callable[[], str]
-    """Who holds the robot still, empty if nobody does."""
+    """A function that returns who holds the robot still, empty if nobody does."""
     finish: Callable[[ToolAnswer], Awaitable[ToolResult]]
-    """Makes a result of an answer."""
+    """A function that makes a result of an answer."""
 
     async def run(self) -> ToolResult:
-        """The result, when the tool has answered or, if it goes on, has stopped. Raises ``SkillError``.
+        """Return the result when the tool has answered or, if it goes on, has stopped. Raises ``SkillError``.
 
         If this is cancelled, the tool is asked to end, see ``_end``.
         """
@@ -77,7 +77,7 @@ class ToolCall:
         return ToolResult(f"{self.tool.name} has stopped; it said last: {last}", result.value, result.pictures)
 
     async def _until_stopped(self, posted: asyncio.Future[dict[str, Any]]) -> str:
-        """Pass on what the tool says until it has stopped; the last of it, empty if that is nothing."""
+        """Pass on what the tool says until it has stopped; return the last text, empty if there was none."""
         last = ""
         while True:
             last = await self._relay() or last
@@ -93,7 +93,7 @@ class ToolCall:
             await self._change()
 
     async def _relay(self) -> str:
-        """Pass on what has come; the last of it."""
+        """Pass on what has come; return the last text, empty if nothing has."""
         last = ""
         while (notice := self.stream.next()) is not None:
             last = notice.text
@@ -115,7 +115,7 @@ class ToolCall:
         return lost_at is not None and clock.monotonic() - lost_at > self.config.silence_s
 
     async def _heed_holds(self, posted: asyncio.Future[dict[str, Any]]) -> None:
-        """Raises ``SkillError`` if the robot is held still, once the tool has ended."""
+        """Raise ``SkillError`` if the robot is held still, once the tool has ended."""
         holders = self.holders() if self.tool.moves else ""
         if holders:
             await self._end(posted)
@@ -151,8 +151,8 @@ class ToolCall:
             await self._relay()
 
     async def _asked_to_end(self, before: str = "") -> tuple[bool, str]:
-        """Call the tool that ends this one, and pass on what comes of it unless that is what came ``before``: whether
-        that was a problem, and what it is."""
+        """Call the tool that ends this one, and pass on what comes of it unless that is what came ``before``; return
+        whether that was a problem, and what came."""
         problem, said = await self._call_to_end()
         if said != before:
             await self.call.update(f"[{said}]")

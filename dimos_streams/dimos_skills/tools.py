@@ -20,13 +20,13 @@ from dimos_streams.tool_stream.event import json_text
 
 MAX_TOOLS = 200
 MAX_SKILL = 16_000
-"""Bytes of one tool's name, description and schema."""
+"""Maximum size of one tool's name, description and schema, in bytes."""
 MAX_ALL = 300_000
-"""Bytes of all of them: a module's heartbeats can tell so much."""
+"""Maximum size of those of all tools together, in bytes: no more fits into a module's heartbeats."""
 _MAX_DESCRIPTION = 8_000
 _NAME = re.compile(r"[A-Za-z_][\w-]{0,63}", re.ASCII)
 _CALL = "the running call"
-"""No argument is called so."""
+"""The key of the running call among the arguments; no argument of a tool can have this name."""
 
 
 class _Meta(BaseModel):
@@ -53,13 +53,13 @@ class Tool:
 
     name: str
     moves: bool
-    """Whether it may move the robot, for all that is known."""
+    """True if it may move the robot, for all that is known."""
     streams: bool
-    """Whether it goes on after its answer, until dimos says that it has stopped."""
+    """True if it goes on after its answer, until dimos says that it has stopped."""
     stop: str
-    """The tool that ends it, empty if there is none."""
+    """The tool that ends it; empty if there is none."""
     ends: bool
-    """Whether the settings say that it ends another one: it holds nothing, and can be called while that one does."""
+    """True if the settings say that it ends another one: it holds nothing, and can be called while that one does."""
 
 
 RunTool = Callable[[Any, Tool, Call, dict[str, Any]], Awaitable[Any]]
@@ -68,16 +68,16 @@ RunTool = Callable[[Any, Tool, Call, dict[str, Any]], Awaitable[Any]]
 
 @dataclass(slots=True)
 class ToolList:
-    """The tools of one answer of the server: those that become skills, and what there is to say of the others."""
+    """The tools of one answer of the server: those that become skills, and warnings about the others."""
 
     skills: dict[str, SkillSpec] = field(default_factory=dict)
     tools: dict[str, Tool] = field(default_factory=dict)
-    """By the name of their skill."""
+    """The tools by the names of their skills."""
     warnings: list[str] = field(default_factory=list)
 
 
 def listed_tools(result: Mapping[str, Any], config: DimosSkillsConfig, run: RunTool) -> ToolList:
-    """The list in the result of ``tools/list``. A tool that can't be a skill is left out, with a warning.
+    """Return the list in the result of ``tools/list``. A tool that can't be a skill is left out, with a warning.
 
     Raises ``SkillError`` for a result that is no list.
     """
@@ -115,7 +115,8 @@ def _name(entry: Any) -> str:
 
 
 def _checked_size(listed: _Listed) -> int:
-    """Raises ``ValueError`` for a name that no skill can have, and for too long a description."""
+    """Return the size of a tool, in bytes. Raises ``ValueError`` for a name that no skill can have, and for too long
+    a description or schema."""
     if not _NAME.fullmatch(listed.name):
         raise ValueError("its name is not of letters, digits, _ and -, 64 characters at most")
     size = len(json_text(listed.schema_)) + len(cut_to(listed.description, _MAX_DESCRIPTION)) + len(listed.name)
@@ -125,7 +126,7 @@ def _checked_size(listed: _Listed) -> int:
 
 
 def _tool(listed: _Listed, config: DimosSkillsConfig, stops: Mapping[str, str]) -> tuple[Tool, list[str]]:
-    """The tool, and what contradicts the settings. What dimos says of a tool makes it no safer than they do."""
+    """Return the tool, and what contradicts the settings. What dimos says of it makes it no safer than they do."""
     name, uses = listed.name, listed.meta.uses
     ends = name in config.stops.values()  # a guess is good enough to end a call, not to move while held
     still = ends or matches(config.still, name)
