@@ -24,11 +24,11 @@ class Faults:
     delay_s: tuple[float, float] = (0.0, 0.0)
     """Shortest and longest delay. A range wider than the pause between messages reorders them."""
     affects: Callable[[str], bool] = _every
-    """Which channels suffer; a function of a module, where the faults are to reach other processes."""
+    """A test of which channels suffer; a module's function, where the faults are to reach other processes."""
 
     @property
     def perfect(self) -> bool:
-        """Whether nothing happens at all."""
+        """True if there are no faults at all."""
         return not (self.loss or self.duplication or self.delay_s[1])
 
 
@@ -54,7 +54,7 @@ class FaultBus(Bus):
         self.faults = faults
         self.arriving = arriving or Faults()
         self.partitioned = False
-        """While True nothing that is published here gets through, and nothing arrives here."""
+        """True if nothing that is published here gets through, and nothing arrives here."""
         self._inner = inner
         self._cut = False
         self._random = random.Random(seed)

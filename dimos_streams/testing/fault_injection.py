@@ -11,7 +11,8 @@ from dimos_streams.testing.fault_bus import FaultBus, Faults
 
 @dataclass(frozen=True)
 class FaultInjection:
-    """For ``RunOptions.wrap_bus``. Each process has a seed of its own, made of ``seed`` and the process's label."""
+    """A wrapper of buses for ``RunOptions.wrap_bus``. Each process has a seed of its own, made of ``seed`` and the
+    process's label."""
 
     faults: Faults
     seed: int = 0

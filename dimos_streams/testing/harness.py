@@ -41,12 +41,12 @@ class HarnessCall:
     def __init__(self, call_id: str, cancel: Callable[[str], None]) -> None:
         self.id = call_id
         self.events: list[ToolEvent] = []
-        """All events so far, in order."""
+        """The call's events so far, in order."""
         self._cancel = cancel
         self._changed = asyncio.Event()
 
     async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
-        """The first event, past ones included, that fulfils a condition.
+        """Return the first event, past ones included, that fulfils a condition.
 
         Raises ``TimeoutError`` after ``timeout_s`` of the loop's time.
         """
@@ -66,7 +66,7 @@ class HarnessCall:
         return event.text
 
     async def closed(self, timeout_s: float = 30.0) -> ToolEvent:
-        """The close, whatever the outcome."""
+        """Wait for the close and return it, whatever the outcome."""
         return await self.wait_for(lambda event: event.type == "close", timeout_s)
 
     async def result(self, timeout_s: float = 30.0) -> Any:
@@ -164,7 +164,7 @@ class ModuleHarness:
         raise TypeError(f"stream {stream!r} takes {takes}, not {type(message).__name__}")
 
     def sent(self, stream: str) -> list[Any]:
-        """All messages that an output has published so far."""
+        """Return all messages that an output has published so far."""
         self._spec(stream)
         return self._sent.setdefault(stream, [])
 
@@ -213,7 +213,7 @@ class ModuleHarness:
         self._receiver.on_status(decode(ModuleStatus, data, channel=channel))
 
     def _may_open(self, event: ToolEvent) -> bool:
-        """What the test called is run by the modules of the harness; of other calls nothing is known."""
+        """Return whether an event may begin a call; one of the test's must be from a module of the harness."""
         return event.call_id not in self._calls or self._host.directory.speaks_for(event.module, event.instance)
 
     def _deliver(self, events: list[ToolEvent]) -> None:

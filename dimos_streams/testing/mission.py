@@ -62,8 +62,8 @@ class MissionRun:
         faults: Callable[[Bus, str], Bus] | None = None,
         without: tuple[str, ...] = NO_PICTURES,
     ) -> None:
-        """``record`` is where the recording goes; ``without`` are patterns of channels that are neither recorded nor,
-        for the recording's sake, made. ``faults`` wraps the bus, see ``FaultInjection``."""
+        """``record`` is the path of the recording; ``without`` are patterns of channels that are neither recorded
+        nor, for the recording's sake, made. ``faults`` wraps the bus, see ``FaultInjection``."""
         described = resolve(blueprint) if isinstance(blueprint, str) else blueprint
         self.blueprint = described.configured(settings or {}, source="test")
         self.recording = record
@@ -186,7 +186,7 @@ class MissionRun:
         return self._topic(channel)
 
     def position(self, frame: str = "base_link") -> tuple[float, float]:
-        """Where the robot or a person (``"person_red"``) really is, in metres; needs the stock simulator.
+        """Return the true place of the robot or a person (``"person_red"``), in metres; needs the stock simulator.
 
         Raises ``UserError`` for an unknown frame.
         """
@@ -243,7 +243,7 @@ class MissionRun:
             await self._changed.wait()
 
     def _check(self) -> None:
-        """Raises ``ModuleFailedError`` if a module has failed."""
+        """Raise ``ModuleFailedError`` if a module has failed."""
         failure = self._tasks[0]
         if failure.done():
             failure.result()
@@ -254,7 +254,7 @@ class MissionRun:
         return self._topics[channel]
 
     def _flush(self) -> None:
-        """Recordings are flushed as time passes; a reader in between wants all of it."""
+        """Flush the recording: that happens as time passes, and a reader in between wants all of it."""
         if self._recorder is not None:
             self._recorder.writer.flush()
 

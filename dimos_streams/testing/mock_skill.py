@@ -33,23 +33,23 @@ _CALL = "call"
 
 @dataclass(slots=True, kw_only=True)
 class MockSkill:
-    """How a stand-in behaves, and what it was called with."""
+    """The behaviour of a stand-in, and what it was called with."""
 
     updates: Sequence[str] = ()
-    """Sent one after the other."""
+    """The texts of its updates, sent one after the other."""
     pause_s: float = 0.0
-    """Before each update and before the end."""
+    """Seconds to wait before each update and before the end."""
     result: Any = None
     error: Exception | None = None
-    """Raised instead of giving the result; a ``SkillError`` reaches the caller word for word."""
+    """The error that is raised instead of giving the result; a ``SkillError`` reaches the caller word for word."""
     endless: bool = False
-    """After the updates it goes on until ``end`` is set, or until it is cancelled."""
+    """True if it goes on after the updates until ``end`` is set, or until it is cancelled."""
     behaviour: Behaviour | None = None
-    """In place of all of this."""
+    """A function that runs in place of all of this."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     """The arguments of each call, checked and with defaults, in order."""
     cancelled: int = 0
-    """How many calls were cancelled."""
+    """The number of calls that were cancelled."""
     end: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:

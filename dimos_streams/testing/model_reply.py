@@ -22,20 +22,20 @@ class Reply:
     chunks: tuple[Chunk, ...] = ()
     """The stream's events, in order: objects, or text that is sent as it is."""
     done: bool = True
-    """Whether the stream ends with ``[DONE]``."""
+    """True if the stream ends with ``[DONE]``."""
     pause_s: float = 0.0
-    """Silence after each chunk."""
+    """Seconds of silence after each chunk."""
     delay_s: float = 0.0
-    """Silence before the status line."""
+    """Seconds of silence before the status line."""
     cut_after: int | None = None
-    """Break the connection after so many chunks."""
+    """The number of chunks after which the connection breaks."""
     silent_after: int | None = None
-    """Fall silent after so many chunks, for ``silence_s``."""
+    """The number of chunks after which the server falls silent for ``silence_s``."""
     silence_s: float = math.inf
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
-    """Sent whole, instead of a stream."""
+    """The body, which is sent whole, instead of a stream."""
 
     @classmethod
     def say(cls, text: str, *, piece: int = 8, usage: tuple[int, int] | None = (10, 5)) -> Reply:

@@ -36,16 +36,17 @@ class RecordedRequest:
     raw: bytes = b""
     """The body as it was sent."""
     abandoned: bool = False
-    """Whether the client left before its answer was over."""
+    """True if the client left before its answer was over."""
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the answer was sent, cut, or the client has left."""
+    """An event that is set when the answer was sent or cut, or the client has left."""
 
 
 class ModelServer:
-    """Serves scripted replies on 127.0.0.1, one per request of a chat completion; when there are none left, 400.
+    """Serves scripted replies on 127.0.0.1, one per request of a chat completion; when there are none left, it
+    answers 400.
 
-    ``requests`` are all that came, for as long as the server is kept: it is for tests. Each is held against the rules
-    of the format (``chat_rules``); one that breaks them is answered with 400, and fails the test at the end.
+    ``requests`` are all requests that came, without a bound, because this is for tests. Each is held against the
+    rules of the format (``chat_rules``); one that breaks them is answered with 400, and fails the test at the end.
     Use it with ``async with``, or with ``with server.in_thread()`` where there is no event loop.
     """
 
@@ -59,7 +60,7 @@ class ModelServer:
         """``replies`` may be a function of the request. Port 0 is any free one. Without ``checks`` anything goes."""
         self.requests: list[RecordedRequest] = []
         self.broken_rules: list[str] = []
-        """The mistakes in requests."""
+        """The mistakes that were found in requests."""
         self._checks = checks
         self._choose = replies if callable(replies) else None
         self._replies = [] if callable(replies) else list(replies)
@@ -77,7 +78,7 @@ class ModelServer:
         self._replies += replies
 
     async def start(self) -> None:
-        """Listen."""
+        """Listen on the port."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
@@ -101,7 +102,7 @@ class ModelServer:
             self.check()
 
     def check(self) -> None:
-        """Raises ``AssertionError`` if a request has broken the rules of the format."""
+        """Raise ``AssertionError`` if a request has broken the rules of the format."""
         if self.broken_rules:
             raise AssertionError("requests broke the rules of chat completions:\n" + "\n".join(self.broken_rules))
 
@@ -135,7 +136,7 @@ class ModelServer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Answer one request; whether the connection goes on."""
+        """Answer one request, and return whether the connection goes on."""
         request = await _read(reader)
         if request is None:
             return False
@@ -168,7 +169,7 @@ class ModelServer:
 
 
 async def _read(reader: asyncio.StreamReader) -> RecordedRequest | None:
-    """The next request; None if the client has none."""
+    """Return the next request, or None if the client has none."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -182,7 +183,7 @@ async def _read(reader: asyncio.StreamReader) -> RecordedRequest | None:
 
 
 async def _answer(writer: asyncio.StreamWriter, reply: Reply) -> bool:
-    """Send a reply; whether the connection can go on."""
+    """Send a reply, and return whether the connection can go on."""
     await asyncio.sleep(reply.delay_s)
     streams = reply.body is None
     data = (reply.body or "").encode()

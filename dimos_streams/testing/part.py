@@ -27,7 +27,7 @@ Build = Callable[[RunContext], Sequence[Module]]
 
 
 class PartDownError(DimosStreamsError):
-    """The part does not run, or crashed before it answered."""
+    """The error that the part does not run, or crashed before it answered."""
 
 
 @dataclasses.dataclass(eq=False)
@@ -72,7 +72,7 @@ class CrashablePart:
 
     @property
     def running(self) -> bool:
-        """Whether it was started, and has not been stopped or crashed since."""
+        """True if it was started, and has not been stopped or crashed since."""
         return self._life is not None
 
     @property

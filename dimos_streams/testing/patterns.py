@@ -23,7 +23,7 @@ class EventPattern:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def fits(self, event: ToolEvent) -> bool:
-        """Whether an event is as the pattern says."""
+        """Return whether an event is as the pattern says."""
         wanted = (
             (self.type, event.type),
             (self.skill, event.skill),

@@ -23,12 +23,12 @@ class Topic:
 
     @property
     def last(self) -> Any:
-        """The newest message, None before the first."""
+        """The newest message, or None before the first."""
         return None if self._data is None else self._decoded(self._data)
 
     @property
     def messages(self) -> list[Any]:
-        """All messages so far, read from the recording; pictures are not in it."""
+        """The messages so far, read from the recording; pictures are not in it."""
         self._flush()
         with LogReader(self._recording) as log:
             return [self._decoded(event.data) for event in log.events() if event.channel == self.channel]

@@ -21,11 +21,11 @@ class Transcript:
 
     @property
     def text(self) -> str:
-        """All of it, a line an entry."""
+        """The whole conversation, a line for each entry."""
         return "\n".join(_line(entry) for entry in self.entries)
 
     def contains(self, text: str, *, role: str | None = None) -> bool:
-        """Whether an entry has a text, or calls a skill of that name; ``role`` is ``operator``, ``assistant``, …"""
+        """Return whether an entry has a text, or calls that skill; ``role`` is ``operator``, ``assistant``, …"""
         return any(text in _line(entry) for entry in self.entries if role in (None, entry.role))
 
 
