@@ -44,7 +44,7 @@ class Message:
     __typenames__: ClassVar[list[str]]
     __dimensions__: ClassVar[list[list[int | str] | None]]
     msg_name: ClassVar[str]
-    """Name on the wire, as in ``"geometry_msgs.Twist"``."""
+    """The name on the wire, as in ``"geometry_msgs.Twist"``."""
     _layout: ClassVar[tuple[Field, ...]]
     _content: ClassVar[tuple[Field, ...]]
     _names: ClassVar[frozenset[str]]
@@ -75,8 +75,8 @@ class Message:
         cls._content = tuple(field for field in cls._layout if field.name not in sizes)
 
     def encode(self) -> bytes:
-        """As ``codec.encode``, which sets the sizes of arrays. Of a class that plain lcm-gen has written it is that
-        class's own, unchecked.
+        """Encode as ``codec.encode`` does, which sets the sizes of arrays. In a class that plain lcm-gen has written
+        it is that class's own method, unchecked.
 
         Raises ``MessageError`` as ``codec.encode`` does.
         """
@@ -124,7 +124,7 @@ class Field:
 
 
 def field_from_lcm(name: str, typename: str, dimensions: Sequence[int | str] | None) -> Field:
-    """A field as lcm-gen describes it. Arrays have one dimension, which those who take classes in see to."""
+    """Return a field as lcm-gen describes it. Arrays have one dimension; whoever takes classes in checks that."""
     size = dimensions[0] if dimensions else None
     if "." not in typename:
         return Field(name, typename, size)
@@ -132,12 +132,12 @@ def field_from_lcm(name: str, typename: str, dimensions: Sequence[int | str] | N
 
 
 def wire_name(path: str) -> str:
-    """The name on the wire of what Python has at a path: the last two parts, as lcm-gen lays packages out."""
+    """Return the name on the wire of what Python has at a path: the last two parts, as lcm-gen lays packages out."""
     return ".".join(path.split(".")[-2:])
 
 
 def fields_of(cls: type[Message]) -> tuple[Field, ...]:
-    """All fields in the order of the wire, sizes of arrays included."""
+    """Return all fields in the order of the wire, sizes of arrays included."""
     return cls._layout
 
 

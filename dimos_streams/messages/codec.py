@@ -127,7 +127,7 @@ class _SizeError(ValueError):
 
 
 def _decoded(cls: type[M], data: bytes) -> M:
-    """Raises ``_GENERATED_CODE_RAISES``."""
+    """Return the message that bytes hold. Raises ``_GENERATED_CODE_RAISES``."""
     try:
         # Who asks for more than there is gets the byte behind it too, and is seen by where he ends.
         reader = BytesIO(b"".join((data, b"\0")))

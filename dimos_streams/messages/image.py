@@ -35,7 +35,7 @@ class _Pixel:
 
     dtype: str
     colours: str = ""
-    """Their order in the message, empty for one value."""
+    """The order of colours in the message; empty for one value."""
 
     @property
     def bytes(self) -> int:
@@ -54,7 +54,7 @@ _PIXELS = {
     DEPTH_IN_METRES: _Pixel("float32"),
 }
 ENCODINGS = tuple(_PIXELS)
-"""All that are known."""
+"""The names of all known encodings."""
 _OPAQUE = 255
 
 

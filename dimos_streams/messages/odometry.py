@@ -13,13 +13,14 @@ from dimos_streams.messages.time import utime_of
 
 _BASE_FRAME = "base_link"
 _SHORTEST_US = 20_000
-"""Of poses that are nearer in time the difference says more of noise than of speed: the velocity before stays."""
+"""The shortest time between two poses, µs, for a velocity: with nearer ones it would be noise, and the old one
+stays."""
 _LONGEST_US = 1_000_000
-"""Of poses that are farther apart nobody knows how the robot moved between them."""
+"""The longest time between two poses, µs, for a velocity: how the robot moved between farther ones is not known."""
 
 
 def has_pose(odometry: Odometry) -> bool:
-    """Whether its pose can be a robot's; for inputs: ``odom: In[Odometry] = In(valid=has_pose)``."""
+    """Return whether its pose can be a robot's; for inputs: ``odom: In[Odometry] = In(valid=has_pose)``."""
     return planar_pose(odometry.pose.pose) is not None
 
 
@@ -60,7 +61,7 @@ class OdometryFromPoses:
 def _velocity(
     before: tuple[float, float, float], after: tuple[float, float, float], seconds: float
 ) -> tuple[float, float, float]:
-    """Ahead and to the left in the robot's frame, m/s, and its turn, rad/s."""
+    """Return the velocity ahead and to the left in the robot's frame, m/s, and its turn, rad/s."""
     turn = math.remainder(after[2] - before[2], math.tau)
     heading = before[2] + turn / 2  # on the way
     dx, dy = after[0] - before[0], after[1] - before[1]

@@ -1,4 +1,4 @@
-"""Picture files that are passed on as they are: what their heads say of their size, without decoding them.
+"""Picture files that are passed on as they are: the sizes that their heads claim, without decoding them.
 
 Whoever shows such a file, a browser for instance, takes memory for as many pixels as it claims to have.
 """
@@ -11,7 +11,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.sensor_msgs import Image
 
 MAX_PIXELS = 2**25
-"""More than of 8K video. A file of a few bytes may claim any size."""
+"""The largest number of pixels, more than those of 8K video. A file of a few bytes may claim any size."""
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
@@ -24,7 +24,7 @@ _MAX_SEGMENTS = 1000
 
 
 def check_claim(data: bytes) -> None:
-    """Raises ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``. What is neither passes:
+    """Raise ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``. Other data passes, since
     nobody decodes it."""
     width, height = _claimed(data)
     if width * height > MAX_PIXELS:
@@ -33,7 +33,7 @@ def check_claim(data: bytes) -> None:
 
 
 def _claimed(data: bytes) -> tuple[int, int]:
-    """Width and height; 0 where none are said."""
+    """Return width and height, or 0 where none are said."""
     if data.startswith(_PNG) and len(data) >= 24:
         width, height = struct.unpack_from(">II", data, 16)
         return int(width), int(height)
@@ -41,7 +41,8 @@ def _claimed(data: bytes) -> tuple[int, int]:
 
 
 def _of_jpeg(data: bytes) -> tuple[int, int]:
-    """Of the first frame, found as decoders find it: what stands between segments is passed over."""
+    """Return the width and height of the first frame, found as decoders find it: what stands between segments is
+    passed over. Both are 0 if there is none."""
     at = len(_JPEG)
     for _ in range(_MAX_SEGMENTS):
         at = data.find(b"\xff", at)

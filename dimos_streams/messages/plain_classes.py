@@ -28,7 +28,7 @@ _MADE_BY_LCM_GEN = (
 
 
 def is_message_class(found: object) -> TypeGuard[type]:
-    """Whether it is a class that lcm-gen has written, by itself or through ``dimos-streams messages generate``."""
+    """Return whether it is a class of lcm-gen's, made directly or through ``dimos-streams messages generate``."""
     if not isinstance(found, type) or found is Message:
         return False
     return issubclass(found, Message) or all(name in vars(found) for name in _MADE_BY_LCM_GEN)
@@ -63,7 +63,7 @@ def class_of(field: Field) -> type[Message]:
 def accepted(value: object, cls: type[Message]) -> Message | None:
     """A value as an instance of ``cls``: it may be one already, or one of the plain class that ``cls`` takes in.
 
-    None for anything else. Fields that can't be encoded are left for ``encode`` to name.
+    Returns None for anything else. Fields that can't be encoded are left for ``encode`` to name.
     """
     if isinstance(value, cls):
         return value

@@ -7,7 +7,7 @@ import math
 from dimos_streams.messages.geometry_msgs import Pose
 
 FARTHEST = 1e9
-"""Metres; what is said to be farther away is not there."""
+"""The largest distance in metres: a place that is said to be farther away is not there."""
 
 
 def planar_pose(pose: Pose) -> tuple[float, float, float] | None:

@@ -22,7 +22,7 @@ from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.plain_classes import is_message_class, message_class
 
 GROUP = "dimos_streams.messages"
-"""Group of entry points: the import path of a package of message classes."""
+"""The group of entry points, each the import path of a package of message classes."""
 VARIABLE = "DIMOS_STREAMS_MESSAGES"
 """Further import paths, with commas between them."""
 
@@ -41,7 +41,7 @@ class Installed:
 
 
 def find(name: str) -> type[Message] | None:
-    """The class of a type such as ``"geometry_msgs.Twist"``, None if there is none."""
+    """The class of a type such as ``"geometry_msgs.Twist"``, or None if there is none."""
     return _stock(name) if name in _STOCK else _used.get(name) or installed().types.get(name)
 
 

@@ -1,4 +1,4 @@
-"""What a scan of a lidar says, and whether it says anything."""
+"""The reasons why a scan of a lidar says nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_ANGLE = 2 * math.tau
 
 
 def why_blind(scan: LaserScan) -> str:
-    """Why a scan says nothing of what is around the robot, in words after the topic's name; empty if it does.
+    """Return why a scan says nothing of what is around the robot, in words after the topic's name; empty if it does.
 
     A ray that hits nothing, infinite or beyond ``range_max``, says that there is nothing. One that is NaN, or nearer
     than ``range_min``, was not measured. Never raises.

@@ -18,10 +18,10 @@ from dimos_streams.common.limited_log import LimitedLog
 T = TypeVar("T")
 
 SLACK_US = 1_000_000
-"""The time by which a message may have been faster in transit than the one before it, besides what lay between: who
-works on one picture after another can be no longer late than that."""
+"""The time by which a message may have been faster in transit than the one before it, besides what lay between: a
+source that works on one picture after another can be no longer late than that."""
 CONFIRMING = 3
-"""So many messages in a row that agree about another time than before are believed: the source's clock was set."""
+"""The number of messages in a row that must agree about another time to show that the source's clock was set."""
 LONGEST_AGE_US = 30_000_000
 """A measurement that seems to be older than this has another clock."""
 
@@ -40,7 +40,7 @@ class _Mark:
         return self.stamp + _us(now - self.arrived)
 
     def may_precede(self, later: _Mark) -> bool:
-        """Whether one clock may have given both stamps."""
+        """Return whether one clock may have given both stamps."""
         passed = _us(later.arrived - self.arrived)
         return 0 < later.stamp - self.stamp <= SLACK_US + 2 * passed
 
@@ -51,16 +51,16 @@ class Timeline:
     def __init__(self, name: str) -> None:
         """``name`` is the source's, for the log."""
         self.ignored = 0
-        """Stamps that can't be, and those before the ones that showed that the clock was set."""
+        """The number of impossible stamps, and of those before the ones that showed that the clock was set."""
         self._name = name
         self._newest: _Mark | None = None
         self._shift = 0
         self._doubted: list[_Mark] = []
 
     def take(self, stamp: int, now: float) -> int | None:
-        """The instant of a message that has just come; None for one that is to be ignored.
+        """Return the instant of a message that has just come, or None for one that is to be ignored.
 
-        That is one that repeats the newest stamp, as a frozen camera does, or whose stamp can't be.
+        That is one that repeats the newest stamp, as a frozen camera does, or whose stamp is impossible.
         """
         if self.repeats(stamp):
             return None
@@ -76,15 +76,16 @@ class Timeline:
         return stamp + self._shift
 
     def repeats(self, stamp: int) -> bool:
-        """Whether it is the newest stamp that was taken."""
+        """Return whether it is the newest stamp that was taken."""
         return self._newest is not None and self._newest.stamp == stamp
 
     def now(self, now: float) -> int | None:
-        """The instant at a time of the loop, as far as the newest message shows; None before the first."""
+        """Return the instant at a time of the loop, as far as the newest message shows, or None before the first."""
         return None if self._newest is None else self._newest.at(now) + self._shift
 
     def age_us(self, stamp: int, now: float) -> int | None:
-        """The time since another source gave a stamp, by this source's clock; None if the two clocks differ."""
+        """Return the µs since another source gave a stamp, by this source's clock, or None if the two clocks
+        differ."""
         if self._newest is None:
             return None
         age = self._newest.at(now) - stamp
@@ -122,11 +123,12 @@ class History(Generic[T]):
 
     @property
     def latest(self) -> T | None:
-        """The newest value, None while there is none."""
+        """The newest value, or None while there is none."""
         return self._values[-1][1] if self._values else None
 
     def at(self, stamp: int, arrived: float) -> T | None:
-        """The value nearest in time to what another source stamped; where their clocks differ, to its arrival."""
+        """Return the value nearest in time to what another source stamped; where their clocks differ, to its arrival.
+        None if there is no value."""
         at_arrival = self._timeline.now(arrived)
         if at_arrival is None:
             return None
@@ -135,8 +137,8 @@ class History(Generic[T]):
         return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
 
     def age_us(self, stamp: int, now: float) -> int | None:
-        """The time since the other source gave a stamp, by this one's clock; None if nobody knows how the clocks
-        differ."""
+        """Return the µs since the other source gave a stamp, by this one's clock, or None if the clocks can't be
+        compared."""
         ahead = self._other_ahead()
         return None if ahead is None else self._timeline.age_us(stamp - ahead, now)
 

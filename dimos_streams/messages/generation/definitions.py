@@ -24,11 +24,11 @@ _AFTER_NAME = r"\s*[;=\[,]"
 _SLOTS = re.compile(r"^    __slots__ = (\[.*\])$", re.MULTILINE)
 _CONSTANT = re.compile(r"^    (\w+) = [-\d]", re.MULTILINE)
 _TAKEN = frozenset(dir(Message)) | {"decode", "encode", "get_hash", "msg_name", "self"}
-"""Names that generated classes use themselves."""
+"""The names that generated classes use themselves."""
 
 
 class LcmGenError(UserError):
-    """lcm-gen is not there, or can't run on this machine."""
+    """The error that lcm-gen is not there, or can't run on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Struct:
 
 
 def read_definitions(folder: Path, prefix: str) -> list[Struct]:
-    """All message types that are defined below a folder, in order. ``prefix`` is the package of their classes.
+    """Return all message types that are defined below a folder, in order. ``prefix`` is the package of their classes.
 
     Raises ``UserError``, a line for each thing that is wrong, if lcm-gen refuses a definition, and for what classes
     can't be made from; ``LcmGenError`` if there is no lcm-gen.

@@ -1,4 +1,4 @@
-"""Whether generated classes are what their definitions say, where the definitions stand beside them."""
+"""The check that generated classes are what their definitions say, where the definitions stand beside them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Stale:
 
 
 def stale_types(classes: Iterable[type[Message]]) -> list[Stale]:
-    """Of these classes and those inside them the ones whose definition beside them says something else by now.
+    """Return those of these classes, and of the ones inside them, whose definition beside them has changed.
 
     Classes without a definition beside them, as this package's and plain ones of lcm-gen, have nothing to be behind.
     Raises ``LcmGenError`` if there is no lcm-gen to look with.

@@ -47,7 +47,7 @@ def stub(struct: Struct) -> str:
 
 
 def _python_names(struct: Struct) -> dict[str, tuple[str, str]]:
-    """Of the messages inside, by their path: the class's name, and how the stub calls it, different for each."""
+    """Return the class's name of each message inside, by path, and its name in the stub, different for each."""
     paths = sorted({field.path for field in struct.fields if field.is_message})
     classes = Counter(path.rpartition(".")[2] for path in paths)
     found = {}
