@@ -38,7 +38,7 @@ def linked(main: str, sources: Mapping[str, str]) -> str:
 
 
 def _gather(path: str, sources: Mapping[str, str], needed: dict[str, list[str]]) -> None:
-    """What a module needs, and what that needs."""
+    """Add to ``needed`` the modules that a module needs, and those that they need."""
     if path in needed:
         return
     needed[path] = [_resolved(name, path) for name in _imported(sources[path]) if name.startswith(".")]

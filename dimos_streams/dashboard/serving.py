@@ -16,7 +16,7 @@ from fastapi import FastAPI, HTTPException, Response
 from dimos_streams.dashboard.linking import linked
 
 Mode = Literal["live", "recording"]
-"""Whether a run is watched, or a recording of one, to which no orders can be given."""
+"""The kind of page: for a live run, or for a recording of one, to which no orders can be given."""
 
 _PAGE = files(__package__) / "page"
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "mjs": "text/javascript"}
@@ -35,14 +35,14 @@ def _found(folder: Traversable, above: str = "") -> Iterator[tuple[str, Traversa
 FILES: Mapping[str, Traversable] = dict(sorted(_found(_PAGE)))
 """The page's files by their paths in the page's folder, ``index.html`` among them."""
 SCRIPT = "page.js"
-"""All scripts of the page as one; each is a file of its own as well."""
+"""The name of all scripts of the page as one; each is a file of its own as well."""
 PATHS = frozenset(("/", f"/dashboard/{SCRIPT}", *(f"/dashboard/{name}" for name in FILES if name != "index.html")))
-"""What is served to anybody: the files hold no secret, and what the page shows comes over ``WS /monitor``."""
+"""The paths that anybody is served: the files hold no secret, and what the page shows comes over ``WS /monitor``."""
 
 
 @functools.cache
 def script() -> bytes:
-    """What is served as ``SCRIPT``. Raises ``ValueError`` if the scripts can't be linked."""
+    """Return the content of ``SCRIPT``. Raises ``ValueError`` if the scripts can't be linked."""
     sources = {name: each.read_text(encoding="utf-8") for name, each in FILES.items() if name.endswith(".js")}
     return linked("main.js", sources).encode()
 
