@@ -40,7 +40,7 @@ def _fields(kind: Any) -> dict[str, Any]:
 
 
 def _inside(kind: Any, name: str) -> Any:
-    """The type of a field, of an item of a list, or of a value of a mapping; None if there is none to name."""
+    """The type of a field, of an item of a list, or of a value of a mapping, or None if there is none to name."""
     fields = _fields(kind)
     if name in fields:
         return fields[name]

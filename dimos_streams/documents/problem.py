@@ -46,7 +46,7 @@ def problems_of(error: UserError, where: str) -> tuple[Problem, ...]:
 
 
 def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
-    """The same with the path that leads through ``data``: pydantic's has the names of a union's members in it."""
+    """Return the error with the path that leads through ``data``: pydantic's has a union's members in it."""
     path: list[int | str] = []
     for part in detail["loc"]:
         if isinstance(data, Mapping):
@@ -63,7 +63,7 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
 
 
 def fault(detail: ErrorDetails) -> str:
-    """One of pydantic's errors as a line: which value, what is wrong with it, what was given."""
+    """Return one of pydantic's errors as a line: which value, what is wrong with it, what was given."""
     text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
     given = text if len(text) <= 80 else f"{text[:77]}..."
     place, wrong = where_it_is(detail, ""), what_is_wrong(detail)

@@ -15,7 +15,7 @@ from dimos_streams.errors import suggest
 
 M = TypeVar("M", bound=BaseModel)
 Naming = Callable[[Sequence[str | int]], str]
-"""Says in words what a path leads to."""
+"""A function that says in words what a path leads to."""
 
 
 def validated(document: Document, model: type[M], called: Naming) -> M:
