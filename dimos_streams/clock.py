@@ -27,23 +27,23 @@ T = TypeVar("T")
 VIRTUAL_EPOCH_US = 1_600_000_000_000_000
 """The beginning of virtual time, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
 _FILES_OF_A_LOOP = 1
-"""The pipe by which other threads wake it."""
+"""The number of files that each loop has for itself: the pipe by which other threads wake it."""
 
 
 class DeadlockError(DimosStreamsError):
-    """In virtual time nothing is left that could ever wake a task."""
+    """Raised when nothing is left in virtual time that could ever wake a task."""
 
 
 def monotonic() -> float:
-    """Seconds on the virtual loop's clock; outside of it on the system's monotonic one, which other loops go by too,
-    some of them in whole milliseconds."""
+    """Return the seconds on the running virtual loop's clock; outside of one, on the system's monotonic clock, which
+    other loops go by too, some of them in whole milliseconds."""
     loop = _here.loop if _running else None
     return time.monotonic() if loop is None else loop.time()
 
 
 def steady() -> float:
-    """As ``monotonic``, but it counts the time, too, for which the machine was asleep: for what must not be done when
-    it is too old."""
+    """Return seconds as ``monotonic`` does, but count the time for which the machine was asleep, too: for what must
+    not be done when it is too old."""
     loop = _here.loop if _running else None
     return time.clock_gettime(time.CLOCK_BOOTTIME) if loop is None else loop.time()
 
@@ -55,27 +55,29 @@ def utime() -> int:
 
 
 def is_virtual() -> bool:
-    """Whether the running loop keeps virtual time."""
+    """Return whether the running loop keeps virtual time."""
     return _here.loop is not None
 
 
 class _Here(threading.local):
-    """Which virtual loop runs in this thread. Asyncio's own answer costs a system call, and each event asks often."""
+    """The virtual loop that runs in this thread. Asyncio's own answer costs a system call, and each event asks
+    often."""
 
     loop: VirtualTimeLoop | None = None
 
 
 _here = _Here()
 _running: dict[VirtualTimeLoop, None] = {}
-"""Those of all threads: where there is none, nobody has to look for his thread's, which costs more than the time."""
+"""The running virtual loops of all threads: if there are none, no thread has to look for its own, which costs more
+than reading the time."""
 
 
 class VirtualTimeOverError(DimosStreamsError):
-    """A run in virtual time has gone on for longer than it may."""
+    """Raised when a run in virtual time has gone on for longer than it may."""
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """A selector whose waiting is to move the loop's time forward."""
+    """A selector that moves the loop's time forward instead of waiting, unless only a file could wake the loop."""
 
     def __init__(self, advance: Callable[[float | None], None]) -> None:
         self._inner = selectors.DefaultSelector()
@@ -155,14 +157,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._now_ns / 1e9
 
     def utime(self) -> int:
-        """Virtual µs since the Unix epoch."""
+        """The virtual time in µs since the Unix epoch."""
         return self._start_utime + self._now_ns // 1000
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
-        """As asyncio's. Timers of one instant run in the order in which they were set: the heap alone would make it
-        depend on all other timers, so that whoever only looks on could change a run."""
+        """Set a timer as asyncio does. Timers of one instant run in the order in which they were set: with the heap
+        alone their order would depend on all other timers, so that somebody who only looks on could change a run."""
         timer = _Timer(next(self._timers), when, callback, args, self, context)
         heapq.heappush(self._scheduled, timer)
         timer._scheduled = True
@@ -177,7 +179,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             raise VirtualTimeOverError(_report(self, f"{self.time():g} s of virtual time are over"))
 
     def _due_ns(self, timeout: float) -> int:
-        """The first whole microsecond at which a timer is due; what is less than a tenth of one is rounding."""
+        """The first whole microsecond at which a timer is due, in ns; less than a tenth of one counts as rounding."""
         return self._now_ns + max(1, math.ceil(timeout * 1e6 - 0.1)) * 1000
 
     def run_in_executor(  # type: ignore[override]
@@ -197,9 +199,9 @@ def run_virtual(
     """Run a coroutine to its end in virtual time, as ``asyncio.run`` does in wall time.
 
     Raises ``DeadlockError``, which lists who waits where, if nothing is left that could wake anybody, and
-    ``VirtualTimeOverError`` with the same list after ``limit_s`` of virtual time: modules that do something
-    periodically would keep a run alive for ever in which nobody gets what they wait for. What other threads do
-    meanwhile does not count: virtual time does not wait for them.
+    ``VirtualTimeOverError`` with the same list after ``limit_s`` of virtual time: without it, modules that do
+    something periodically would keep a run alive for ever in which nobody gets what they wait for. What other threads
+    do meanwhile does not count: virtual time does not wait for them.
     """
     runner = asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start_utime, limit_s=limit_s))
     try:

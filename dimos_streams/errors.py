@@ -12,22 +12,22 @@ class DimosStreamsError(Exception):
 
 
 class UserError(DimosStreamsError):
-    """A person can mend it: a blueprint, a setting, an argument, a missing extra.
+    """An error that a person can mend: a blueprint, a setting, an argument, a missing extra.
 
     The command line prints the text as one line and exits with 2.
     """
 
 
 class BusError(DimosStreamsError):
-    """The machine's transport does not work (no multicast route, port taken)."""
+    """Raised when the machine's transport does not work (no multicast route, port taken)."""
 
 
 class BusUrlError(UserError, BusError):
-    """No bus has such a URL."""
+    """Raised for a URL that no bus has."""
 
 
 class MessageError(DimosStreamsError):
-    """Bytes that came from a bus are not the message that their channel names."""
+    """Raised for bytes from a bus that are not the message that their channel names."""
 
     def __init__(self, channel: str, type_name: str, why: str) -> None:
         self.channel = channel
@@ -38,10 +38,10 @@ class MessageError(DimosStreamsError):
 
 
 class SkillError(DimosStreamsError):
-    """A skill could not do what was asked. The text reaches the caller word for word.
+    """Raised when a skill could not do what was asked. The text reaches the caller word for word.
 
-    ``result`` is what there is of a result all the same: it reaches the caller in the close, as one of a completed
-    call would.
+    ``result`` is what there is of a result nevertheless: it reaches the caller in the close, as the result of a
+    completed call would.
     """
 
     def __init__(self, message: str = "", *, result: Any = None) -> None:
@@ -50,7 +50,7 @@ class SkillError(DimosStreamsError):
 
 
 class SkillArgumentError(SkillError):
-    """The arguments of a call do not fit the skill.
+    """Raised for arguments of a call that do not fit the skill.
 
     ``problems`` maps the path of each bad argument to what is wrong with it.
     """
@@ -63,10 +63,10 @@ class SkillArgumentError(SkillError):
 
 
 class UnknownSkillError(SkillError):
-    """No module offers a skill of that name."""
+    """Raised for a skill name that no module offers."""
 
     def __init__(self, skill: str, known: Iterable[str], absent: Iterable[str] = ()) -> None:
-        """``absent`` are the machines of the run that are not there, and may have it."""
+        """``absent`` are the machines of the run that are not there and may have the skill."""
         self.skill = skill
         names = sorted(known)
         offered = ", ".join(names) if names else "none"
@@ -75,11 +75,11 @@ class UnknownSkillError(SkillError):
 
 
 class UnknownAgentError(UserError, SkillError):
-    """No agent, or more than one, is called so."""
+    """Raised for a name that no agent has, or more than one."""
 
 
 class UnknownRobotError(UserError, SkillError):
-    """No robot is called so."""
+    """Raised for a name that no robot has."""
 
     def __init__(self, robot: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -88,7 +88,7 @@ class UnknownRobotError(UserError, SkillError):
 
 
 class SettingsError(UserError, SkillError):
-    """Settings can't be changed so while their modules run.
+    """Raised for settings that can't be changed in the given way while their modules run.
 
     ``problems`` maps each setting to what is wrong with it; what concerns several stands under an empty name.
     """
@@ -100,7 +100,7 @@ class SettingsError(UserError, SkillError):
 
 
 class CallRejectedError(SkillError):
-    """A call was refused before it began: a resource is taken, or a duplicate is not allowed."""
+    """Raised when a call was refused before it began: a resource is taken, or a duplicate is not allowed."""
 
     def __init__(self, message: str, *, holder: str = "") -> None:
         self.holder = holder
@@ -108,18 +108,18 @@ class CallRejectedError(SkillError):
 
 
 class ConflictError(SkillError):
-    """What somebody decides on or changes is not as he saw it. ``result`` is what holds."""
+    """Raised when what somebody decides on or changes is not as they saw it. ``result`` is what holds."""
 
 
 class SkillRunError(SkillError):
-    """A skill that another one ran did not complete. The text is that of its close.
+    """Raised when a skill that another one ran did not complete. The text is that of its close.
 
-    If the skill that ran it lets this pass, it fails with the same text; what there is of the child's result does
-    not become its own: that is in ``child_result``.
+    If the skill that ran it lets this pass, it fails with the same text; what there is of the child's result, in
+    ``child_result``, does not become its own.
     """
 
     def __init__(self, message: str, *, skill: str, outcome: str, call_id: str, child_result: Any = None) -> None:
-        """``outcome`` is one of a call's: failed, rejected, cancelled, timed_out, lost."""
+        """``outcome`` is one of a call's outcomes: failed, rejected, cancelled, timed_out, lost."""
         self.skill = skill
         self.outcome = outcome
         self.call_id = call_id
@@ -128,15 +128,15 @@ class SkillRunError(SkillError):
 
 
 class SkillUnavailableError(SkillError):
-    """The module that offers the skill does not answer at the moment."""
+    """Raised when the module that offers the skill does not answer at the moment."""
 
 
 class StreamClosedError(DimosStreamsError):
-    """Something was sent on a tool stream that has ended or has not begun."""
+    """Raised when something is sent on a tool stream that has ended or has not begun."""
 
 
 class ModuleFailedError(DimosStreamsError):
-    """A module could not start, or ended by an exception."""
+    """Raised when a module could not start, or ended by an exception."""
 
 
 def internal_error(error_id: str, error: BaseException) -> str:

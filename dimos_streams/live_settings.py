@@ -18,7 +18,7 @@ C = TypeVar("C", bound=BaseModel)
 STATE = "live_settings"
 """The topic of a module's state under which it says what differs from its blueprint."""
 MAX_LIVE = 2000
-"""Bytes of what differs from a module's blueprint, as JSON: each heartbeat has it."""
+"""Maximum size of what differs from a module's blueprint, in bytes of JSON: each heartbeat has it."""
 _MAX_SHOWN = 80
 
 
@@ -42,8 +42,10 @@ def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
-    """A config with settings changed. Texts are read as ``--set`` reads them: as YAML, or as plain text where that
-    does not fit. Raises ``SettingsError`` that names each one that can't be so, and what would be valid.
+    """Return a config with settings changed. Texts are read as ``--set`` reads them: as YAML, or as plain text where
+    that does not fit.
+
+    Raises ``SettingsError``, which names each setting that can't be changed in this way, and what would be valid.
     """
     kind = type(config)
     problems = {path: problem for path in assignments if (problem := _why_not(kind, path))}
@@ -73,7 +75,7 @@ def changes(before: BaseModel, after: BaseModel) -> dict[str, Change]:
 
 
 def _settings(kind: type[BaseModel], inside_live: bool = False) -> Iterator[tuple[str, bool]]:
-    """The settings of a config class and whether each is live; those of models inside it too."""
+    """The settings of a config class, those of models inside it too, and whether each is live."""
     for name, field in kind.model_fields.items():
         live = inside_live or Live in field.metadata
         models = [option for option in _options(field.annotation) if issubclass(option, BaseModel)]
@@ -93,7 +95,7 @@ def _options(annotation: Any) -> list[type]:
 
 
 def _why_not(kind: type[BaseModel], path: str) -> str:
-    """Why a setting can't be changed while its module runs, empty if it can."""
+    """The reason a setting can't be changed while its module runs; empty if it can."""
     known = dict(_settings(kind))
     if known.get(path):
         return ""
@@ -114,7 +116,7 @@ def _parsed(text: str) -> Any:
 
 
 def _misfits(kind: type[BaseModel], data: Mapping[str, Any], path: str) -> bool:
-    """Whether there is a fault at a setting or inside it."""
+    """Return whether there is a fault at a setting or inside it."""
     try:
         kind.model_validate(data)
     except ValidationError as error:
@@ -136,13 +138,13 @@ def _at(data: Any, path: str) -> Any:
 
 
 def _place(detail: Mapping[str, Any]) -> str:
-    """The setting that one of pydantic's errors is about; empty for what concerns several."""
+    """The setting that one of pydantic's errors is about; empty if it concerns several."""
     loc: Sequence[object] = detail["loc"]
     return ".".join(map(str, loc))
 
 
 def _fault(detail: Mapping[str, Any]) -> str:
-    """What is wrong, and the value that was given where it is that of one setting."""
+    """The text of a fault, with the value that was given if it is that of one setting."""
     if not detail["loc"] or isinstance(detail["input"], Mapping):
         return what_is_wrong(detail)
     given = repr(masked(detail["input"], str(detail["loc"][-1])))

@@ -29,7 +29,7 @@ S = TypeVar("S")
 WARNINGS = "warnings"
 """The topic of a module's state that has texts of what may be wrong with it, as a list: ``status`` shows them."""
 MAX_STATE = 4000
-"""Bytes of what a module says of its own state, as JSON."""
+"""Maximum size of what a module says of its own state, in bytes of JSON."""
 
 
 class ModuleConfig(BaseModel):
@@ -67,34 +67,37 @@ class Services:
 
 
 class Clocks(Protocol):
-    """How the clocks of a run's machines differ, as far as it was measured; among the services of each process."""
+    """The differences between the clocks of a run's machines, as far as they were measured; a service of each
+    process."""
 
     def ahead_us(self, of: str, than: str) -> int | None:
-        """How far the clock of one machine is ahead of another's, µs; None while that is not known."""
+        """Return how far the clock of one machine is ahead of another's, in µs, or None while that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """The facts that a module may know of the run it is part of."""
+    """The facts that a module may know of the run that it is part of."""
 
     seed: int = 0
     namespace: str = ""
     """Prefix of the module's topics and resources, ``"robot1/"`` or empty."""
     bridge_url: str = "http://127.0.0.1:7780"
     token: str | None = None
-    """The token that the bridge asks of every request, None if it asks for none."""
+    """The token that the bridge asks of every request, or None if it asks for none."""
     run_dir: Path | None = None
-    """A directory for the run's files (logs, pictures, journal), None where nothing may be written."""
+    """A directory for the run's files (logs, pictures, journal), or None if nothing may be written."""
     loss_bound_s: float = LOSS_BOUND_S
-    """A moving call that nobody has acknowledged for so long is ended, unless its caller wants it to go on."""
+    """The time in s after which a moving call that nobody has acknowledged is ended, unless its caller wants it to go
+    on."""
     robot: tuple[str, ...] = ()
     """Names of the modules of its robot (its outermost namespace) that begin together with it, in other processes;
-    none where all run on one loop, and after a restart."""
+    empty if all run on one loop, and after a restart."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """The machine whose clock stamps the messages of a topic, by topic, where the run has several machines."""
     channels: Mapping[str, str] = field(default_factory=dict)
     """The channels that anything in the run publishes on, or that its blueprint says come from outside, as they were
-    when it began: each with its namespace, empty for none. For modules that ask for them (``sees_channels``) only."""
+    when it began: each with its namespace, empty for none. Only modules that ask for them (``sees_channels``) get
+    them."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:
@@ -102,7 +105,7 @@ class RunContext:
 
 
 class ConfigFault(NamedTuple):
-    """Something that is wrong with a config, and the path to the setting."""
+    """A fault of a config, and the path to the setting."""
 
     path: tuple[str, ...]
     text: str
@@ -118,18 +121,19 @@ class Module:
     packages: ClassVar[tuple[str, ...]] = ()
     """Python packages that the module imports only while it runs; ``check`` names those that are missing."""
     late_imports: ClassVar[tuple[str, ...]] = ()
-    """Python modules that it imports only while it runs, and always: what forks many of it has imported them once."""
+    """Python modules that it always imports, but only while it runs: a process that forks many of it imports them
+    once before."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 
     stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """Outputs whose messages carry the stamps of an input's: of the first of these that is wired."""
+    """Outputs whose messages carry the stamps of an input: the first of these inputs that is wired."""
 
     sees_channels: ClassVar[bool] = False
-    """Whether its context has the channels of the whole run: for modules that show whatever there is."""
+    """True if its context has the channels of the whole run: for modules that show whatever there is."""
 
     skills_vary: ClassVar[bool] = False
-    """Whether it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of
+    """True if it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of
     names that may mean one of them."""
 
     def __init__(
@@ -153,17 +157,17 @@ class Module:
         self.health = "ok"
         """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
         self.state_json = ""
-        """The state that the module reports of itself, see ``report_state``."""
+        """The state that the module reports of itself as JSON, see ``report_state``; empty if it reports none."""
         self.on_state: Callable[[], None] = lambda: None
-        """Called when that has changed; for hosts."""
+        """Called when the reported state has changed; for hosts."""
         self.on_skills: Callable[[], None] = lambda: None
-        """Called when the skills that it offers have changed; for hosts."""
+        """Called when the skills that the module offers have changed; for hosts."""
         self.configured = config
         """The config that the module was made with, whatever has changed since."""
         self.live_values: Mapping[str, Any] = {}
-        """The live settings that differ from it; for hosts."""
+        """The live settings that differ from ``configured``; for hosts."""
         self.on_live: Callable[[], None] = lambda: None
-        """Called when those have changed; for hosts."""
+        """Called when the live settings have changed; for hosts."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
@@ -181,16 +185,16 @@ class Module:
 
     @classmethod
     def problems(cls, config: Any) -> Iterable[ConfigFault]:
-        """The faults of a config whose settings are valid each by itself, such as a name of something that is
-        not there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
+        """The faults of a config whose settings are each valid by themselves, such as a name of something that is not
+        there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
         return ()
 
     @classmethod
     def skill_warnings(
         cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
     ) -> Iterable[ConfigFault]:
-        """What may be wrong with the config of a module of that name, as far as it depends on the skills that the
-        modules of its blueprint have, by name: for ``check``, which warns of it."""
+        """The possible faults of the config of a module of that name, as far as they depend on the skills that the
+        modules of its blueprint have, by name: ``check`` warns of them."""
         return ()
 
     @classmethod
@@ -200,12 +204,12 @@ class Module:
 
     @classmethod
     def longest_gaps(cls, config: Any) -> Mapping[str, float]:
-        """For how many seconds an input may bring nothing before the module takes it for lost, by input; others are
-        left out. For ``check --live``, which says what comes too seldom."""
+        """The longest time in seconds for which each input may bring nothing before the module takes it for lost, by
+        input; inputs without such a time are left out. For ``check --live``, which says what comes too seldom."""
         return {}
 
     async def start(self) -> None:
-        """Prepare: open devices, load models. The module counts as ready when it returns."""
+        """Prepare: open devices, load models. The module counts as ready when this returns."""
 
     async def run(self) -> None:
         """The module's main task, after ``start``. Returning is fine; an exception is the module's failure."""
@@ -214,9 +218,9 @@ class Module:
         """Let go of what ``start`` took. Called also when ``start`` failed."""
 
     def on_settings(self, changed: frozenset[str]) -> None:
-        """An operator has changed live settings (see ``Live``), named with dots between nested ones; ``config`` has
-        the new values already. For what was made of the old ones: who reads ``config`` where it is needed has nothing
-        to do here.
+        """React to live settings (see ``Live``) that an operator has changed, named with dots between nested ones;
+        ``config`` has the new values already. This is for what was made of the old values: code that reads ``config``
+        where it is needed has nothing to do here.
 
         An exception refuses the change: its text is the operator's answer, and ``config`` is what it was.
         """
@@ -224,28 +228,31 @@ class Module:
     @classmethod
     def configured_skills(cls, config: Any) -> Mapping[str, SkillSpec]:
         """The skills that a module with this config has from its start on, by name: those of its class, unless its
-        config makes more. ``check`` and whoever draws a blueprint know them. Raises ``UserError`` for what the config
-        can't make, which ``problems`` names too."""
+        config makes more. ``check`` and programs that draw a blueprint know them.
+
+        Raises ``UserError`` for what the config can't make, which ``problems`` names too.
+        """
         return skills_of(cls)
 
     def offered_skills(self) -> Mapping[str, SkillSpec]:
-        """The skills that the module offers now, by name: those that its class and its config make. A module that
-        learns while it runs what it can do adds them here, and calls ``offer_anew``.
+        """The skills that the module offers now, by name: those that its class and its config make.
+
+        A module that learns while it runs what it can do adds them here, and calls ``offer_anew``.
         """
         return self.configured_skills(self.config)
 
     def offer_anew(self) -> None:
-        """What ``offered_skills`` gives has changed: callers learn it at once, calls that run go on as they are.
+        """Tell callers at once that what ``offered_skills`` returns has changed; calls that run go on as they are.
 
-        Raises ``TypeError`` for skills that can't be described; then those from before are offered still.
+        Raises ``TypeError`` for skills that can't be described; the previous ones are then still offered.
         """
         self.on_skills()
 
     def report_state(self, state: Mapping[str, Any]) -> None:
-        """Say something of the module's own state, by topics: in each heartbeat from now on, and at once.
+        """Report the module's own state, by topics: at once, and in each heartbeat from now on.
 
-        Operators' tools show it. What was said already is not said again. Raises ``ValueError`` for what has no JSON
-        form, or more than ``MAX_STATE`` bytes of it.
+        Operators' tools show it. What was reported already is not reported again. Raises ``ValueError`` for what has
+        no JSON form, or more than ``MAX_STATE`` bytes of it.
         """
         text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
         if len(text.encode()) > MAX_STATE:
@@ -262,9 +269,11 @@ class Module:
         return task
 
     def clock_ahead(self, of: In[Any], than: In[Any]) -> Callable[[], int | None]:
-        """Tells how far the clock that stamps one input is ahead of the one that stamps another, µs.
+        """Return a function that tells how far the clock that stamps one input is ahead of the one that stamps
+        another, in µs.
 
-        It is 0 for what one machine stamps, and None while it is not known: then the two can't be compared.
+        It returns 0 for inputs that one machine stamps, and None while the difference is not known: then the two
+        can't be compared.
         """
 
         def ahead() -> int | None:
@@ -277,11 +286,11 @@ class Module:
         return ahead
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
-        """Run a function that blocks in a thread, in virtual time inline."""
+        """Run a function that blocks: in a thread, or inline in virtual time."""
         return await asyncio.to_thread(function, *args)
 
     def failure(self) -> asyncio.Future[None]:
-        """Done with the exception when one of the module's tasks fails; for hosts."""
+        """A future that gets the exception when one of the module's tasks fails; for hosts."""
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
         return self._failed
@@ -318,5 +327,5 @@ def _config_type(owner: Any) -> type[ModuleConfig]:
 
 
 def _seed_for(seed: int, name: str) -> int:
-    """A seed of its own for each module, the same in every process and Python."""
+    """The seed of a module: different for each name, the same in every process and Python."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{name}".encode()).digest()[:8], "big")

@@ -1,7 +1,7 @@
-"""Does what is seen match what is asked for?
+"""Compares what is seen with what is asked for.
 
-A small grammar over everyday descriptions of people: "the man with the green shirt", "someone wearing red",
-"person in a red shirt and blue trousers". Negations are not understood, so such a description matches only
+The grammar is a small one, of everyday descriptions of people: "the man with the green shirt", "someone wearing red",
+"person in a red shirt and blue trousers". Negations are not understood, so a description with one matches only
 itself.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 MATCH_THRESHOLD = 0.6
-"""Scores from here on count as a match."""
+"""The lowest score that counts as a match."""
 
 _UNKNOWN_WORD = 0.85
 _OTHER_GARMENT = 0.9
@@ -83,14 +83,14 @@ _NEGATIONS = _set("not no without never neither nor except but isn't aren't does
 
 @dataclass(frozen=True, slots=True)
 class Garment:
-    """Something worn: a name of the garments' table, "" when only colours are given ("in red")."""
+    """Something worn: a name of the garments' table, or "" if only colours are given ("in red")."""
 
     name: str
     colours: frozenset[str]
 
     @property
     def region(self) -> str:
-        """upper, lower, or the garment itself (hat, shoes, …)."""
+        """The part of the body: upper, lower, or the garment itself (hat, shoes, …)."""
         return _REGIONS.get(self.name, self.name)
 
 
@@ -107,7 +107,7 @@ class Appearance:
 
 @lru_cache(maxsize=512)
 def parse(text: str) -> Appearance:
-    """Reads a description. Never raises: words outside the grammar end up in `unknown`."""
+    """Read a description. Never raises: words outside the grammar end up in `unknown`."""
     words = _tokens(text)
     head = _head(words)
     garments: list[Garment] = []
@@ -158,7 +158,8 @@ def _appearance_score(wanted: Appearance, seen: Appearance) -> float:
 
 
 def _garment_score(wanted: Garment, worn: tuple[Garment, ...]) -> float:
-    """1 if it is worn, 0 if something that contradicts it is, in between if that isn't known."""
+    """Return 1 if the garment is worn, 0 if something that contradicts it is, and a value in between if that isn't
+    known."""
     region = wanted.region or "upper"
     rivals = [garment for garment in worn if garment.region == region]
     vague = [garment for garment in worn if not garment.name]

@@ -1,7 +1,7 @@
 """The pytest plugin: missions in virtual time, and logs as tests.
 
-Tests that use ``blueprint_run`` may be coroutines; they run in virtual time. What is heavy is imported when a fixture
-is used, for the plugin is loaded wherever the package is installed.
+Tests that use ``blueprint_run`` may be coroutines; they run in virtual time. Heavy modules are imported when a
+fixture is used, because the plugin is loaded wherever the package is installed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEPT_IN = "failed-recordings"
 
 @dataclass
 class _Recorded:
-    """A run of the test at hand."""
+    """A run of the current test."""
 
     run: MissionRun
     target: Path | None
@@ -42,7 +42,7 @@ class _Recorded:
 
 @dataclass
 class _Runs:
-    """All runs of one test."""
+    """The runs of one test."""
 
     made: list[_Recorded] = field(default_factory=list)
 
@@ -101,10 +101,11 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., MissionRun]:
-    """Makes runs of blueprints: ``async with blueprint_run("follow-person", seed=7) as run: …``.
+    """Return a function that makes runs of blueprints: ``async with blueprint_run("follow-person", seed=7) as run:
+    …``.
 
-    Arguments are those of ``dimos_streams.testing.MissionRun``, but for ``record``: a path, relative to the test's
-    file, where ``--update-recordings`` puts the recording.
+    Arguments are those of ``dimos_streams.testing.MissionRun``, except ``record``: a path, relative to the test's
+    file, to which ``--update-recordings`` copies the recording.
     """
     runs = request.node.stash.setdefault(_RUNS, _Runs())
     numbers = itertools.count()
@@ -130,7 +131,8 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
 
 @pytest.fixture
 def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
-    """Replays a log through modules and fails the test where they behave differently; gives the report.
+    """Return a function that replays a log through modules, fails the test where they behave differently, and returns
+    the report.
 
     ``replay("golden/follow.lcmlog", ["follow"], tolerances=…)``: the path is relative to the test's file, further
     arguments are those of ``dimos_streams.regression.replay.ReplayOptions``. With ``--update-recordings`` a log that
@@ -163,7 +165,8 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
 @pytest.fixture
 def fault_bus() -> Callable[..., FaultInjection]:
-    """Makes buses that lose, double and delay messages: ``blueprint_run(…, faults=fault_bus(loss=0.2))``.
+    """Return a function that makes buses that lose, double and delay messages: ``blueprint_run(…,
+    faults=fault_bus(loss=0.2))``.
 
     Arguments are those of ``dimos_streams.testing.Faults``, and ``seed``.
     """
@@ -179,7 +182,8 @@ def fault_bus() -> Callable[..., FaultInjection]:
 
 @pytest.fixture
 def scripted_model(tmp_path: Path) -> Callable[..., str]:
-    """Makes models that play turns: ``settings={"agent.model": scripted_model({"text": "Hello"}, …)}``.
+    """Return a function that makes models that play turns: ``settings={"agent.model": scripted_model({"text":
+    "Hello"}, …)}``.
 
     A turn is as in ``dimos_streams.agent.models.scripted``: ``{"calls": [{"skill": …, "arguments": …}]}``.
     """
@@ -194,7 +198,7 @@ def scripted_model(tmp_path: Path) -> Callable[..., str]:
 
 
 def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
-    """Put a recording where it stays; what to do with it."""
+    """Copy a recording to where it is kept; return a text that says what to do with it."""
     if not run.recording.exists():
         return "the run did not get so far as to record anything"
     folder = item.config.rootpath / item.config.getoption("--recordings-dir")
@@ -212,8 +216,8 @@ def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
 
 
 def _reported(recording: Path) -> str:
-    """Write the report of a recording beside it; where it is, or why there is none: whatever that is, the test's own
-    failure is what counts."""
+    """Write the report of a recording beside it; return where it is, or why there is none. An error does not matter
+    here: the test's own failure is what counts."""
     from dimos_streams.recording.reader import LogReader
     from dimos_streams.recording.report.write import write_report
 

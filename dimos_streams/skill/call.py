@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 OnUpdate = Callable[[str, Mapping[str, Any]], Awaitable[None] | None]
-"""Gets text and data of what a child says; a coroutine function is awaited."""
+"""A callback that gets text and data of what a child says; a coroutine function is awaited."""
 
 
 class SkillClient(Protocol):
     """The other skills as a running skill may use them: check, start, cancel."""
 
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
-        """Raises ``UnknownSkillError``, ``SkillArgumentError`` or ``CallRejectedError`` if such a call would be
+        """Raise ``UnknownSkillError``, ``SkillArgumentError`` or ``CallRejectedError`` if such a call would be
         refused for its form, or because its skill is not for skills to begin."""
 
     async def start(
@@ -25,11 +25,11 @@ class SkillClient(Protocol):
         *,
         on_wait: Callable[[], Awaitable[None]] | None = None,
     ) -> str:
-        """Begin a call on behalf of this call's caller, to whom its events go; the new call's id. It goes on when
-        this call ends; ``run`` is for a part of this call.
+        """Begin a call on behalf of this call's caller, who gets its events, and return its id. It goes on when this
+        call ends; ``run`` is for a part of this call.
 
         If the caller is an agent, the call passes the agent's gates as one that its model makes, and may wait for
-        long: ``on_wait`` is awaited once when it does. If this is cancelled, the call does not begin any more.
+        long: ``on_wait`` is awaited once when it does. If this method is cancelled, the call does not begin any more.
         Raises ``CallRejectedError`` if it is refused, and ``SkillError`` if nobody takes it within a bound.
         """
 
@@ -44,13 +44,13 @@ class SkillClient(Protocol):
         quiet: bool = True,
         **named: Any,
     ) -> Any:
-        """Run another skill as a part of this call, to its end; its result, as JSON has it.
+        """Run another skill as a part of this call, to its end; return its result, as JSON has it.
 
-        The call of that skill, the *child*, belongs to this one: it ends when this one ends, however that comes
-        about, and when this is cancelled, which waits a moment for it. What this call holds the child may use.
-        ``on_update`` gets text and data of each of its updates and of its progress; unless it is ``quiet`` they are
-        this call's updates too. It passes the gates of an agent as what ``start`` begins does, for ``on_wait`` see
-        there.
+        The call of that skill, the *child*, belongs to this one: it ends when this one ends, in whatever way, and
+        when this method is cancelled, which waits a moment for it. The child may use the resources that this call
+        holds. ``on_update`` gets text and data of each of its updates and of its progress; unless it is ``quiet``
+        they are this call's updates too. It passes the gates of an agent as a call that ``start`` begins does; for
+        ``on_wait`` see there.
 
         Arguments whose names are this method's own are given in ``arguments``. Raises ``SkillRunError`` with the
         child's outcome and text if it did not complete or was refused.
@@ -68,15 +68,15 @@ class Call(abc.ABC):
     module: str
     caller: str
     parent: str
-    """The id of the call that began this one, or an empty string."""
+    """The id of the call that began this one; empty if none did."""
     arguments: Mapping[str, Any]
     skills: SkillClient
     loop: asyncio.AbstractEventLoop
     """The loop on which the call's methods may be used; other threads use ``ToolStream``."""
     cancel_reason: str | None
-    """The reason for which it was asked to end, None as long as nobody has asked."""
+    """The reason for which it was asked to end, or None as long as nobody has asked."""
     unsent: dict[asyncio.Task[None], None]
-    """Updates that nobody waits for; the call closes after them."""
+    """Tasks that send updates for which nobody waits; the call closes after them."""
 
     @abc.abstractmethod
     async def update(self, text: str, **data: Any) -> None:

@@ -42,7 +42,7 @@ def skill(
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
-    for the arguments. Raises ``TypeError`` for what can't be.
+    for the arguments. Raises ``TypeError`` for a policy that is not valid.
     """
     try:
         stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
@@ -57,13 +57,14 @@ def skill(
 
 
 def _several(what: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Names as they are declared. A text would count as its letters: raises ``TypeError`` for one."""
+    """Return names as they are declared, sorted. Raises ``TypeError`` for a single text, which would count as its
+    letters."""
     if isinstance(names, str):
         raise TypeError(f"@skill: {what}={names!r} is one text, where several are meant: {what}=({names!r},)")
     return tuple(sorted(set(names), key=str))
 
 
 def policy_of(function: object) -> SkillPolicy | None:
-    """The policy of a function that is marked as a skill, None for any other."""
+    """The policy of a function that is marked as a skill, or None for any other."""
     stated = getattr(function, _ATTRIBUTE, None)
     return stated if isinstance(stated, SkillPolicy) else None

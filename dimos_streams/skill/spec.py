@@ -26,10 +26,11 @@ class Parameters(Protocol):
     """The arguments that a skill takes."""
 
     def schema(self) -> dict[str, Any]:
-        """A JSON Schema of their object, without references. Not to be changed."""
+        """Return a JSON Schema of their object, without references. It must not be changed."""
 
     def validate(self, skill: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the skill's function takes them. Raises ``SkillArgumentError`` that names each bad one."""
+        """Return the arguments as the skill's function takes them. Raises ``SkillArgumentError``, which names each
+        bad one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,16 @@ class SkillSpec:
 
     name: str
     function: Callable[..., Any]
-    """It is called with the module, and the arguments by their names."""
+    """The function to be called, with the module and the arguments by their names."""
     policy: SkillPolicy
     parameters: Parameters
     description: str
     call_parameter: str | None
-    """The name under which it takes the running ``Call``, None if it does not."""
+    """The name of the parameter that takes the running ``Call``, or None if it takes none."""
 
     def info(self, prefix: str = "") -> SkillInfo:
-        """The description that callers see; a namespaced module's ``prefix`` comes before name and resources."""
+        """Return the description that callers see; a namespaced module's ``prefix`` comes before name and
+        resources."""
         policy, public = self.policy, prefix.replace("/", "_")
         traits = {name: getattr(policy, name) for name in SkillTraits.model_fields}
         traits["resources"] = tuple(f"{prefix}{resource}" for resource in policy.resources)
@@ -78,12 +80,13 @@ class SkillSpec:
         )
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the function takes them. Raises ``SkillArgumentError`` that names each bad field."""
+        """Return the arguments as the function takes them. Raises ``SkillArgumentError``, which names each bad
+        field."""
         return self.parameters.validate(self.name, arguments)
 
     @property
     def is_async(self) -> bool:
-        """Whether the function is a coroutine function; others run in a thread."""
+        """True if the function is a coroutine function; others run in a thread."""
         return inspect.iscoroutinefunction(self.function)
 
 

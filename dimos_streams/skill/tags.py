@@ -9,13 +9,13 @@ from pydantic import AfterValidator, Field
 
 MAX_TAGS = 16
 MAX_TAG = 40
-"""Characters of a tag."""
+"""Maximum length of a tag, in characters."""
 TAG_FORM = f"it begins with a small letter, then small letters, digits, _ and -, {MAX_TAG} characters at most"
 _TAG = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_TAG - 1}}}")
 
 
 def checked_tag(tag: str) -> str:
-    """The tag. Raises ``ValueError`` for what is none."""
+    """Return the tag. Raises ``ValueError`` for a text that is no tag."""
     if not _TAG.fullmatch(tag):
         raise ValueError(f"{tag!r:.100} is no tag: {TAG_FORM}")
     return tag

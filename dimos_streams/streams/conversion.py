@@ -1,4 +1,4 @@
-"""Inputs that take a second type of message, and what is said of a topic that has another type."""
+"""Conversions for inputs that take a second type of message, and what is said of a topic that has another type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Conversion(Protocol[T_co]):
     """The other type."""
 
     def __call__(self, message: Any, /) -> T_co:
-        """The message of the input's type. Must not raise."""
+        """Return the message of the input's type. Must not raise."""
 
 
 _STOCK = {"nav_msgs.Odometry": OdometryFromPoses}

@@ -27,23 +27,25 @@ from dimos_streams.bus.sizes import largest_on
 T = TypeVar("T", bound=LcmStruct)
 
 _OWN_FRESH_S = 1.0
-"""So long after a message of an input's own type those of the second one are left out: two sources would mix."""
+"""The time in s for which messages of the second type are left out after one of the input's own type, because two
+sources would mix."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)
 class InStatistics:
-    """Counts since the input was connected."""
+    """Counts of an input since it was connected."""
 
     received: int
     malformed: int
-    """Payloads that were not a message of the input's type, or not a valid one; skipped."""
+    """The number of payloads that were not a message of the input's type, or not a valid one; they are skipped."""
     dropped: int
-    """Messages that a full queue pushed out before anybody took them. Normal for latest-wins."""
+    """The number of messages that a full queue pushed out before anybody took them. That is normal for
+    latest-wins."""
 
 
 class Reader(Generic[T]):
-    """One consumer's own bounded queue on an input. Full, it drops the oldest."""
+    """One consumer's own bounded queue on an input. When it is full, it drops the oldest message."""
 
     def __init__(self, capacity: int) -> None:
         self._queue: deque[T] = deque(maxlen=capacity)
@@ -58,7 +60,7 @@ class Reader(Generic[T]):
         self._arrived.set()
 
     async def next(self) -> T:
-        """The oldest message not taken yet; waits for one."""
+        """Return the oldest message that was not taken yet; wait for one if there is none."""
         while not self._queue:
             self._arrived.clear()
             await self._arrived.wait()
@@ -160,25 +162,25 @@ class In(Generic[T]):
 
     @property
     def wired(self) -> bool:
-        """Whether the input is connected to a topic."""
+        """True if the input is connected to a topic."""
         return self._source is not None
 
     @property
     def channel(self) -> str:
-        """The channel of its own type that it is connected to, empty if there is none."""
+        """The channel of its own type that it is connected to; empty if there is none."""
         return self._source[1] if self._source is not None else ""
 
     @property
     def latest(self) -> T | None:
-        """The newest message, None before the first."""
+        """The newest message, or None before the first."""
         return self._latest
 
     def age(self) -> float | None:
-        """Seconds since the newest message arrived, None before the first."""
+        """Return the seconds since the newest message arrived, or None before the first."""
         return None if self._arrival is None else clock.monotonic() - self._arrival
 
     async def next(self) -> T:
-        """The next message that ``next`` has not returned; waits for one. For one consumer."""
+        """Return the next message that ``next`` has not returned; wait for one if there is none. For one consumer."""
         if self._own is None:
             self._own = self.reader()
             if self._latest is not None:
@@ -186,7 +188,8 @@ class In(Generic[T]):
         return await self._own.next()
 
     def reader(self, queue: int | None = None) -> Reader[T]:
-        """A queue of one's own, from now on; each of several consumers needs one. End it with ``release``."""
+        """Return a new queue that is filled from now on; each of several consumers needs one. End it with
+        ``release``."""
         reader: Reader[T] = Reader(queue or self._queue)
         self._readers.append(reader)
         return reader
@@ -198,7 +201,7 @@ class In(Generic[T]):
             self._dropped += reader.dropped
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        """All messages from now on, as far as the queue holds them."""
+        """Yield all messages from now on, as far as the queue holds them."""
         reader = self.reader()
         try:
             while True:
@@ -211,7 +214,7 @@ class In(Generic[T]):
         self._callbacks.append(callback)
 
     def statistics(self) -> InStatistics:
-        """Counts of what has come in."""
+        """Return counts of what has come in."""
         dropped = self._dropped + sum(reader.dropped for reader in self._readers)
         return InStatistics(self._received, self._malformed, dropped)
 
@@ -247,7 +250,7 @@ class In(Generic[T]):
             self._take(converted)
 
     def _decoded(self, message: type[Message], data: bytes, channel: str) -> Message | None:
-        """None, counted and logged, for what is no such message."""
+        """Return the decoded message, or None, counted and logged, if the bytes are no such message."""
         try:
             return decode(message, data, channel=channel)
         except MessageError as error:
@@ -256,7 +259,7 @@ class In(Generic[T]):
             return None
 
     def _is_valid(self, message: T, channel: str) -> bool:
-        """What is not valid is counted and logged."""
+        """Return whether a message is valid; one that is not is counted and logged."""
         if self._valid is None or self._valid(message):
             return True
         self._malformed += 1

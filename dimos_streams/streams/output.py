@@ -47,7 +47,8 @@ class Out(Generic[T]):
         self._silent = True
 
     def mute(self) -> None:
-        """Publish the type's zero value, for a velocity to stand, and then nothing until ``unmute``; for hosts.
+        """Publish the type's zero value, so that a velocity becomes zero, and then nothing until ``unmute``; for
+        hosts.
 
         What is published meanwhile goes nowhere. Twice is fine.
         """
@@ -66,7 +67,7 @@ class Out(Generic[T]):
 
     @property
     def wanted(self) -> bool:
-        """Whether somebody may be listening. False is certain, so costly messages need not be made."""
+        """True if somebody may be listening. False is certain, so costly messages need not be made."""
         return self._bus is not None and self._bus.has_subscribers(self._channel)
 
     def publish(self, message: T) -> None:

@@ -21,11 +21,11 @@ class StreamSpec:
     queue: int = 1
     on_demand: bool = False
     external: bool = False
-    """Its messages may come from outside of the blueprint: it is connected in any case."""
+    """True if its messages may come from outside of the blueprint: it is connected in any case."""
     also: type[Conversion[Message]] | None = None
-    """What makes the input's messages of those of a second type, None if it takes no other."""
+    """The conversion that makes the input's messages of those of a second type, or None if it takes no other."""
     valid: Callable[[Message], bool] | None = None
-    """The test that the input's messages must pass, None if it takes all."""
+    """The test that the input's messages must pass, or None if it takes all."""
 
     @property
     def messages(self) -> tuple[type[Message], ...]:
