@@ -1,4 +1,4 @@
-"""How calls of the agent are brought to their end: cancelled, waited for, and given up if that does not help."""
+"""The end of the agent's calls: they are cancelled, waited for, and given up if that does not help."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 OnGivenUp: TypeAlias = Callable[[Sequence[OpenCall]], Awaitable[str]]
 
 GRACE_S = 0.4
-"""For a call to end after its time limit; then it is given up."""
+"""The time in s for a call to end after its time limit; then it is given up."""
 _logger = logging.getLogger(__name__)
 
 
 async def nothing_to_do(calls: Sequence[OpenCall]) -> str:
-    """For who need not know of calls that are given up."""
+    """Do nothing: for callers that need not know of calls that are given up."""
     return ""
 
 
@@ -45,7 +45,7 @@ class CallEndings:
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
-        """End a call after so long, None for never."""
+        """End a call after that time, or never if it is None."""
         if time_limit_s is not None:
             call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
 
@@ -61,8 +61,8 @@ class CallEndings:
     async def end(
         self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
     ) -> tuple[OpenCall, ...]:
-        """Ask calls to end and wait for that. Those that have not after ``bound_s`` are given up: they close here
-        with ``outcome``, whatever they go on to do, and are returned."""
+        """Ask calls to end and wait for that. Those that have not ended after ``bound_s`` are given up: they close
+        here with ``outcome``, whatever they go on to do, and are returned."""
         ending = tuple(call for call in calls if call.close is None)
         for call in ending:
             call.withdraw(reason)
@@ -77,15 +77,16 @@ class CallEndings:
         return await self.give_up((call for call in ending if call.close is None), reason, outcome)
 
     def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
-        """``end`` them without waiting for it."""
+        """Start ``end`` without waiting for it."""
         self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
 
     async def give_up(
         self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
     ) -> tuple[OpenCall, ...]:
-        """Wait no longer for the end of calls that were asked to end: they close here, whatever they go on to do.
+        """Stop waiting for the end of calls that were asked to end: they close here, whatever they go on to do.
+        Return those that have not ended meanwhile.
 
-        Every such call passes here, for whatever reason it was to end. Those that have not ended meanwhile.
+        Every call that is given up passes here, for whatever reason it was to end.
         """
         calls = tuple(calls)
         if not calls:
@@ -104,7 +105,7 @@ class CallEndings:
         return calls
 
     async def stop(self) -> None:
-        """End what it still does on its own; the calls themselves go on. Twice is fine."""
+        """End the tasks of its own; the calls themselves go on. Twice is fine."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

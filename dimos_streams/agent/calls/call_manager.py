@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 _LOOK_S = 0.02
 _UNWANTED_S = 3.0
-"""For a call to end that should not have begun."""
+"""The time in s for a call to end that should not have begun."""
 _logger = logging.getLogger(__name__)
 
 
@@ -32,8 +32,8 @@ class CallManager:
 
     The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as an update,
     once. A call of this caller that it did not begin itself (a continuation, or from before a restart) is adopted:
-    all its events are updates. Children of a call, which its skill runs as parts of it, are none of this. What a
-    call begins that was asked to end, or whose missions were ended, is ended.
+    all its events are updates. Children of a call, which its skill runs as parts of it, are left out. A call is ended
+    if the call that began it was asked to end, or if its missions were ended.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class CallManager:
     ) -> None:
         """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
 
-        ``on_given_up`` hears of calls before they are given up, and says what it has done about that.
+        ``on_given_up`` gets calls before they are given up, and returns what it has done about that.
         """
         self._gateway = gateway
         self.caller = caller
@@ -57,23 +57,23 @@ class CallManager:
         self.endings = CallEndings(gateway, caller, self._memory, self.observe, on_given_up)
         self._starts = CallStarts(gateway, caller, self._memory, key_prefix)
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
-        """Hears of each call that somebody else has begun on this agent's behalf, before its updates."""
+        """Called with each call that somebody else has begun on this agent's behalf, before its updates."""
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
 
     @property
     def open(self) -> tuple[OpenCall, ...]:
-        """Calls that have not closed, in the order in which they became known."""
+        """The calls that have not closed, in the order in which they became known."""
         return tuple(self._open.values())
 
     @property
     def starting(self) -> bool:
-        """Whether a call is about to begin."""
+        """True if a call is about to begin."""
         return self._starts.under_way
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
-        """Calls that were given up and may still run: their end has not been reported."""
+        """The calls that were given up and may still run: their end has not been reported."""
         return self._memory.given_up
 
     async def start(
@@ -90,10 +90,9 @@ class CallManager:
     ) -> OpenCall:
         """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
 
-        ``deliver`` gets its updates, None for the agent's queue. ``reviewer`` has let it begin.
-
-        After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a call
-        that begins nevertheless is ended.
+        ``deliver`` gets its updates; None stands for the agent's queue. ``reviewer`` is the one that has let it
+        begin. After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a
+        call that begins nevertheless is ended.
         """
         call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
         call.reviewer = reviewer
@@ -104,7 +103,8 @@ class CallManager:
         return call
 
     async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
-        """The first update or the close of a call; None if neither came in time: both are delivered later."""
+        """Return the first update or the close of a call, or None if neither came in time: then both are delivered
+        later."""
         if call.answer is None:
             return None
         try:
@@ -114,11 +114,11 @@ class CallManager:
             call.answer = None
 
     def recorded(self, call: OpenCall) -> None:
-        """Its answer is in the record: a restarted agent need not read it again."""
+        """Note that a call's answer is in the record: a restarted agent need not read it again."""
         self._answers.pop(call.call_id, None)
 
     def unrecorded_offset(self) -> int | None:
-        """The offset of the oldest answer that is not in the record yet."""
+        """The offset of the oldest answer that is not in the record yet, or None if all are."""
         return min(self._answers.values()) if self._answers else None
 
     async def cancel_by_id(self, call_id: str, reason: str) -> None:
@@ -128,13 +128,13 @@ class CallManager:
         await self._gateway.cancel(call_id, reason)
 
     async def open_view(self, call_id: str) -> CallView | None:
-        """A call that is open, whoever has begun it; None for any other. Raises ``SkillError``."""
+        """Return the open call of that id, whoever has begun it, or None if there is none. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
 
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
-        """An open call of this caller, also one that it hears of only in so long; of a child, the call that it
-        belongs to."""
+        """Return an open call of this caller, or the open call that a child belongs to; wait up to ``within_s`` for
+        one that is not known yet. None if it has closed or does not become known."""
         call_id = head_of_family(call_id)
         deadline = clock.monotonic() + within_s
         while (call := self._open.get(call_id)) is None and self._memory.closed(call_id) is None:
@@ -144,24 +144,24 @@ class CallManager:
         return call
 
     def assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
-        """An adopted call turns out to be of these missions."""
+        """Assign an adopted call to these missions, because it turns out to be theirs."""
         for mission in missions:
             mission.hold()
         call.missions, call.last_seq = missions, 0
 
     def remember_closed(self, call_ids: Iterable[str]) -> None:
-        """Calls of which nothing is delivered any more: their close is in a record."""
+        """Remember calls of which nothing is delivered any more, because their close is in a record."""
         self._memory.remember_recorded(call_ids)
 
     def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
-        """From now on ``to`` gets the updates of a call; None gives it back to the agent's queue."""
+        """Let ``to`` get the updates of a call from now on; None gives it back to the agent's queue."""
         call.deliver = to
 
     async def observe(self, event: ToolEvent, offset: int = 0) -> None:
-        """Deal with the next event of this caller's calls; waits where ``deliver`` does.
+        """Deal with the next event of this caller's calls; wait where ``deliver`` does.
 
-        What a skill runs as a part of its call is that skill's: it hears of it, and says of it what this caller
-        should know.
+        Events of a child, which a skill runs as a part of its call, are left to that skill: it gets them, and says of
+        them what this caller should know.
         """
         if parent_of(event.call_id):
             return
@@ -182,7 +182,7 @@ class CallManager:
     async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
         """Take over the calls of this caller that are open already, and those that a record knows of.
 
-        Gives those that no record knew. Raises ``SkillError``.
+        Return those that no record knew. Raises ``SkillError``.
         """
         recorded = {call.call_id: call for call in known}
         new = await self._reconciliation.unknown(lambda call_id: call_id in recorded or call_id in self._open)
@@ -203,14 +203,15 @@ class CallManager:
         )
 
     async def close_lost(self, *, unknown_too: bool) -> bool:
-        """Close calls that the broker says have closed; whether there are some that it does not know.
+        """Close calls that the broker says have closed, and with ``unknown_too`` those that it does not know; return
+        whether there are unknown ones left.
 
         Raises ``SkillError``.
         """
         return await self._reconciliation.close_lost(lambda: self.open, unknown_too=unknown_too)
 
     async def stop(self) -> None:
-        """End what it still does on its own; the calls themselves go on. Twice is fine."""
+        """End the tasks of its own; the calls themselves go on. Twice is fine."""
         await self.endings.stop()
 
     async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
@@ -226,7 +227,7 @@ class CallManager:
             await (call.deliver or self._deliver)(update)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
-        """Deliver the gap; calls whose close fell into it close now, by what the broker knows of them."""
+        """Deliver the gap, and close the calls whose close fell into it, by what the broker knows of them."""
         await self._deliver(CallUpdate(gap, offset=offset))
         try:
             if await self.close_lost(unknown_too=False):
@@ -236,7 +237,7 @@ class CallManager:
             _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
 
     def _call_of(self, event: ToolEvent) -> OpenCall | None:
-        """The open call of an event, adopted if this is the first of it; None for one that has closed."""
+        """The open call of an event, adopted if this is its first event, or None if the call has closed."""
         call = self._open.get(event.call_id)
         if call is None and self._memory.closed(event.call_id) is None:
             return self._adopt(event)
@@ -265,7 +266,8 @@ class CallManager:
         return call
 
     def _doubt(self, call: OpenCall) -> str:
-        """Why a call must not run that may be one whose starting was cancelled."""
+        """The reason a call must not run because it is one whose starting was cancelled; empty if it is none of
+        those."""
         doubtful = self._memory.claim_doubtful(call)
         if doubtful is None:
             return ""

@@ -32,39 +32,40 @@ class CallMemory:
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
-        """Calls that were given up and may still run: their end has not been reported."""
+        """The calls that were given up and may still run: their end has not been reported."""
         return tuple(self._given_up.values())
 
     def closed(self, call_id: str) -> ClosedCall | None:
-        """A call that has closed; None for one that is not known to have."""
+        """The memory of a closed call, or None if the call is not known to have closed."""
         return self._closed.get(call_id)
 
     def remember_closed(self, call: OpenCall) -> None:
-        """A call has closed."""
+        """Remember a call that has closed."""
         self._closed[call.call_id] = ClosedCall(call.missions, call.withdrawn, call.deliver, call.reviewer)
         while len(self._closed) > _REMEMBERED:
             self._closed.popitem(last=False)
 
     def remember_recorded(self, call_ids: Iterable[str]) -> None:
-        """Calls whose close is in a record."""
+        """Remember calls whose close is in a record."""
         self._closed.update((call_id, ClosedCall((), "", None)) for call_id in call_ids)
 
     def remember_given_up(self, call: OpenCall) -> None:
-        """A call closes here, whatever it goes on to do."""
+        """Remember a call that closes here, whatever it goes on to do."""
         self._given_up[call.call_id] = call
         while len(self._given_up) > _DOUBTS:
             self._given_up.popitem(last=False)
 
     def has_ended(self, call_id: str) -> None:
-        """A call that was given up runs no more; nothing for any other."""
+        """Note that a call that was given up runs no more; any other call is ignored."""
         self._given_up.pop(call_id, None)
 
     def doubt(self, call: OpenCall) -> None:
-        """Starting a call was cancelled: it may begin all the same."""
+        """Remember a call whose starting was cancelled: it may begin all the same."""
         self._doubtful = [*self._doubtful[-_DOUBTS:], call]
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
-        """The call in doubt that this one is, which is in doubt no longer; None if it is none."""
+        """Return the call in doubt that this one turns out to be, and remember it no longer; None if it is none of
+        them."""
         for doubtful in self._doubtful:
             if (doubtful.skill, doubtful.arguments) == (call.skill, call.arguments):
                 self._doubtful.remove(doubtful)

@@ -1,4 +1,4 @@
-"""The beginning of calls: what is on its way to the bridge, and not known yet by its id."""
+"""The beginning of calls: those that are on their way to the bridge, and not known yet by their ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CallStarts:
 
     @property
     def under_way(self) -> bool:
-        """Whether a call is about to begin."""
+        """True if a call is about to begin."""
         return self._under_way > 0
 
     async def settled(self) -> None:
@@ -34,7 +34,7 @@ class CallStarts:
             await self._settled.wait()
 
     async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
-        """Begin a call, which has its id then. Raises ``SkillError`` if it is refused.
+        """Begin a call and set its id. Raises ``SkillError`` if it is refused.
 
         If this is cancelled, it is in doubt whether the call begins nevertheless.
         """

@@ -1,4 +1,4 @@
-"""One text for equal arguments."""
+"""The canonical text of arguments, which is one for equal arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.common.text import plain
 def canonical(arguments: Mapping[str, Any]) -> str:
     """JSON that is equal for equal arguments, whatever their order; 1 and 1.0 are equal, 1 and true are not.
 
-    Texts are equal that look the same, see ``plain``. It is for comparing, and never sent.
+    Texts that look the same count as equal, see ``plain``. The JSON is for comparing, and never sent.
     """
     return json.dumps(_plain(arguments), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 

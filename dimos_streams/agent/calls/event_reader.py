@@ -1,4 +1,4 @@
-"""From the tool streams into the agent: each event of its calls, once, in order."""
+"""Reads the events of the agent's calls from the tool streams into the agent: each event once, in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 
 
 class Inbox:
-    """Reads one caller's events from an offset on. ``offset`` is the newest that was dealt with."""
+    """Reads one caller's events from an offset on. ``offset`` is that of the newest event that was dealt with."""
 
     def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:
         self.offset = offset
@@ -17,7 +17,7 @@ class Inbox:
         self._calls = calls
 
     async def run(self) -> None:
-        """Read until cancelled; returns if the gateway ends the stream. Waits while the agent's queue is full."""
+        """Read until cancelled; return if the gateway ends the stream. Waits while the agent's queue is full."""
         async with closing(self._gateway.events(after=self.offset, caller=self._caller)) as events:
             async for entry in events:
                 # A gap may lead back to an earlier offset: the journal was lost and begins anew.

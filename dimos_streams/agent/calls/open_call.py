@@ -1,4 +1,4 @@
-"""One call of the agent, as long as it is open."""
+"""One open call of the agent."""
 
 from __future__ import annotations
 
@@ -24,47 +24,48 @@ class OpenCall:
     skill: str
     missions: tuple[Mission, ...] = ()
     parent: str = ""
-    """The call that began it on the agent's behalf, or empty."""
+    """The id of the call that began it on the agent's behalf; empty if none did."""
     last_seq: int = 0
     """The number of the newest event that was dealt with."""
     answer: asyncio.Future[ToolEvent] | None = None
-    """Waits for the first update or the close; None once the call counts as answered."""
+    """A future for the first update or the close; None once the call counts as answered."""
     answered: ToolEvent | None = None
-    """The event that answered it, if that was waited for."""
+    """The event that answered it, or None if nobody waited for that."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     arguments_known: bool = True
-    """False for one of which only later events were seen."""
+    """False if only later events of the call were seen."""
     reviewer: Any = None
-    """The ``Reviewer`` who has let it begin, and judges what it goes on with, whoever's it is by then; None for the
-    one of whose it is."""
+    """The ``Reviewer`` that has let it begin, and that judges the calls that it asks for, even if the call has been
+    handed over since; None for that of the loop that works on its missions."""
     deliver: Deliver | None = None
-    """Who gets its updates now; None for the agent's queue."""
+    """The receiver of its updates; None for the agent's queue."""
     silent: bool = False
-    """Nothing of it is delivered: whoever began it waits for ``close``."""
+    """True if nothing of it is delivered: whoever began it waits for ``close``."""
     withdrawn: str = ""
-    """Why it was asked to end; what it begins from then on is ended too. Set by ``withdraw``."""
+    """The reason it was asked to end, as set by ``withdraw``; what it begins from then on is ended too. Empty if it
+    was not."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when it is withdrawn."""
+    """Set when the call is withdrawn."""
     timer: asyncio.TimerHandle | None = None
-    """Ends it at its time limit."""
+    """The timer that ends it at its time limit."""
     text: str = ""
     """The text of its newest event."""
     close: ToolEvent | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def withdraw(self, reason: str) -> None:
-        """It is asked to end. The first reason stays."""
+        """Note that the call is asked to end. The first reason stays."""
         self.withdrawn = self.withdrawn or reason
         self.ending.set()
 
 
 def listed(calls: Iterable[OpenCall]) -> str:
-    """Calls by their skills and ids, for people."""
+    """A list of calls by their skills and ids, for people."""
     return ", ".join(f"{call.skill} (call {call.call_id})" for call in calls)
 
 
 def made_close(call: OpenCall, caller: str, outcome: Outcome, text: str, view: CallView | None = None) -> ToolEvent:
-    """A close that stands for one that can't be had (any more)."""
+    """Return a close that stands for one that can't be had (any more)."""
     return ToolEvent(
         utime=clock.utime(),
         call_id=call.call_id,

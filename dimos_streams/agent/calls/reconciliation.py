@@ -1,4 +1,4 @@
-"""The agent's calls compared with those that the broker knows: at a start, after a gap, after a journal was lost."""
+"""Compares the agent's calls with those that the broker knows: at a start, after a gap, after a journal was lost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 INTRODUCTION_S = 3.0
-"""Until a bridge that has lost its journal has heard of the calls that live from their modules."""
+"""The time in s until a bridge that has lost its journal has heard of the calls that live from their modules."""
 
 
 class Reconciliation:
@@ -20,7 +20,7 @@ class Reconciliation:
     def __init__(
         self, gateway: SkillGateway, caller: str, memory: CallMemory, observe: Callable[[ToolEvent], Awaitable[None]]
     ) -> None:
-        """``observe`` gets the closes that are made for calls of which none was heard."""
+        """``observe`` gets the closes that are made for calls whose own close was not heard."""
         self._gateway = gateway
         self._caller = caller
         self._memory = memory
@@ -33,7 +33,8 @@ class Reconciliation:
         return [view for view in own if not known(view.call_id)]
 
     async def close_lost(self, open_calls: Callable[[], Iterable[OpenCall]], *, unknown_too: bool) -> bool:
-        """Close calls that the broker says have closed; whether there are some that it does not know.
+        """Close calls that the broker says have closed, and with ``unknown_too`` those that it does not know; return
+        whether there are unknown ones left.
 
         Raises ``SkillError``.
         """

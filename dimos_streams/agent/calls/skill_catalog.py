@@ -14,14 +14,14 @@ _logger = logging.getLogger(__name__)
 
 
 class Offers:
-    """The newest list of skills, asked for again when it is older than ``fresh_s``.
+    """The newest list of skills; the bridge is asked again when it is older than ``fresh_s``.
 
-    While the bridge can't say, what was offered last counts.
+    While the bridge can't answer, the last list counts.
     """
 
     def __init__(self, gateway: SkillGateway, *, module: str = "", fresh_s: float = 0.5) -> None:
         """``module`` is the agent's own, whose skills are for operators and never offered. If it is in a namespace,
-        only skills of modules in that namespace, and in none, are offered."""
+        only skills of modules in that namespace, or in none, are offered."""
         self._gateway = gateway
         self._module = module
         self._fresh_s = fresh_s
@@ -39,15 +39,16 @@ class Offers:
 
     @property
     def offered(self) -> Mapping[str, OfferedSkill]:
-        """Those of them that models may call, available or not."""
+        """The skills of that list that models may call, available or not, by name."""
         return self._offered
 
     def offerings(self, name: str) -> Sequence[OfferedSkill]:
-        """All skills of a name in the last list: several modules may offer it, one of which the bridge calls."""
+        """The skills of that name in the last list: several modules may offer it, and the bridge calls one of
+        them."""
         return self._offerings.get(name, ())
 
     async def refresh(self, *, at_once: bool = False) -> None:
-        """Ask the bridge, if that is due or ``at_once``."""
+        """Ask the bridge for its list, if that is due or ``at_once``."""
         now = clock.monotonic()
         if not at_once and self._asked_at is not None and now - self._asked_at < self._fresh_s:
             return
@@ -65,20 +66,21 @@ class Offers:
         self.on_refresh()
 
     def concerns(self, skill: str) -> bool:
-        """Whether a skill of the last list is this agent's to stop: it is offered it, or it moves the same robot."""
+        """Return whether a skill of the last list is this agent's to stop: it is offered to it, or it moves the same
+        robot."""
         known = self._all.get(skill)
         return known is not None and (
             skill in self._offered or (known.motion and _is_near(self._module, known.module))
         )
 
     def may_move(self, skill: str) -> bool:
-        """Whether a call of a skill may move the robot: for all that is known of it."""
+        """Return whether a call of a skill may move the robot, for all that is known: True for an unknown skill."""
         known = self._all.get(skill)
         return known is None or known.may_move
 
 
 def offered_to(agent: str, skills: Iterable[OfferedSkill]) -> list[OfferedSkill]:
-    """Those of some skills that an agent's model may call, as far as that depends on whose they are."""
+    """The skills that an agent's model may call, as far as that depends on whose they are."""
     return [
         skill
         for skill in skills
@@ -87,5 +89,6 @@ def offered_to(agent: str, skills: Iterable[OfferedSkill]) -> list[OfferedSkill]
 
 
 def _is_near(agent: str, module: str) -> bool:
-    """Whether a module is in an agent's namespace or in none: an agent does not command another one's robot."""
+    """Return whether a module is in an agent's namespace or in none: an agent does not command another one's
+    robot."""
     return not namespace_of(module) or module.startswith(prefix_of(agent))

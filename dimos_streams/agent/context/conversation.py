@@ -26,11 +26,11 @@ from dimos_streams.tool_stream.event import ToolEvent
 Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
 _SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
 _MAX_SHOWN = 36_000
-"""Bytes of an entry: with a line of text for people it fits into one event."""
+"""Maximum size of an entry in bytes: with a line of text for people it fits into one event."""
 SILENT = "(nothing to add)"
-"""Stands for an answer of the model that said nothing."""
+"""The text that stands for an answer of the model that said nothing."""
 LEFT_OUT = "What was said before is left out here."
-"""Follows the standing orders in a conversation that was shortened."""
+"""The text that follows the standing orders in a conversation that was shortened."""
 _ROLES: dict[str, Role] = {
     EventKind.INPUT: "operator",
     EventKind.UPDATE: "event",
@@ -44,7 +44,7 @@ _ROLES: dict[str, Role] = {
     EventKind.FORGOTTEN: "note",
     "approval_created": "note",
 }
-"""The roles of the agent's events in the conversation; other kinds are no part of it."""
+"""The roles that kinds of the agent's events have in the conversation; other kinds are no part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,33 +52,33 @@ class Entry:
     """One line of the record. ``progress``, ``error`` and ``note`` are for people; models don't see them."""
 
     number: int
-    """Grows by one with each entry."""
+    """The entry's number, which grows by one with each entry."""
     utime: int
     role: Role
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     """The calls that an ``assistant`` entry asks for."""
     finish: str = ""
-    """Why an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
+    """The reason an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
     tool_call_id: str = ""
-    """Which of the model's calls a ``tool`` entry answers."""
+    """The id of the model's call that a ``tool`` entry answers."""
     skill: str = ""
     call_id: str = ""
-    """The skill's call that the entry belongs to."""
+    """The id of the skill's call that the entry belongs to."""
     event: ToolEvent | None = None
     """The event of that call."""
     is_error: bool = False
     note: str = ""
     """A remark of the agent itself on the call that a ``tool`` entry answers, before the text."""
     speaker: Speaker = "data"
-    """``operator`` where a ``tool`` entry is an operator's answer; ``task`` where the text is no operator's."""
+    """``operator`` if a ``tool`` entry is an operator's answer; ``task`` if the text is no operator's."""
     missions: frozenset[str] = frozenset()
-    """The missions that it is part of; none for what concerns all."""
+    """The missions that it is part of; empty if it concerns all."""
     begins: str = ""
-    """The mission that an ``operator`` entry has begun."""
+    """The mission that an ``operator`` entry has begun; empty if it has begun none."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
+        """Return the entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
         asked = self.tool_calls[:_SHOWN_CALLS]
         calls = [{"id": c.id, "skill": c.name, "arguments": c.arguments[:_SHOWN_ARGUMENTS]} for c in asked]
         fields: dict[str, Any] = {
@@ -102,9 +102,9 @@ class Entry:
 class Conversation:
     """Entries in order, made of the agent's events: the same events make the same entries.
 
-    When there are more than ``max_entries`` the oldest go, and where that is too much for a model the oldest are kept
-    from it, both by the rule of ``shortening``. Of each call's progress only the newest entry is kept, until the
-    call's next other entry.
+    When there are more than ``max_entries``, the oldest are dropped; when there is too much for a model, the oldest
+    are kept from it; both by the rule of ``shortening``. Of each call's progress only the newest entry is kept, until
+    the call's next other entry.
     """
 
     def __init__(self, system_prompt: str = "", *, max_entries: int = 1000) -> None:
@@ -112,10 +112,10 @@ class Conversation:
         self._max_entries = max_entries
         self._entries: list[Entry] = []
         self._messages: list[Message | None] = []
-        """The message that a model sees for each entry; None for none."""
+        """The message that a model sees for each entry, or None if it sees none."""
         self._progress: dict[str, Entry] = {}
         self._left_out = False
-        """Whether a model does not see what was said before."""
+        """True if a model does not see what was said before."""
         self._dropped = 0
         self._number = 0
         self._changed = asyncio.Event()
@@ -127,22 +127,23 @@ class Conversation:
 
     @property
     def last_number(self) -> int:
-        """The newest entry's number, 0 before the first."""
+        """The newest entry's number, or 0 before the first."""
         return self._number
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether a model would take what it sees last for something to react to."""
+        """True if a model would take the last thing that it sees for something to react to."""
         newest = next((message for message in reversed(self._messages) if message is not None), None)
         return newest is not None and not is_final(newest)
 
     @property
     def changed(self) -> asyncio.Event:
-        """Set at the next change. Take it before looking, then wait."""
+        """An event that is set at the next change. Take it before looking, then wait."""
         return self._changed
 
     def apply(self, event: AgentEvent) -> Entry | None:
-        """Write the entry that an event of the agent makes, if it makes one; shorten or forget where it says so."""
+        """Write and return the entry that an event of the agent makes, or None if it makes none; shorten or forget
+        where the event says so."""
         if event.kind == EventKind.SHORTENED:
             self._shorten()
         elif event.kind == EventKind.FORGOTTEN:
@@ -173,7 +174,7 @@ class Conversation:
         )
 
     def withdraw(self, mission: str) -> None:
-        """The model sees of a mission's input that was not answered yet only that it was withdrawn."""
+        """Let the model see a mission's input that was not answered yet as withdrawn."""
         for index in range(len(self._messages) - 1, -1, -1):
             if is_final(self._messages[index]):
                 return
@@ -183,7 +184,7 @@ class Conversation:
                 self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime))
 
     def add_entry(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
-        """Write an entry; ``fields`` are those of ``Entry``."""
+        """Write and return an entry; ``fields`` are those of ``Entry``."""
         self._number += 1
         entry = Entry(
             number=self._number, utime=clock.utime() if utime is None else utime, role=role, text=text, **fields
@@ -199,7 +200,7 @@ class Conversation:
         return entry
 
     def after(self, number: int) -> list[Entry]:
-        """The entries that are newer, as far as they are kept."""
+        """The entries with higher numbers, as far as they are kept."""
         start = len(self._entries)
         while start and self._entries[start - 1].number > number:
             start -= 1
@@ -207,7 +208,7 @@ class Conversation:
         return sorted(newer, key=lambda entry: entry.number)
 
     def newest(self, count: int) -> list[Entry]:
-        """The newest entries, progress included, oldest first."""
+        """The newest ``count`` entries, progress included, oldest first."""
         newer = [*self._entries[-count:], *self._progress.values()]
         return sorted(newer, key=lambda entry: entry.number)[-count:]
 
@@ -218,17 +219,17 @@ class Conversation:
         return (*system, *[message for message in self._messages if message is not None])
 
     def notify(self) -> None:
-        """Wake who waits for ``changed``."""
+        """Wake everybody who waits for ``changed``."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     @property
     def can_be_shortened(self) -> bool:
-        """Whether a model could be given less of it; an event of the kind ``shortened`` does that."""
+        """True if a model could be given less of it; an event of the kind ``shortened`` does that."""
         return halved(self._messages) is not None
 
     def take_dropped(self) -> int:
-        """How many entries went because there were too many, since this was asked last."""
+        """Return how many entries were dropped because there were too many, since the last time this was asked."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
@@ -237,7 +238,7 @@ class Conversation:
         self._left_out = True
 
     def _forget(self) -> None:
-        """Forget what came before. The present exchange stays: calls without their results are no messages."""
+        """Forget what came before. The present exchange stays: calls without their results are no valid messages."""
         newest = len(self._messages)
         while self.awaits_answer and newest and not is_final(self._messages[newest - 1]):
             newest -= 1
@@ -268,8 +269,8 @@ def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
 
 
 def _message(entry: Entry) -> Message | None:
-    """The message that a model sees for an entry. An answer that said nothing is one all the same, or what it
-    answers would come again with what is said next."""
+    """The message that a model sees for an entry, or None if it sees none. An answer that said nothing is one all the
+    same; otherwise its input would be taken up again together with what is said next."""
     if entry.role == "operator":
         return UserMessage(entry.text, task=entry.speaker == "task")
     if entry.role == "event" and entry.event is not None:

@@ -67,7 +67,7 @@ class Pictures:
 
 
 def without_urls(value: Any) -> Any:
-    """Data with a word in place of each picture's data URL, for texts."""
+    """Return data with a word in place of each picture's data URL, for texts."""
     if isinstance(value, str):
         return "[a picture]" if value.startswith(_URL) else value
     if isinstance(value, Mapping):

@@ -25,12 +25,12 @@ class Memo(Generic[T, V]):
         return len(self._known)
 
     def of(self, thing: T) -> V:
-        """The value for an object, made now if need be."""
+        """Return the value for an object, made now if need be."""
         known = self._known.get(id(thing))
         return known[1] if known is not None else self.again(thing)
 
     def again(self, thing: T) -> V:
-        """Make it anew."""
+        """Make the value for an object anew."""
         made = self._make(thing)
         # The object is kept with it: while it is, nothing else can have its id.
         self._known[id(thing)] = (thing, made)

@@ -22,14 +22,14 @@ def answer_text(event: ToolEvent) -> str:
 
 
 def update_head(event: ToolEvent) -> str:
-    """The beginning of an update, for people; to a model the block around a text says where it is from."""
+    """The beginning of an update, for people; for a model the block around a text says where it is from."""
     if event.type == "gap":
         return "[gap] "
     return f"[{event.skill}, call {event.call_id}, {event.outcome or event.type}] "
 
 
 def update_body(event: ToolEvent) -> str:
-    """An event of a call that was answered before."""
+    """The text of an event of a call that was answered before."""
     if event.type == "gap":
         return f"Some events are lost: {event.text}"
     return _ending(event) if event.type == "close" else _with_data(event)
@@ -50,7 +50,7 @@ _UNDONE = {"undone": "is undone", "failed": "could not be undone", "impossible":
 
 
 def _aborted(data: Mapping[str, Any]) -> str:
-    """Nothing where there was nothing to abort."""
+    """The text about an abort of everything; a line about calls is in it only if there were some."""
     ended, unfinished = data.get("cancelled", ()), data.get("unfinished", ())
     reason = f": {data['reason']}" if data["reason"] else ""
     lines = [f"The operator has aborted everything{reason}. Do not take it up again unless you are asked to."]
@@ -62,12 +62,12 @@ def _aborted(data: Mapping[str, Any]) -> str:
 
 
 def failed(event: ToolEvent) -> bool:
-    """Whether a call ended otherwise than as it was meant to."""
+    """Return whether a call ended otherwise than as it was meant to."""
     return event.outcome not in (None, Outcome.COMPLETED)
 
 
 def _ending(event: ToolEvent) -> str:
-    """The close's text and result; one of them where the text is but the (perhaps cut) form of the result."""
+    """The close's text and result, or only the result if the text is but the (perhaps cut) form of it."""
     result = event.data.get("result")
     if result is None:
         return event.text

@@ -20,20 +20,20 @@ _AROUND = 200
 
 
 class ResultSettings(BaseModel):
-    """The settings of how models see results."""
+    """Settings of how models see results."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_characters: int = Field(default=8000, ge=200)
-    """Longer results are shortened to so many, the note about the rest excluded."""
+    """Maximum length of a result in characters, without the note about the rest; longer ones are shortened."""
     masked_after: int | None = Field(default=20, ge=1)
-    """A result that is older than so many answers of the model is replaced by a note; None keeps all."""
+    """The number of the model's answers after which an older result is replaced by a note; None keeps all."""
     masked_above: int = Field(default=400, ge=0)
-    """Shorter results than this are never masked."""
+    """The length in characters up to which results are never masked."""
     images: int = Field(default=4, ge=0)
-    """So many of the newest pictures are shown; older ones are only mentioned."""
+    """The number of the newest pictures that are shown; older ones are only mentioned."""
     store_bytes: int = Field(default=32_000_000, ge=1)
-    """Whole results that are kept, the newest."""
+    """Maximum size of the whole results that are kept, in bytes; the newest stay."""
 
 
 class ResultStore:
@@ -49,16 +49,16 @@ class ResultStore:
 
     @property
     def bytes(self) -> int:
-        """How much is kept."""
+        """The size of what is kept, in bytes."""
         return self._bytes
 
     @property
     def forgotten(self) -> int:
-        """How many texts were kept and are not any more."""
+        """The number of texts that were kept and are not any more."""
         return self._forgotten
 
     def put(self, text: str) -> str:
-        """Keep a text; its reference."""
+        """Keep a text; return its reference."""
         known = self._references.get(text)
         if known is not None:
             self._texts.move_to_end(known)
@@ -78,7 +78,7 @@ class ResultStore:
         return reference in self._texts
 
     def get(self, reference: str) -> str:
-        """The whole text. Raises ``SkillError`` if it is not kept (any more)."""
+        """Return the whole text. Raises ``SkillError`` if it is not kept (any more)."""
         if reference not in self._texts:
             kept = f"{next(iter(self._texts))} to {next(reversed(self._texts))}" if self._texts else "none"
             raise SkillError(f"no result is kept as {reference!r} (kept: {kept}); older ones are forgotten")
@@ -87,7 +87,7 @@ class ResultStore:
 
 @dataclass(frozen=True, slots=True)
 class _Shortened:
-    """Where the whole of a shortened text is."""
+    """The reference to the whole of a shortened text, and its length."""
 
     reference: str
     characters: int
@@ -95,7 +95,7 @@ class _Shortened:
 
 @dataclass(frozen=True, slots=True)
 class _Masked:
-    """A note that stands for an old message, with where the whole of it is."""
+    """A note that stands for an old message, with the reference to the whole of it."""
 
     instead: ToolResultMessage | UserMessage
     reference: str
@@ -103,8 +103,8 @@ class _Masked:
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """Old messages, and what a model saw of them with room for so many pictures when the store had forgotten so many
-    texts: as long as that is so, it sees the same."""
+    """Old messages, and what a model saw of them, with the room for pictures and the number of texts that the store
+    had forgotten: as long as both are the same, it sees the same."""
 
     messages: tuple[Message, ...] = ()
     shaped: tuple[Message, ...] = ()
@@ -127,7 +127,7 @@ class ResultPipeline:
         self._old = _Old()
 
     def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
-        """See ``Results``: head and tail, how much is left out, and the reference to the whole."""
+        """See ``Results``: keep head and tail, with how much is left out, and the reference to the whole."""
         limit = self._settings.max_characters
         if is_error or len(text) <= limit:
             return text
@@ -145,14 +145,14 @@ class ResultPipeline:
         return shortened
 
     def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """See ``Results``. It takes as long as there is something new, however long the conversation is."""
+        """See ``Results``. The time that it takes depends on what is new, not on the length of the conversation."""
         everything = tuple(messages)
         recent_from = self._recent_from(everything)
         recent, room = self._shape(everything[recent_from:], self._settings.images, old=False)
         return (*self._shape_old(everything[:recent_from], room), *recent)
 
     def _recent_from(self, messages: tuple[Message, ...]) -> int:
-        """How many are older than ``masked_after`` answers."""
+        """The number of messages that are older than ``masked_after`` answers."""
         after, answers = self._settings.masked_after, 0
         for index in range(len(messages) - 1, -1, -1) if after is not None else ():
             answers += isinstance(messages[index], AssistantMessage)
@@ -173,7 +173,8 @@ class ResultPipeline:
         return shaped
 
     def _shape(self, messages: tuple[Message, ...], room: int, *, old: bool) -> tuple[tuple[Message, ...], int]:
-        """What a model sees of messages with room for so many pictures, and the room left for those before them."""
+        """Return messages as a model sees them with room for so many pictures, and the room left for those before
+        them."""
         shaped = list(messages)
         for index in range(len(shaped) - 1, -1, -1):
             message = shaped[index]
@@ -187,7 +188,8 @@ class ResultPipeline:
         return tuple(shaped), room
 
     def _may_go(self, message: ToolResultMessage | UserMessage) -> bool:
-        """Results and updates of calls that are long enough; neither errors nor an operator's input."""
+        """Return whether a message may be masked: results and updates of calls that are long enough may; errors and
+        an operator's input may not."""
         if len(message.text) <= self._settings.masked_above:
             return False
         if isinstance(message, ToolResultMessage):
@@ -195,7 +197,7 @@ class ResultPipeline:
         return message.event is not None and message.event.data.get("outcome", "completed") == "completed"
 
     def _instead_of(self, message: ToolResultMessage | UserMessage) -> ToolResultMessage | UserMessage:
-        """The message that stands for an old one: the same for the same message, as long as its whole is kept."""
+        """The message that stands for an old one. It stays the same for a message as long as its whole is kept."""
         masked = self._masked.of(message)
         return masked.instead if masked.reference in self._store else self._masked.again(message).instead
 
@@ -208,7 +210,8 @@ class ResultPipeline:
         return _Masked(replace(message, text=note, images=()), reference)
 
     def _with_images(self, message: ToolResultMessage | UserMessage, room: int) -> ToolResultMessage | UserMessage:
-        """The message with the pictures that its event brings, at most ``room``; it says how many are left out."""
+        """Return the message with the pictures that its event brings, at most ``room``; it says how many are left
+        out."""
         names = self._pictures.names(message.event) if self._pictures is not None else []
         if self._pictures is None or not names:
             return message
@@ -224,7 +227,7 @@ def _size(text: str) -> int:
 
 
 def read_part(text: str, *, offset: int, length: int, search: str = "") -> str:
-    """A part of a text with where it is; with ``search`` the part around each place where that occurs."""
+    """Return a part of a text with its place; with ``search``, the part around each place where that occurs."""
     if not search:
         part = text[offset : offset + length]
         end = offset + len(part)

@@ -1,7 +1,7 @@
 """Shortens a conversation: chooses what of it goes first.
 
 The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
-newest of all, the operator's input since the last answer that asked for nothing more, and, where there are none, the
+newest of all, the operator's input since the last answer that asked for nothing more, and, where there is none, the
 newest input with the answer that closed it. Where nothing else is left, the middles of long texts go.
 """
 
@@ -14,24 +14,25 @@ from dataclasses import replace
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
 
 Messages = Sequence[Message | None]
-"""None for what models don't see."""
+"""Messages in order, with None for entries that models don't see."""
 
 _SHORTEST = 500
-"""Texts of so many characters are left as they are."""
+"""The length in characters up to which texts are left as they are."""
 
 
 def is_final(message: Message | None) -> bool:
-    """Whether it is an answer after which nothing of what came before is left to do."""
+    """Return whether a message is an answer after which nothing of what came before is left to do."""
     return isinstance(message, AssistantMessage) and not message.tool_calls
 
 
 def is_input(message: Message | None) -> bool:
-    """Whether somebody has ordered something with it."""
+    """Return whether a message is one by which somebody has ordered something."""
     return isinstance(message, UserMessage) and message.event is None
 
 
 def expendable(messages: Messages, size: Callable[[range], int], goal: int) -> set[int]:
-    """The indexes of what goes, so that what is left has no more than ``goal``, or as little as the rule allows."""
+    """The indexes of the messages that go, so that the rest has no more than ``goal``, or as little as the rule
+    allows."""
     units = _units(messages)
     left = sum(map(size, units))
     kept = _kept(messages, units)
@@ -49,7 +50,7 @@ def expendable(messages: Messages, size: Callable[[range], int], goal: int) -> s
 
 
 def halved(messages: Messages) -> list[Message | None] | None:
-    """The messages with about half of their text, None if they can't become shorter."""
+    """Return the messages with about half of their text, or None if they can't become shorter."""
     sizes = [_size(message) for message in messages]
     gone = expendable(messages, lambda unit: sum(sizes[unit.start : unit.stop]), sum(sizes) // 2)
     if any(messages[index] is not None for index in gone):

@@ -21,13 +21,13 @@ class AbortReport(HoldView):
 
     reason: str
     missions: tuple[str, ...]
-    """Those that it ended."""
+    """Ids of the missions that it ended."""
     cancelled: tuple[str, ...]
     """Ids of the calls that were open."""
     unfinished: tuple[str, ...]
-    """Those that were given up, now or before: they may still run, and the agent stays paused."""
+    """Ids of the calls that were given up, now or before: they may still run, and the agent stays paused."""
     stays_paused: bool = False
-    """Whether the operator had paused the agent before: only a ``resume`` ends that."""
+    """True if the operator had paused the agent before: only a ``resume`` ends that."""
     undone: tuple[Undone, ...] = ()
     """The calls that were taken back or could not be, newest first."""
 
@@ -48,17 +48,17 @@ def _future() -> asyncio.Future[R]:
 
 @dataclass(eq=False, slots=True)
 class Command(Generic[R]):
-    """Something that the loop is asked to do. ``done`` is always answered, at the latest when the loop ends."""
+    """A request to the loop to do something. ``done`` is always answered, at the latest when the loop ends."""
 
     done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
 
     def finish(self, result: R) -> None:
-        """Answer who asked."""
+        """Answer whoever asked."""
         if not self.done.done():
             self.done.set_result(result)
 
     def give_up(self) -> None:
-        """The loop ends first."""
+        """Answer that the loop ends first."""
         if not self.done.done():
             self.done.set_exception(SkillError("the agent is stopping"))
             self.done.exception()  # perhaps nobody waits any more
@@ -66,19 +66,19 @@ class Command(Generic[R]):
 
 @dataclass(eq=False, slots=True)
 class AbortCommand(Command[AbortReport]):
-    """End everything."""
+    """The command to end everything."""
 
     reason: str
     rollback: bool
     missions: tuple[Mission, ...]
     calls: tuple[OpenCall, ...]
-    """Those that were open when it was asked for."""
+    """The calls that were open when the abort was asked for."""
     on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
-    """Called at its end, before anything else may begin."""
+    """Functions that are called at its end, before anything else may begin."""
 
 
 @dataclass(eq=False, slots=True)
 class UndoCommand(Command[list[Undone]]):
-    """Take back the newest ``count`` calls, None for all."""
+    """The command to take back the newest ``count`` calls, or all if it is None."""
 
     count: int | None

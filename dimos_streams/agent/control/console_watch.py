@@ -1,4 +1,4 @@
-"""Whether an operator's console watches the agent, and what follows when the last one goes."""
+"""Watches for operators' consoles, and does what follows when the last one goes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
 
 RETURN_BOUND_S = 5.0
-"""So long a console that watched the process before has to come back."""
+"""The time in s for a console that watched the process before to come back."""
 _WHY = "no console is connected any more"
 
 
 class ConsoleWatch:
-    """Counts consoles. Where something follows from the loss of the last one, the record says whether one is there:
-    a console that goes while the agent's process is dead is lost, too."""
+    """Counts consoles. If the loss of the last one has a consequence, the record says whether one is there: a console
+    that goes while the agent's process is dead is lost, too."""
 
     def __init__(self, approvals: ApprovalBook, control: Control, emit: Emit, abort: Callable[[str], object]) -> None:
-        """``abort`` is given the reason."""
+        """``abort`` is called with the reason."""
         self._approvals = approvals
         self._control = control
         self._emit = emit
@@ -29,12 +29,12 @@ class ConsoleWatch:
         self._policy = approvals.on_console_loss
         self._consoles = 0
         self._present: bool | None = None
-        """As the record has it, None for nothing."""
+        """True if a console is there according to the record; None if the record says nothing of it."""
         self._came = asyncio.Event()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """A console is there."""
+        """Count a console as there during the block."""
         self._consoles += 1
         self._came.set()
         self._approvals.console(present=True)
@@ -47,9 +47,9 @@ class ConsoleWatch:
                 self._lost()
 
     async def go_on(self, present: bool | None) -> None:
-        """Go on as the record of the process before has it; None for a record that says nothing of consoles.
+        """Go on from the record of the process before; ``present`` is None if it says nothing of consoles.
 
-        One that was there has ``RETURN_BOUND_S`` to come back; then it is lost.
+        A console that was there has ``RETURN_BOUND_S`` to come back; then it is lost.
         """
         self._present = present if self._present is None else self._present
         if present is False and not self._consoles:

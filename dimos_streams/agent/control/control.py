@@ -15,20 +15,20 @@ from dimos_streams.operator.messages.agent import WaitingCall
 
 
 class Mode(enum.StrEnum):
-    """How calls may begin. An operator may go from each mode to each other, at any time."""
+    """The way in which calls may begin. An operator may go from each mode to each other, at any time."""
 
     RUNNING = "running"
-    """At once."""
+    """Calls begin at once."""
     PAUSED = "paused"
-    """Not at all; nor do turns and iterations begin. The robot is held still."""
+    """No call begins; nor do turns and iterations. The robot is held still."""
     STEPPING = "stepping"
-    """One by one, each when the operator has seen it and lets it go."""
+    """Calls begin one by one, each when the operator has seen it and lets it go."""
 
 
 class Control:
     """Lets calls begin, or wait: in the order in which they came, none for ever once the mode allows it.
 
-    ``on_change`` hears of each change that may let something go on.
+    ``on_change`` is called at each change that may let something go on.
     """
 
     def __init__(self, emit: Emit, on_change: Callable[[], None] = lambda: None) -> None:
@@ -39,7 +39,7 @@ class Control:
         self._changes = 0
         """The number of changes of the mode so far."""
         self._waiting: dict[asyncio.Future[None], CallPermit] = {}
-        """Set when the call may go, oldest first."""
+        """The permits that are waited for, oldest first, by futures that are set when the call may go."""
         self._resumed: list[asyncio.Future[None]] = []
         self._typing_until = 0.0
 
@@ -50,7 +50,7 @@ class Control:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing may begin and the robot has to be still: not while the pause is ``interrupted``."""
+        """True if nothing may begin and the robot has to be still; False while the pause is ``interrupted``."""
         return self._mode is Mode.PAUSED and not self._interrupted
 
     @property
@@ -59,20 +59,20 @@ class Control:
         return tuple(permit.call for permit in self._waiting.values())
 
     def pause(self, reason: str = "") -> bool:
-        """Begin nothing from now on; False if that was so already."""
+        """Begin nothing from now on. Return False if that was so already."""
         return self._enter(Mode.PAUSED, EventKind.PAUSE, reason=reason)
 
     def resume(self, reason: str = "") -> bool:
-        """Let everything go on, and end step mode; False if nothing was held."""
+        """Let everything go on, and end step mode. Return False if nothing was held."""
         return self._enter(Mode.RUNNING, EventKind.RESUME, reason=reason)
 
     @contextlib.contextmanager
     def interrupted(self, why: str) -> Iterator[None]:
         """Let the robot go during a pause, for a command of the operator that moves it.
 
-        The mode stays what it is, here and in the record: what waits goes on waiting, and whoever comes after a
-        process that dies meanwhile is paused. Only calls that a call asks for begin: no call may be open then but
-        those of the command. Each change of the mode ends it, and so does another ``pause``.
+        The mode stays what it is, here and in the record: what waits goes on waiting, and the successor of a process
+        that dies meanwhile is paused. Only calls that a call asks for begin: no call may be open then but those of
+        the command. Each change of the mode ends it, and so does another ``pause``.
         """
         self._interrupted = True
         self._emit(EventKind.NOTE, (), text=f"The robot is not held in spite of the pause: {why}")
@@ -84,11 +84,11 @@ class Control:
                 self.pause("as before calls were taken back")
 
     def step_mode(self) -> bool:
-        """Let calls begin only by ``step``; False if that was so already."""
+        """Let calls begin only by ``step``. Return False if that was so already."""
         return self._enter(Mode.STEPPING, EventKind.STEP, phase="on")
 
     def step(self) -> WaitingCall | None:
-        """Let the oldest waiting call go, and no other; enters step mode. None if there was none.
+        """Let the oldest waiting call go, and no other; enter step mode. Return that call, or None if there was none.
 
         A step is for a call that the operator has seen: it is not kept for one that comes later, nor for longer than
         the mode lasts.
@@ -104,7 +104,7 @@ class Control:
         return None
 
     def permit(self, request: CallRequest) -> CallPermit:
-        """The leave for a call to begin, to be waited for."""
+        """The permit of a call to begin, to be waited for."""
         return self.permit_call(
             request.skill.name, request.arguments, request.tool_call_id, request.missions, request.parent
         )
@@ -117,17 +117,19 @@ class Control:
         missions: tuple[str, ...] = (),
         parent: str = "",
     ) -> CallPermit:
-        """The same for what is no skill. ``parent`` is the call that asks for it, empty for none."""
+        """The permit of something that is no skill, or that is given by its parts. ``parent`` is the call that asks
+        for it; empty if none does."""
         call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
         return CallPermit(self, call, missions)
 
     def permits(self, call: WaitingCall, stepped_at: int | None) -> bool:
-        """Whether a call may begin that a step has let go after so many changes of the mode; None for no step."""
+        """Return whether a call may begin. ``stepped_at`` is the number of changes of the mode at which a step let it
+        go, or None if none did."""
         stepped = self._mode is Mode.STEPPING and stepped_at == self._changes
         return self._mode is Mode.RUNNING or stepped or (self._interrupted and bool(call.parent))
 
     async def wait_for(self, permit: CallPermit) -> None:
-        """Let a call wait until the mode changes, or a step is for it."""
+        """Wait until the mode changes, or a step is for this call."""
         if self._mode is Mode.STEPPING:
             self._show(permit.call, permit.missions)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -138,7 +140,7 @@ class Control:
             del self._waiting[future]
 
     async def unpaused(self) -> None:
-        """Wait while paused. When it returns, nothing is, until the caller awaits something."""
+        """Wait while the agent is paused. When this returns, it is not, until the caller awaits something."""
         while self._mode is Mode.PAUSED:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._resumed.append(future)
@@ -148,17 +150,18 @@ class Control:
                 self._resumed.remove(future)
 
     def typing(self, for_s: float) -> None:
-        """The operator is in the middle of a sentence: no turn begins for so long, or until it was said."""
+        """Note that the operator is in the middle of a sentence: no turn begins for ``for_s`` seconds, or until it
+        was said."""
         self._typing_until = clock.monotonic() + for_s
         asyncio.get_running_loop().call_later(for_s, self._on_change)
 
     def typed(self) -> None:
-        """The sentence was said."""
+        """Note that the sentence was said."""
         self._typing_until = 0.0
         self._on_change()
 
     def may_begin_turn(self) -> bool:
-        """Whether the loop, if it is idle, may take what waits."""
+        """Return whether the loop, if it is idle, may take what waits."""
         return self._mode is not Mode.PAUSED and clock.monotonic() >= self._typing_until
 
     def _enter(self, mode: Mode, kind: EventKind, **data: Any) -> bool:
@@ -190,7 +193,7 @@ class Control:
 
 
 class CallPermit:
-    """The operator's leave for one call to begin; see ``Permit``.
+    """The operator's permit for one call to begin; see ``Permit``.
 
     It holds while the agent runs; in step mode it holds once a step was for this call, until the mode changes.
     """
@@ -207,7 +210,7 @@ class CallPermit:
         return self._control.permits(self.call, self._stepped_at)
 
     def step(self, changes: int) -> None:
-        """The operator has let it go, after so many changes of the mode."""
+        """Note that the operator has let the call go, when the mode had changed ``changes`` times."""
         self._stepped_at = changes
 
     async def wait(self) -> None:

@@ -14,7 +14,7 @@ _MAX_INPUTS = 100
 
 
 class Dialogue:
-    """The operator's ear and mouth, for who holds it."""
+    """The operator's ear and mouth, for the code that holds the dialogue."""
 
     def __init__(self, emit: Emit, missions: tuple[str, ...]) -> None:
         self._emit = emit
@@ -28,7 +28,7 @@ class Dialogue:
         self._emit("note", self._missions, text=text, foreground=True)
 
     async def listen(self, timeout_s: float | None = None) -> str:
-        """The operator's next input. Raises ``TimeoutError``."""
+        """Return the operator's next input. Raises ``TimeoutError`` if none comes in time."""
         async with asyncio.timeout(timeout_s):
             while True:
                 while not self._inputs:
@@ -40,14 +40,14 @@ class Dialogue:
                     return input.text
 
     async def ask(self, question: str, timeout_s: float | None = None) -> str:
-        """Ask the operator, and wait for the next input. What was said before the question does not answer it."""
+        """Ask the operator, and return the next input. What was said before the question does not answer it."""
         self.heard.extend(self._inputs)
         self._inputs.clear()
         self.say(question)
         return await self.listen(timeout_s)
 
     def hear(self, input: OperatorInput) -> bool:
-        """Hear input; for ``Foreground``. False if too much waits."""
+        """Take in input; for ``Foreground``. Return False if too much waits."""
         if len(self._inputs) >= _MAX_INPUTS:
             return False
         for mission in input.missions:
@@ -57,7 +57,7 @@ class Dialogue:
         return True
 
     def unheard(self) -> list[OperatorInput]:
-        """The input that nobody has listened to."""
+        """The inputs that nobody has listened to."""
         return list(self._inputs)
 
 
@@ -74,7 +74,7 @@ class Foreground:
         put_back: Callable[[OperatorInput], None],
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
-        """``put_back`` gets input that a dialogue left; ``on_change`` hears when one begins or ends."""
+        """``put_back`` gets input that a dialogue left; ``on_change`` is called when one begins or ends."""
         self._emit = emit
         self._put_back = put_back
         self._on_change = on_change
@@ -83,16 +83,17 @@ class Foreground:
 
     @property
     def busy(self) -> bool:
-        """Whether a dialogue is held."""
+        """True if a dialogue is held."""
         return self._current is not None
 
     def take_input(self, input: OperatorInput) -> bool:
-        """Give the operator's input to the dialogue that is held; False if there is none."""
+        """Give the operator's input to the dialogue that is held. Return False if there is none, or if too much waits
+        there."""
         return self._current is not None and self._current.hear(input)
 
     @contextlib.asynccontextmanager
     async def dialogue(self, missions: tuple[str, ...] = ()) -> AsyncIterator[Dialogue]:
-        """Hold the foreground; waits while another dialogue has it. ``missions`` hear what it says."""
+        """Hold the foreground; wait while another dialogue has it. What it says belongs to ``missions``."""
         async with self._turn:
             dialogue = self._current = Dialogue(self._emit, missions)
             self._emit("foreground", missions, held=True)

@@ -17,7 +17,7 @@ from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 HOLD_VALID_S = 15.0
-"""A hold outlives its agent for so long: a process that died is restarted within it, and holds again."""
+"""The time in s for which a hold outlives its agent: a process that died is restarted within it, and holds again."""
 
 
 class RobotHold:
@@ -36,11 +36,9 @@ class RobotHold:
         directory: ModuleDirectory | None,
         bound_s: float,
     ) -> None:
-        """``why`` says why the robot has to be still, empty if it does not; after ``changed`` it is asked again.
-
-        ``on_change`` hears when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a ``directory``
-        there are none.
-        """
+        """``why`` returns why the robot has to be still, empty if it does not; after ``changed`` it is asked again.
+        ``on_change`` is called when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a
+        ``directory`` there are no gates."""
         self._agent = agent
         self._why = why
         self._emit = emit
@@ -54,15 +52,16 @@ class RobotHold:
         self._number = 0
         self._reported: HoldView | None = None
         self.shown: HoldView | None = None
-        """The gates' answer to the present hold; None without one, and while they may still be about to confirm."""
+        """The gates' answer to the present hold; None if there is no hold, and while they may still be about to
+        confirm."""
 
     def changed(self) -> None:
-        """Whether the robot has to be still may be different."""
+        """Look again whether the robot has to be still."""
         self._changed.set()
         self._look()
 
     async def run(self, publish: Callable[[Hold], None]) -> None:
-        """Send it to the gates, at once and again and again, until cancelled."""
+        """Send the hold to the gates, at once and again and again, until cancelled."""
         releases = 0
         with self._listening():
             while True:
@@ -89,7 +88,7 @@ class RobotHold:
         )
 
     async def confirmed(self) -> HoldView:
-        """The gates' answer to the present hold: once all confirm it, or when their time is over."""
+        """Return the gates' answer to the present hold, once all confirm it or their time is over."""
         began = self._began if self._began is not None else clock.monotonic()
         while True:
             self._heard.clear()
@@ -115,7 +114,7 @@ class RobotHold:
             end()
 
     def _look(self) -> None:
-        """Compare what the gates say with what was said of it last."""
+        """Compare what the gates say with what was reported of them last."""
         now = clock.monotonic()
         if not self._why():
             self._began, self._reported, shown = None, None, None
@@ -136,7 +135,7 @@ class RobotHold:
 
 
 def _says_the_same(one: HoldView, other: HoldView | None) -> bool:
-    """Apart from the texts."""
+    """Return whether two answers of the gates are equal apart from their texts."""
     if other is None or one.held != other.held:
         return False
     return [(gate.gate, gate.problem) for gate in one.not_held] == [

@@ -2,8 +2,9 @@
 
 A text is a stop if it consists of nothing but words of ``_STOPS`` (one at least), of ``_AROUND``, and names of the
 agent and its robots, in any order and of any number. Case, the form of accents, punctuation, numbers and characters
-that nobody sees do not matter. So "Robot1: stop, please!!!1" is one, and "stop at the door and wait" or "don't stop"
-is none; nor is "stop turning", which is about one thing of perhaps many: the model hears it like any other input.
+that nobody sees do not matter. So "Robot1: stop, please!!!1" is one; "stop at the door and wait" and "don't stop" are
+none, and neither is "stop turning", which is about one thing of perhaps many: the model hears it like any other
+input.
 """
 
 from __future__ import annotations
@@ -49,13 +50,13 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 class StopWordSettings(BaseModel):
-    """Which words are a stop."""
+    """The words that are a stop."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     languages: tuple[Language, ...] = ("en",)
     words: tuple[str, ...] = ()
-    """Your own, besides those of the languages."""
+    """The user's own words, besides those of the languages."""
 
     @field_validator("words")
     @classmethod
@@ -75,7 +76,7 @@ class StopWords:
         self._stops = _phrases((*stops, *settings.words))
 
     def match(self, text: str, names: Iterable[str] = ()) -> bool:
-        """Whether a text is a stop. ``names`` are those that the agent and its robots may be called by."""
+        """Return whether a text is a stop. ``names`` are those by which the agent and its robots may be called."""
         words = _normalised(text).split()
         around = self._around | _phrases(names)
         longest = max(map(len, self._stops | around), default=0)
@@ -99,5 +100,5 @@ def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 
 def _normalised(text: str) -> str:
-    """Words in small letters with one blank between them."""
+    """The words of a text in small letters with one blank between them."""
     return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", visible(text)).casefold()).strip()

@@ -26,20 +26,20 @@ _LOOK_S = 0.5
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class UndoEntry:
-    """A call that was begun, with what taking it back needs."""
+    """A call that was begun, with what is needed to take it back."""
 
     call_id: str
     skill: str
     arguments: Mapping[str, Any]
     undo: str = ""
-    """The skill that takes it back, or empty."""
+    """The skill that takes it back; empty if there is none."""
     reversible: bool = True
     missions: tuple[str, ...] = ()
     result: Any = None
     begun: bool = False
-    """Whether it was begun to take it back."""
+    """True if taking it back was begun."""
     unclear: bool = False
-    """Whether that was in a process that died, so that nobody knows how far it came."""
+    """True if that was begun in a process that died, so that nobody knows how far it came."""
 
 
 class Undone(BaseModel):
@@ -52,21 +52,22 @@ class Undone(BaseModel):
     arguments: dict[str, Any]
     how: Literal["undone", "failed", "impossible"]
     text: str
-    """The text of the undoing skill, or why it can't be undone."""
+    """The text of the undoing skill, or why the call can't be undone."""
 
     def __str__(self) -> str:
         return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
 
 
 class UndoJournal:
-    """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives it."""
+    """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives the
+    agent."""
 
     def __init__(self, capacity: int = 200) -> None:
         self._entries: deque[UndoEntry] = deque(maxlen=capacity)
 
     @property
     def entries(self) -> tuple[UndoEntry, ...]:
-        """Oldest first."""
+        """The calls, oldest first."""
         return tuple(self._entries)
 
     def apply(self, event: AgentEvent) -> None:
@@ -92,12 +93,12 @@ class UndoJournal:
             self._note_result(tool_event_of(event))
 
     def restarted(self) -> None:
-        """All so far was done by a process that died."""
+        """Note that all so far was done by a process that died."""
         for entry in self._entries:
             entry.unclear = entry.begun
 
     def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[UndoEntry]:
-        """The newest ``count``, or all; of some missions only, where they are given. Newest first."""
+        """The newest ``count`` calls, or all if it is None, newest first; with ``missions``, only calls of these."""
         wanted = None if missions is None else set(missions)
         found = [entry for entry in reversed(self._entries) if wanted is None or wanted & set(entry.missions)]
         return found[:count]
@@ -118,7 +119,7 @@ class UndoJournal:
 
 
 class Undoing:
-    """Takes calls back."""
+    """Takes calls back, after ending those that still run."""
 
     def __init__(
         self,
@@ -129,11 +130,9 @@ class Undoing:
         timeout_s: float,
         held: Callable[[UndoEntry], bool] = lambda entry: False,
     ) -> None:
-        """``settle_s`` is for a call that still runs, ``timeout_s`` for each call that takes one back.
-
-        ``held`` is whether the robot is held still though it has to move to take a call back: that does not begin
-        then, and time stands still for what has begun.
-        """
+        """``settle_s`` is the time for a call that still runs to end, ``timeout_s`` that for each call that takes one
+        back. ``held`` returns whether the robot is held still though it has to move to take a call back: that does
+        not begin then, and the time of what has begun stands still."""
         self._calls = calls
         self._held = held
         self._emit = emit
@@ -141,17 +140,17 @@ class Undoing:
         self._timeout_s = timeout_s
         self._running: frozenset[str] = frozenset()
         self.done: list[Undone] = []
-        """So far."""
+        """The calls that were taken back so far, or could not be."""
 
     async def end(self, entries: Iterable[UndoEntry]) -> None:
-        """End those calls that still run, all at once: before the first of them is taken back."""
+        """End those calls that still run, all at once, before the first of them is taken back."""
         wanted = {entry.call_id for entry in entries}
         ending = [call for call in self._calls.open if call.call_id in wanted]
         left = await self._calls.endings.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
 
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
-        """Take calls back in the order given, after ``end``. ``skills`` are those offered now."""
+        """Take calls back in the order given, after ``end``. ``skills`` are those that are offered now."""
         for entry in entries:
             self._emit(EventKind.UNDO, entry.missions, phase="start", call_id=entry.call_id, skill=entry.skill)
             how, text = await self._undo_one(entry, skills)
@@ -207,7 +206,7 @@ class Undoing:
         return "undone", close.text
 
     async def _closed(self, call: OpenCall, entry: UndoEntry) -> None:
-        """Wait for its close. Raises ``TimeoutError``."""
+        """Wait for a call's close. Raises ``TimeoutError`` if it takes too long."""
         rest_s = self._timeout_s
         while not call.closed.is_set():
             if rest_s <= 0:

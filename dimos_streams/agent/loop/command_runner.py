@@ -1,4 +1,4 @@
-"""Carries out what operators have asked of the loop: an abort, with a rollback perhaps, and taking calls back."""
+"""Carries out what operators have asked of the loop: an abort, perhaps with a rollback, and taking calls back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CommandRunner:
         self._undoing: asyncio.Task[None] | None = None
 
     def check_undo(self, entries: Sequence[UndoEntry]) -> None:
-        """Raises ``SkillError`` if a pause holds still what would go on when these are taken back."""
+        """Raise ``SkillError`` if a pause holds other calls still that would go on when these are taken back."""
         paused = self._parts.permissions.control.paused
         if paused and self._needs_motion(entries) and (others := self._others(entries)):
             raise SkillError(
@@ -45,7 +45,7 @@ class CommandRunner:
             )
 
     def stop_undoing(self) -> None:
-        """Take nothing back any more, if that is under way."""
+        """Take nothing back any more, if calls are being taken back."""
         if self._undoing is not None:
             self._undoing.cancel()
 
@@ -87,7 +87,7 @@ class CommandRunner:
         return report
 
     async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
-        """The answer of the velocity gates, who are asked while the calls end."""
+        """End the calls of an abort; return the answer of the velocity gates, which are asked meanwhile."""
         confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
         try:
             await self._settle(abort)
@@ -96,25 +96,25 @@ class CommandRunner:
             confirming.cancel()
 
     def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> contextlib.AbstractContextManager[None]:
-        """A robot that is held can't go back. Not where anything else would go on with it."""
+        """Let a paused robot move while these calls are taken back, unless other calls would go on with it."""
         control = self._parts.permissions.control
         if control.paused and self._needs_motion(entries) and not self._others(entries):
             return control.interrupted("calls are taken back")
         return contextlib.nullcontext()
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
-        """Whether one of them moved the robot, or what takes it back does."""
+        """Return whether one of the calls moved the robot, or the skill that takes it back does."""
         offers = self._parts.view.offers
         undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
         return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
 
     def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
-        """Calls besides these that may run."""
+        """The calls besides these that may run."""
         calls, own = self._parts.calls, {entry.call_id for entry in entries}
         return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
 
     async def _settle(self, abort: AbortCommand) -> None:
-        """End what is open, for as long as something new turns up, within the bound."""
+        """End all open calls, also those that turn up meanwhile, within the bound."""
         deadline = clock.monotonic() + self._parts.budget.settings.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self._parts.calls.open or self._parts.calls.starting:
@@ -145,12 +145,13 @@ class CommandRunner:
         return undone
 
     def _close_notices(self, missions: Sequence[Mission]) -> None:
-        """The model reads what was done when it is asked next; until then nothing waits for an answer."""
+        """Close the notices of what was done: the model reads them when it is asked next; until then nothing waits
+        for an answer."""
         if self._parts.view.conversation.awaits_answer:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
     async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
-        """Take calls back; what could be done when that was aborted."""
+        """Take calls back; return those that were dealt with, even if it was aborted."""
         self._machine.go(LoopState.UNDOING)
         await self._parts.view.offers.refresh(at_once=True)
         control, settings = self._parts.permissions.control, self._parts.budget.settings
@@ -176,7 +177,7 @@ class CommandRunner:
 
 
 def _is_of(item: QueueItem, abort: AbortCommand) -> bool:
-    """Whether an item is done with when all is aborted; not what was said since."""
+    """Return whether a waiting item is settled by an abort; what was said since is not."""
     if not item.missions:
         return isinstance(item, CallUpdate)
     return all(mission in abort.missions for mission in item.missions)

@@ -1,4 +1,4 @@
-"""Why a turn stops, and what is said of it."""
+"""The ending of a turn: why it stops, and what is said of that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dimos_streams.agent.missions.end_reasons import of_last_answer
 
 LOOPING = "repetition"
 INTERRUPTED = "interrupted"
-"""The operator had input that could not wait."""
+"""The reason of a turn that stops because the operator had input that could not wait."""
 _WHY_SETTLED = {
     "cancelled": "the operator has withdrawn this",
     "aborted": "the operator has aborted the mission",
@@ -19,15 +19,15 @@ _WHY_SETTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a turn stops."""
+    """The reason a turn stops, with what is said of it."""
 
     reason: str
     note: str = ""
-    """For people, where the reason alone does not say it."""
+    """A text for people, where the reason alone does not say enough."""
     why: str = ""
     """The same, where the conversation has it already."""
     ends_missions: bool = False
-    """Nothing more may be done for the missions: what they have begun is ended too."""
+    """True if nothing more may be done for the missions: what they have begun is ended too."""
 
     @property
     def label(self) -> str:
@@ -36,13 +36,13 @@ class Ending:
 
     @property
     def why_settled(self) -> str:
-        """The result that the model is shown of calls that it asked for and that got none."""
+        """The result that the model is shown for calls that it asked for and that got none."""
         if self.reason == "aborted" and self.why:
             return f"{_WHY_SETTLED['aborted']}: {self.why}"
         return _WHY_SETTLED.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")
 
 
 def ending_of(answer: Answer) -> Ending:
-    """How a turn ends with an answer that asks for nothing."""
+    """The ending of a turn whose last answer asks for nothing."""
     reason, note = of_last_answer(answer.finish)
     return Ending(reason, note, why=answer.why_cut)

@@ -22,12 +22,12 @@ from dimos_streams.tool_stream.event import Outcome
 
 
 def close(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
-    """Answer for the model what it will not answer: no later turn may take it up again."""
+    """Close what the model will not answer with an answer in its place: no later turn may take it up again."""
     parts.events.emit(EventKind.ANSWER, ids(missions), text=stopped(reason, why), finish=reason, tool_calls=[])
 
 
 def release(items: Sequence[QueueItem]) -> None:
-    """Messages that were dealt with keep their missions going no longer."""
+    """Release the missions of messages that were dealt with: they keep them going no longer."""
     for item in items:
         for mission in item.missions:
             mission.release()
@@ -42,7 +42,7 @@ class Intake:
         self._unrecorded: deque[QueueItem] = deque()
 
     def oldest_offset(self) -> int | None:
-        """The offset of the oldest message that was taken and is not in the record yet."""
+        """The offset of the oldest message that was taken and is not in the record yet, or None if there is none."""
         if not self._unrecorded:
             return None
         offsets = (item.offset for item in self._unrecorded if isinstance(item, CallUpdate))
@@ -67,7 +67,8 @@ class Intake:
             self._unrecorded.popleft()
 
     def _note_withdrawn(self, input: OperatorInput) -> None:
-        """For people only: a model would carry out what it finds unanswered, whoever speaks to it next."""
+        """Note withdrawn input for people only: a model would carry out what it finds unanswered, whoever speaks to
+        it next."""
         text = f"not heard any more ({input.missions[0].ended}): {input.text}"
         self._parts.events.emit(EventKind.NOTE, ids(input.missions), text=text)
 

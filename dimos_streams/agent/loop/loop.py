@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 class AgentLoop:
     """One task that goes through the states of ``states.TRANSITIONS``; everything else only asks it to.
 
-    All messages that wait when it is idle become one turn; what comes meanwhile waits, and so it does while the
+    All messages that wait when it is idle become one turn; messages that come meanwhile wait, as all do while the
     operator has paused the agent or is in the middle of a sentence. Progress goes into the record and causes no turn.
     """
 
@@ -41,11 +41,11 @@ class AgentLoop:
         name: str = "agent",
         on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
-        """``on_state`` hears of each change, with the old and the new state."""
+        """``on_state`` is called at each change, with the old and the new state."""
         self.parts = parts
         self.machine = StateMachine(on_state)
         self.missions: dict[str, Mission] = {}
-        """Those that are not over, by id."""
+        """The missions that are not over, by id."""
         self._journal = journal
         self._name = name
         self._wake = asyncio.Event()
@@ -59,33 +59,33 @@ class AgentLoop:
 
     @property
     def state(self) -> LoopState:
-        """Now."""
+        """The state that the loop is in."""
         return self.machine.state
 
     @property
     def turn(self) -> Turn | None:
-        """The present one, None between turns."""
+        """The present turn, or None between turns."""
         return self._turn
 
     @property
     def iteration(self) -> int:
-        """The number of the present turn's iteration, 0 between turns."""
+        """The number of the present turn's iteration, or 0 between turns."""
         return self._turn.iteration if self._turn else 0
 
     def wake(self) -> None:
-        """Something may have changed: look again."""
+        """Look again, because something may have changed."""
         self._wake.set()
 
     def add_mission(self, mission: Mission) -> None:
-        """A mission has begun; ``remove_mission`` it when it is over."""
+        """Add a mission that has begun; ``remove_mission`` it when it is over."""
         self.missions[mission.id] = mission
 
     def remove_mission(self, mission: Mission) -> None:
-        """A mission is over."""
+        """Remove a mission that is over."""
         self.missions.pop(mission.id, None)
 
     def on_end(self, mission: Mission) -> None:
-        """A mission was ended early: its calls are ended, and its turn unless that is others' too."""
+        """End the calls of a mission that was ended early, and its turn unless that is also that of others."""
         turn = self._turn
         shared = turn is not None and not turn.interruption and not all_ended(turn.missions)
         self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
@@ -98,19 +98,19 @@ class AgentLoop:
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
-        """Nothing is begun any more that the model has asked for while it still saw an ended mission's input."""
+        """Begin nothing any more that the model has asked for while it still saw an ended mission's input."""
         if self._turn is not None and mission in self._turn.missions:
             self._turn.stale = True
         self.wake()
 
     def unrecorded_offset(self) -> int | None:
-        """The offset of the oldest event that is dealt with, and not in the record yet."""
+        """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
         parts = self.parts
         offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), parts.calls.unrecorded_offset())
         return min((offset for offset in offsets if offset is not None), default=None)
 
     async def run(self) -> None:
-        """Until cancelled. Runs once."""
+        """Run the loop until cancelled. It runs only once."""
         try:
             while True:
                 if self._commands:
@@ -127,16 +127,16 @@ class AgentLoop:
             self._close()
 
     async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
-        """``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
+        """Call ``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
         return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
 
     def begin_abort(self, reason: str = "", *, rollback: bool = False, others: bool = False) -> AbortCommand:
-        """End all missions and their calls, now; with ``rollback`` take back what can be, newest first. ``others`` is
-        whether whoever asks ends others' calls as well: for who has to go on with it.
+        """End all missions and their calls, now; with ``rollback`` take back what can be, newest first. ``others``
+        says whether the caller ends others' calls as well, for a successor that has to go on with it.
 
-        The model's stream is cut and no call begins any more when this is called, before anything is waited for.
-        An abort while one is under way joins it; while calls are taken back, it ends that. Raises ``SkillError`` if
-        the loop is closed.
+        The model's stream is cut and no call begins any more when this is called, before anything is waited for. An
+        abort while one is under way joins it; while calls are taken back, it ends that. Raises ``SkillError`` if the
+        loop is closed.
         """
         self._check_open()
         abort = self._abort
@@ -162,9 +162,9 @@ class AgentLoop:
             self._turn.interrupt(INTERRUPTED)
 
     async def undo(self, count: int | None = 1) -> list[Undone]:
-        """Take back the newest ``count`` calls, or all, newest first.
+        """Take back the newest ``count`` calls, or all if it is None, newest first.
 
-        Raises ``SkillError`` while there is work, or while a pause holds still what else would go on.
+        Raises ``SkillError`` while there is work, or while a pause holds other calls still that would go on.
         """
         await self.parts.view.offers.refresh(at_once=True)
         self._check_open()
@@ -218,7 +218,7 @@ class AgentLoop:
             self.machine.go(LoopState.IDLE)
 
     async def _until_stopped(self, turn: Turn) -> Ending:
-        """Wait for a turn; one that was interrupted gets a bounded time to let go."""
+        """Wait for a turn to end; one that was interrupted gets a bounded time to let go."""
         task, bound_s = turn.start(), self.parts.budget.settings.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
@@ -241,7 +241,7 @@ class AgentLoop:
             raise SkillError("the agent is stopping")
 
     def _close(self) -> None:
-        """Nobody is left waiting."""
+        """Close the loop, so that nobody is left waiting."""
         self.machine.go(LoopState.CLOSED)
         for command in self._commands:
             command.give_up()
@@ -249,12 +249,12 @@ class AgentLoop:
 
 
 def _is_new(item: QueueItem) -> bool:
-    """Whether an item has input that the model will hear."""
+    """Return whether an item has input that the model will hear."""
     return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
 
 
 def _is_left(item: QueueItem) -> bool:
-    """Whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
+    """Return whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
     return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
 
 

@@ -1,4 +1,4 @@
-"""The model asked on behalf of a turn: the request, the answer as it comes, what it costs, and how it fails."""
+"""Asks the model on behalf of a turn: the request, the answer as it comes, what it costs, and how it fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
 
 MAX_SHORTENINGS = 8
-"""How often the conversation is shortened for one answer."""
+"""Maximum number of times that the conversation is shortened for one answer."""
 _MAX_WHY = 4000
 _logger = logging.getLogger(__name__)
 
@@ -32,12 +32,12 @@ class ModelExchange:
         self._numbers = numbers
         self._answering: Answering | None = None
         self.tools: tuple[ToolSchema, ...] = ()
-        """Those that the model was offered last."""
+        """The tools that the model was offered last."""
         self.spent = Spent()
-        """By this turn."""
+        """The usage and cost of this turn."""
 
     async def ask(self, iteration: int, before_asking: Callable[[], None]) -> Answer | Ending:
-        """One answer of the model, recorded; an ending if it failed, which is recorded too.
+        """Return one answer of the model, or an ending if it failed; either is recorded.
 
         ``before_asking`` is called right before each request is made of the conversation.
         """
@@ -74,7 +74,7 @@ class ModelExchange:
         self._answering = None
 
     async def _receive(self, before_asking: Callable[[], None]) -> Answer:
-        """The model's answer to the conversation, which is shortened as often as it is too long for the model.
+        """Return the model's answer to the conversation, which is shortened as often as it is too long for the model.
 
         Raises ``ModelError``.
         """

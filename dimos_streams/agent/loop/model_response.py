@@ -31,9 +31,9 @@ CUT = "cut"
 CAPPED = "too_long"
 """The finish reason of an answer that was longer than it may be; the rest was not read."""
 _MAX_REASON, _MAX_WHY = 100, 500
-"""Characters of what a model says of the end of its answer."""
+"""Maximum lengths of what a model says of the end of its answer, in characters."""
 CONTENT_PERIOD_S = 0.1
-"""Pieces of text are reported together, at most one event in so long."""
+"""The shortest time in s between two events of text: pieces of it are reported together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Answer:
 
 
 class Answering:
-    """Receives one answer. What there is of it when that is cancelled stays in ``text`` and ``usage``."""
+    """Receives one answer. If that is cancelled, what there is of it stays in ``text`` and ``usage``."""
 
     def __init__(
         self,
@@ -80,19 +80,19 @@ class Answering:
 
     @property
     def text(self) -> str:
-        """The text that has come."""
+        """The text that has come so far."""
         return "".join(self._pieces)
 
     @property
     def usage(self) -> Usage:
-        """The usage that the model reports; an estimate where it has answered and says nothing."""
+        """The usage that the model reports, or an estimate if it has answered and reports none."""
         if self._usage is not None:
             return self._usage
         received = sum(self._lengths.values())
         return estimated_usage(self._request, received) if self._request and received else Usage()
 
     async def receive(self, model: Model, request: ModelRequest) -> Answer:
-        """The answer to a request; of one that is longer than it may be the beginning. Raises ``ModelError``."""
+        """Return the answer to a request; if it is longer than it may be, its beginning. Raises ``ModelError``."""
         self._request = request
         assembler = ToolCallAssembler(tool.name for tool in request.tools)
         async with closing(model.stream(request)) as stream:
@@ -149,7 +149,7 @@ class Answering:
             self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
 
     def _capped(self, piece: str, of: str) -> str:
-        """As much of a piece as there is room for; where there is too little the answer ends here."""
+        """Return as much of a piece as there is room for; if that is not all of it, the answer ends here."""
         limit = self._limits[of]
         kept = piece[: limit - self._lengths[of]]
         self._lengths[of] += len(kept)
@@ -181,6 +181,6 @@ class Answering:
 
 
 def call_fields(call: ToolCall) -> dict[str, object]:
-    """A call as the event of the answer shows it."""
+    """Return a call as the event of the answer shows it."""
     fields: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
     return {**fields, "extra": dict(call.extra)} if call.extra else fields

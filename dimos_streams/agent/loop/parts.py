@@ -33,11 +33,11 @@ class ModelView:
     results: Results
 
     def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
-        """The conversation as it stands now, for the model to answer."""
+        """Return the conversation as it stands now, for the model to answer."""
         return ModelRequest(self.results.mask(self.conversation.messages()), tools)
 
     def offered_tools(self, reviewer: Reviewer) -> tuple[ToolSchema, ...]:
-        """The available skills as the reviewer lets them be offered, and the agent's own tools."""
+        """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
         schemas = (reviewer.tool(skill) for skill in self.offers.offered.values() if skill.available)
         return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
 
@@ -46,7 +46,8 @@ class ModelView:
         return self.tools.polling() | {name for name, skill in self.offers.offered.items() if skill.polling}
 
     def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-        """Calls with what their arguments leave out: who spells a default out repeats himself all the same."""
+        """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
+        itself all the same."""
         offered = self.offers.offered
         return [
             (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
@@ -65,18 +66,18 @@ class Permissions:
     control: Control
     reviewer: Reviewer
     new_repetition: Callable[[], Repetition]
-    """For each turn."""
+    """Makes the guard against repetition of each turn."""
     new_guard: Callable[[], RunawayGuard]
-    """For each mission."""
+    """Makes the guard of each mission."""
     unowned: RunawayGuard | None = None
-    """The guard of turns that are no mission's; the first of them makes it."""
+    """The guard of turns that belong to no mission; the first of them makes it."""
     may_begin: Callable[[], bool] = lambda: True
-    """Whether an idle loop may take what waits."""
+    """Tells whether an idle loop may take what waits."""
     confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
     """Gives the velocity gates' answer on whether the robot is held."""
 
     def guards(self, missions: Sequence[Mission]) -> list[ActionGuard]:
-        """Those of missions and of what they are part of."""
+        """The guards of missions and of those that they are part of."""
         found: list[ActionGuard] = []
         for mission in with_parents(missions):
             mission.guard = mission.guard or self.new_guard()
@@ -89,16 +90,16 @@ class Permissions:
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """How far the loop may go, and what that is measured by."""
+    """The bounds of the loop, and what it is measured by."""
 
     settings: LoopSettings = field(default_factory=LoopSettings)
-    """May be replaced between answers, with the model."""
+    """The bounds; they may be replaced between answers, with the model."""
     cost: Callable[[Usage], float | None] = lambda usage: None
-    """The price of an answer in US dollars, None while it is not known."""
+    """The price of an answer in US dollars, or None while it is not known."""
     robot: Callable[[], RobotState] = RobotState
     """Gives the state of the robot that stop conditions see."""
     estimates_noted: bool = False
-    """Whether people know that tokens are estimated."""
+    """True if people know that tokens are estimated."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,11 +110,11 @@ class LoopParts:
     """
 
     model: Model
-    """May be replaced between answers."""
+    """The model that is asked; it may be replaced between answers."""
     queue: MessageQueue
     calls: CallManager
     deliver: Deliver | None = None
-    """Who gets the updates of the calls that this loop begins; None for the agent's queue."""
+    """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
     events: EventLog
     view: ModelView
     permissions: Permissions

@@ -1,4 +1,4 @@
-"""A call that takes the place of one that runs: that one is ended first, and the world looked at again after that."""
+"""Lets a call take the place of one that runs: that one is ended first, and the world looked at again after that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN, CallView, OfferedSkill
 
 REPLACE_S: Final = 10.0
-"""For a call to end whose place another one takes."""
+"""The time in s for a call to end whose place another one takes."""
 _LOOK_S: Final = 0.05
 
 
@@ -22,8 +22,8 @@ class Replacement:
 
     The bridge would do that, too, but would begin the call right when the old one has ended: with nobody looking at
     where that has left the robot, or whether the operator has paused meanwhile. So the call is asked for with
-    ``reject``; what the bridge names as the duplicate in its way is ended, and the call is asked for again. Only
-    calls of the agent's own are: what an operator or a program has begun is theirs to end.
+    ``reject``; the call that the bridge names as its duplicate is ended, and the new one is asked for again. Only the
+    agent's own calls are ended: what an operator or a program has begun is theirs to end.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class Replacement:
     async def make_way(self, rejected: CallRejectedError) -> None:
         """End the call that is in the way, and wait for that; then the new one may be tried again.
 
-        Raises ``rejected`` if that is no duplicate, and another ``CallRejectedError`` if it does not end in time.
+        Raises ``rejected`` if that call is no duplicate, and another ``CallRejectedError`` if it does not end in
+        time.
         """
         if not (self._replaces and rejected.holder):
             raise rejected
@@ -66,7 +67,8 @@ class Replacement:
         return other.skill == self._skill.name and same
 
     async def _give_up(self, call_id: str) -> None:
-        """An own call that does not end when it is cancelled may drive on. Raises ``CallRejectedError``."""
+        """Give up the agent's own call, which did not end when it was cancelled and may drive on. Raises
+        ``CallRejectedError``."""
         stubborn = [call for call in self._calls.open if call.call_id == call_id]
         await self._calls.endings.give_up(stubborn, "another call was to take its place")
         text = f"call {call_id!r} was to be replaced but did not end within {REPLACE_S:g} s"

@@ -1,4 +1,4 @@
-"""Reviews of calls that skills ask for on the agent's behalf: they pass the gates as what its model asks for does."""
+"""Reviews of calls that skills ask for on the agent's behalf: they pass the gates as the calls of its model do."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dimos_streams.tool_stream.review import BEGUN, Permission
 _MAX_PERMITTED = 1000
 _LOOK_S = 0.05
 _WITHDRAWN_S = 1.0
-"""For the bridge to say that a call had begun when its permission was taken back."""
+"""The time in s for the bridge to say that a call had begun when its permission was taken back."""
 _LONGEST = 2000
 _KNOWN_WITHIN_S = 3.0
-"""The bridge may hear of a call before this agent does."""
+"""The time in s for this agent to hear of a call of which the bridge may hear first."""
 _TAKEN_BACK = {
     str(EventKind.PAUSE): "the agent is paused",
     str(EventKind.STEP): "the operator steps through the agent's calls",
@@ -68,7 +68,7 @@ class Reviews:
         events: EventLog,
         parts_of: Callable[[tuple[Mission, ...]], LoopParts],
     ) -> None:
-        """``parts_of`` are those of the loop whose missions they are."""
+        """``parts_of`` returns the parts of the loop that works on missions."""
         self._calls = calls
         self._parts_of = parts_of
         self._permitted: dict[str, _Permitted] = {}
@@ -76,7 +76,8 @@ class Reviews:
         events.listen(self._on_event)
 
     async def review(self, call: Call, asked: AskedCall) -> None:
-        """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError`` that is the refusal."""
+        """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError``, which is the
+        refusal."""
         asking = await self._calls.find(asked.parent, _KNOWN_WITHIN_S)
         if asking is None:
             raise SkillError(f"call {asked.parent!r}, which asks for {asked.skill!r}, is no open call of this agent")
@@ -123,7 +124,7 @@ class Reviews:
                     self._notify(permitted, asked.call_id, asking)
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
-        """Permit it whenever the operator lets it begin, as long as nothing in the world speaks against it.
+        """Permit a call whenever the operator lets it begin, as long as nothing in the world speaks against it.
 
         The bridge may have to wait before it can begin the call.
         """
@@ -152,7 +153,8 @@ class Reviews:
                 raise SkillError(refusal.text)
 
     def _on_event(self, event: AgentEvent) -> None:
-        """At a pause or a change to step mode, at once: what has not begun may not begin from then on."""
+        """Take back at a pause or a change to step mode, at once, what is permitted: what has not begun may not begin
+        from then on."""
         why = _TAKEN_BACK.get(event.kind)
         for permitted in tuple(self._permitted.values()) if why else ():
             if permitted.review.cancel_reason is None and not permitted.verdict.permit.holds:
@@ -160,7 +162,8 @@ class Reviews:
                 permitted.held.set()
 
     def _on_begun(self, call: OpenCall) -> None:
-        """A call that was permitted has begun: from here on it is one of the agent's, as if the model had made it."""
+        """Record that a permitted call has begun: from here on it is one of the agent's, as if the model had made
+        it."""
         permitted = self._permitted.pop(call.call_id, None)
         if permitted is None:
             return
@@ -189,14 +192,14 @@ class Reviews:
 
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
-    """Raises ``SkillError`` if nobody wants the call any more."""
+    """Raise ``SkillError`` if nobody wants the call any more."""
     why = asking.withdrawn or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
     if why:
         raise SkillError(f"not run: call {asked.parent!r}, which asks for {asked.skill!r}, is to end: {why}")
 
 
 async def _offered(parts: LoopParts, name: str) -> OfferedSkill:
-    """Only what the model is offered. Raises ``SkillError``."""
+    """Return a skill if the model is offered it. Raises ``SkillError`` if not."""
     if name not in parts.view.offers.offered:
         await parts.view.offers.refresh(at_once=True)
     if name not in parts.view.offers.offered:

@@ -1,4 +1,4 @@
-"""In which order the calls of one answer run."""
+"""The order in which the calls of one answer run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def groups(calls: Iterable[T], concurrent: Callable[[T], bool]) -> list[list[T]]:
-    """Neighbours that may run at once, together; every other call alone; all in the order of the calls.
+    """Return neighbours that may run at once together, every other call alone, all in the order of the calls.
 
     So a sensing call never overtakes a motion that was asked for before it.
     """
@@ -34,10 +34,10 @@ async def run_in_order(
     *,
     cap: int,
 ) -> list[R]:
-    """Run group after group, within a group at most ``cap`` calls at once.
+    """Run group after group, within a group at most ``cap`` calls at once; return the results.
 
-    ``done`` hears of each result in the order of the calls, as soon as those before it are there. Cancelling it
-    cancels all that run, at once.
+    ``done`` is called with each result in the order of the calls, as soon as those before it are there. Cancelling
+    this cancels all calls that run, at once.
     """
     results: list[R] = []
 

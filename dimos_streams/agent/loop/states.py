@@ -1,4 +1,4 @@
-"""The loop's states and the ways between them, stated once; ``docs/agent-loop.md`` shows the same table."""
+"""The loop's states and the transitions between them, stated once; ``docs/agent-loop.md`` shows the same table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ class LoopState(enum.StrEnum):
     """The state of the loop. Whether it is paused is another matter: see ``control.Mode``."""
 
     IDLE = "idle"
-    """Waits for messages, or for what keeps it from taking them."""
+    """The loop waits for messages, or for what keeps it from taking them."""
     STREAMING = "streaming"
     """An iteration has begun: the model answers."""
     EXECUTING = "executing"
     """The calls that the answer asks for are reviewed, run, and waited for."""
     SETTLING = "settling"
-    """Aborted: what was in flight is cancelled and waited for, within a bound."""
+    """An abort is under way: what was in flight is cancelled and waited for, within a bound."""
     UNDOING = "undoing"
     """Calls are taken back, newest first."""
     CLOSED = "closed"
-    """For good."""
+    """The loop has ended for good."""
 
 
 _S = LoopState
@@ -37,7 +37,7 @@ TRANSITIONS: dict[LoopState, frozenset[LoopState]] = {
 
 
 class IllegalTransitionError(RuntimeError):
-    """A bug in the loop: it went where the table has no way."""
+    """Raised for a bug in the loop: a transition that the table does not have."""
 
     def __init__(self, old: LoopState, new: LoopState) -> None:
         self.old, self.new = old, new
@@ -46,7 +46,7 @@ class IllegalTransitionError(RuntimeError):
 
 
 class StateMachine:
-    """Where the loop is. ``on_change`` hears of each change, with the old and the new state."""
+    """The state of the loop. ``on_change`` is called at each change, with the old and the new state."""
 
     def __init__(self, on_change: Callable[[LoopState, LoopState], None]) -> None:
         self._state = LoopState.IDLE
@@ -54,7 +54,7 @@ class StateMachine:
 
     @property
     def state(self) -> LoopState:
-        """Now."""
+        """The present state."""
         return self._state
 
     def go(self, new: LoopState) -> None:

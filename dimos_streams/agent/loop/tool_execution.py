@@ -41,7 +41,7 @@ class Execution:
         self._in_motion: OpenCall | None = None
 
     async def run(self) -> list[CallResult]:
-        """Run them; results in the order of the calls."""
+        """Run the calls; return their results in the order of the calls."""
         runs = groups(self._calls, self._concurrent)
         return await run_in_order(runs, self._run_one, self._record, cap=self._parts.budget.settings.parallel_calls)
 
@@ -83,7 +83,7 @@ class Execution:
             self._parts.calls.recorded(result.call)
 
     def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
-        """Whose failure or call it is, for its event, where it is not that of all missions of the turn."""
+        """The missions that a failure or a call counts for, as its event has them; empty if it counts for all."""
         failing = ids(mission for mission in self._turn.missions if mission in self._turn.failing)
         counts = result.failed or result.call is not None
         return {"heard": failing} if counts and failing != ids(self._turn.missions) else {}
@@ -128,7 +128,8 @@ class Execution:
         return await self._run_skill(assembled, await self._skill(assembled.call.name))
 
     async def _skill(self, name: str) -> OfferedSkill:
-        """Only what models are offered: not the operator's skills, nor this agent's own. Raises ``SkillError``."""
+        """Return a skill that models are offered: not one of the operator's skills, nor of this agent's own. Raises
+        ``SkillError``."""
         offers = self._parts.view.offers
         if name not in offers.offered:
             await offers.refresh(at_once=True)
@@ -171,7 +172,7 @@ class Execution:
         return CallResult(text, call=call, note=verdict.note)
 
     async def _start(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
-        """Begin an allowed call."""
+        """Begin an allowed call; return it, or the refusal."""
         try:
             call = await self._begin(tool_call_id, skill, allowed)
         except BaseException:
@@ -194,8 +195,8 @@ class Execution:
         return call
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
-        """Begin it as soon as nothing is in its way that it may replace. Between the last look at the operator's
-        wishes, and at the world, and the call nothing else runs."""
+        """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
+        at the operator's wishes and at the world, and the call."""
         parts = self._parts
         replacement = Replacement(parts.calls, skill, allowed.arguments, allowed.on_duplicate)
         asked = False
@@ -230,7 +231,7 @@ class Execution:
 
 
 def _unless_default(result: CallResult) -> dict[str, str]:
-    """Fields that few results have, for their events."""
+    """The fields that few results have, for their events."""
     speaker = "" if result.speaker == "data" else result.speaker
     found = {"note": result.note, "speaker": speaker, "cancelled": result.cancelled}
     return {key: value for key, value in found.items() if value}

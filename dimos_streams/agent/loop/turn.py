@@ -28,7 +28,8 @@ _logger = logging.getLogger(__name__)
 
 
 class Turn:
-    """Asks, runs, asks again. ``interrupt`` ends it from outside, at once; then ``finish`` makes its record whole."""
+    """Asks the model, runs its calls, asks again. ``interrupt`` ends it from outside, at once; then ``finish`` makes
+    its record whole."""
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Turn:
         self.text = ""
         """The newest text of the model."""
         self.stale = False
-        """Whether input was withdrawn since the model was asked."""
+        """True if input was withdrawn since the model was asked."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
         self._exchange = ModelExchange(parts, missions, numbers)
@@ -60,12 +61,12 @@ class Turn:
 
     @property
     def failing(self) -> Collection[Mission]:
-        """Whose calls fail here: those of the missions whose input was heard in this turn, if any was."""
+        """The missions whose calls fail here: those whose input was heard in this turn, or all if there are none."""
         return self._heard or self.missions
 
     @property
     def tools(self) -> tuple[ToolSchema, ...]:
-        """Those that the model was offered last."""
+        """The tools that the model was offered last."""
         return self._exchange.tools
 
     def emit(self, kind: str, **data: Any) -> None:
@@ -73,16 +74,16 @@ class Turn:
         self.parts.events.emit(kind, ids(self.missions), **data)
 
     def start(self) -> asyncio.Task[Ending]:
-        """Begin; the task gives why it stopped."""
+        """Begin the turn; the task returns why it stopped."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"turn {self.id}")
         if self.interruption:
             self._task.cancel()
         return self._task
 
     def interrupt(self, reason: str, why: str = "") -> None:
-        """End it: the model's stream is closed and no call begins any more. The first reason stays.
+        """End the turn: the model's stream is closed and no call begins any more. The first reason stays.
 
-        ``why`` is what the operator said to it, which the model is shown.
+        ``why`` is what the operator said about it, which the model is shown.
         """
         if self.interruption:
             return
@@ -127,7 +128,7 @@ class Turn:
             return Ending("error", why=text)
 
     async def _iterate(self) -> Ending | None:
-        """One iteration; None to go on with another."""
+        """Do one iteration; return the turn's ending, or None to go on with another."""
         settings = self.parts.budget.settings
         if self.iteration >= settings.max_iterations:
             return Ending("max_iterations", f"stopped after {settings.max_iterations} answers of the model")
@@ -152,7 +153,7 @@ class Turn:
         return self._watch.must_stop(self.iteration, self.text, self._exchange.spent, asked)
 
     async def _execute(self, answer: Answer, execution: Execution) -> Ending | None:
-        """Run what an answer asks for; None to go on."""
+        """Run what an answer asks for; return the turn's ending, or None to go on."""
         self._machine.go(LoopState.EXECUTING)
         hint = self._watch.look_for_repetition(answer)
         if isinstance(hint, Ending):

@@ -33,9 +33,9 @@ class TurnWatch:
     def must_stop(
         self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall] = ()
     ) -> Ending | None:
-        """Whether budgets or conditions end the missions here.
+        """Return the ending if budgets or conditions end the missions here, or None if they may go on.
 
-        ``text`` is the model's newest, ``spent`` what the turn has used, ``asked`` what is still to be run.
+        ``text`` is the model's newest text, ``spent`` what the turn has used, ``asked`` what is still to be run.
         """
         settings = self._parts.budget.settings
         budget = over_budget(self._missions, settings)
@@ -54,7 +54,7 @@ class TurnWatch:
         return Ending(reason, ends_missions=True) if reason else None
 
     def look_for_repetition(self, answer: Answer) -> Ending | str:
-        """A hint for the model, or an ending."""
+        """Return a hint for the model, which may be empty, or an ending."""
         view = self._parts.view
         batch = view.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
         exempt = view.polling()
@@ -68,7 +68,8 @@ class TurnWatch:
         return alarm.text if isinstance(alarm, Hint) else ""
 
     def note_executed(self, answer: Answer, results: Sequence[CallResult]) -> Ending | None:
-        """Take in what became of an answer's calls; an ending if there are too many failures in a row."""
+        """Take in what became of an answer's calls; return an ending if there are too many failures in a row, or
+        None."""
         self._batch_size = len(results)
         for assembled, result in zip(answer.calls, results, strict=True):
             name = assembled.call.name
@@ -84,7 +85,7 @@ class TurnWatch:
         return self._too_many_errors(results)
 
     def _runs_away(self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str]) -> Ending | None:
-        """Whether a mission of the turn, or one that it is part of, goes on and on by itself."""
+        """Return an ending if a mission of the turn, or one that it is part of, goes on and on by itself, or None."""
         guards = self._parts.permissions.guards(self._missions)
         found = [guard.observe(batch, exempt) for guard in guards]
         reason = next((each for each in found if each is not None), None)
