@@ -16,7 +16,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 
 
 class ModelFactory:
-    """Makes models by name. What one of them learns of its server holds for all that ask that server."""
+    """Makes models by name. What one of them learns of its server holds for all models of the same name."""
 
     def __init__(
         self,
@@ -27,7 +27,8 @@ class ModelFactory:
         lessons: Mapping[str, Sequence[str]],
         missions: Callable[[], tuple[str, ...]],
     ) -> None:
-        """``lessons`` were learnt by the process before this one, by model; ``missions`` are those of the turn."""
+        """``lessons`` were learnt by the process before this one, by model; ``missions`` returns those of the
+        turn."""
         self._config = config
         self._emit = emit
         self._random = rng
@@ -36,13 +37,13 @@ class ModelFactory:
         self._manners: dict[str, Manners] = {}
 
     def make(self, spec: str) -> Model:
-        """The model of a name as in the config. Raises ``UserError``."""
+        """Return the model of a name as in the config. Raises ``UserError``."""
         options = self._config.model_options
         model = create_model(spec, base_url=self._config.base_url, options=options, manners=self._manners_for(spec))
         return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
 
     def _manners_for(self, spec: str) -> Manners:
-        """How a model's server wants to be asked."""
+        """The manners of a model's server: how it wants to be asked."""
         if spec not in self._manners:
             self._manners[spec] = Manners(
                 vision=self._config.model_options.vision,

@@ -22,7 +22,7 @@ def create_model(
     options: ModelOptions | None = None,
     manners: Manners | None = None,
 ) -> Model:
-    """The model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
+    """Return the model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
     ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``, with ``manners``).
 
     Raises ``UserError`` for other names, a file that is no script, and a server that needs a key or an extra.
@@ -45,7 +45,7 @@ def create_model(
 
 
 def check_model(spec: str) -> None:
-    """Raises ``UserError`` for what can never be a model here; what a server needs (key, extra) is not looked for."""
+    """Raise ``UserError`` for a name that can't be a model here; what a server needs (key, extra) is not checked."""
     if not spec.startswith("openai:") or spec == "openai:":
         create_model(spec)
 
@@ -58,7 +58,7 @@ def guarded(
     rng: random.Random,
     on_retry: Callable[[Retry], None] | None = None,
 ) -> Model:
-    """A model whose silence is an error, and whose errors are retried where they may pass.
+    """Return a model whose silence is an error, and whose errors are retried where they may pass.
 
     ``on_retry`` is called when an attempt has failed and there will be another.
     """

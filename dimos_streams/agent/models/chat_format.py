@@ -1,4 +1,4 @@
-"""OpenAI's chat completions as servers speak them: our deltas out of their chunks."""
+"""OpenAI's chat completions as servers speak them: makes our deltas of their chunks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FINISHES = {
 
 
 def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
-    """The deltas of a chunk; a whole completion, which servers send that don't stream, is one big chunk."""
+    """Yield the deltas of a chunk; a whole completion, which servers send that don't stream, is one big chunk."""
     choice = _choice(chunk)
     delta = _mapping(choice.get("delta") or choice.get("message"))
     for key in ("reasoning_content", "reasoning"):
@@ -92,7 +92,8 @@ def _text(part: Any) -> str:
 
 
 def _choice(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first of the answers that a server gives at once, though one was asked for; the others are none of ours."""
+    """The answer in a chunk, or an empty object: some servers give several at once, though one was asked for, and
+    only the first counts."""
     choices = sorted(map(_mapping, _sequence(chunk.get("choices"))), key=_index)
     if not choices or (_index(choices[0]) and "message" not in choices[0]):
         return {}
@@ -105,7 +106,8 @@ def _index(choice: Mapping[str, Any]) -> int:
 
 
 def _usage(usage: Mapping[str, Any]) -> Usage | None:
-    """None where a server reports nothing, or what can't be a number of tokens: then they are estimated."""
+    """The usage that a server reports, or None if it reports nothing, or what can't be numbers of tokens: then they
+    are estimated."""
     details = _mapping(usage.get("prompt_tokens_details"))
     cached = _count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
     counts = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
@@ -116,7 +118,8 @@ def _usage(usage: Mapping[str, Any]) -> Usage | None:
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens, one that is not whole rounded up; None for what is none."""
+    """Return a number of tokens, rounded up if it is not whole, and 0 if there is none; None for what is no such
+    number."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST_TOKENS:

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: requests out of our messages, in the style that a server takes."""
+"""OpenAI's chat completions: makes requests of our messages, in the style that a server takes."""
 
 from __future__ import annotations
 
@@ -31,23 +31,24 @@ _NOTED = "(noted)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatStyle:
-    """The part of the format that a server takes. Most take all."""
+    """The parts of the format that a server takes. Most take all."""
 
     images: bool = True
     user_after_tool: bool = True
-    """Otherwise an answer that says nothing comes between results and users."""
+    """True if users may follow results; if not, an answer that says nothing comes between them."""
     alternate: bool = False
-    """Whether neighbouring messages of users are joined, whoever speaks in them."""
+    """True if neighbouring messages of users are joined, whoever speaks in them."""
     short_ids: bool = False
-    """Whether ids of calls have to be nine letters and digits."""
+    """True if ids of calls have to be nine letters and digits."""
     system: bool = True
-    """Otherwise standing orders come as a user's message."""
+    """True if standing orders may come as a system message; if not, they come as a user's message."""
     parallel_calls: bool = True
-    """Otherwise each call of an answer is an answer of its own, with its result behind it."""
+    """True if an answer may have several calls; if not, each of them is an answer of its own, with its result behind
+    it."""
     null_content: bool = True
-    """Otherwise an answer without text has an empty text."""
+    """True if the content of an answer without text may be null; if not, it is an empty text."""
     signatures: bool = True
-    """Whether calls have the further fields that came with them."""
+    """True if calls have the further fields that came with them."""
 
 
 def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
@@ -68,8 +69,8 @@ def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
 def chat_messages(messages: Iterable[Message], style: ChatStyle | None = None) -> list[dict[str, Any]]:
     """The messages of a request, each text in its block (``framing``).
 
-    Only a user's message may carry images, and the results of one answer must not be torn apart: so images of
-    results follow the last of them. Neighbouring messages of one speaker become one, but for an operator's.
+    Only a user's message may carry images, and the results of one answer must not be torn apart: so images of results
+    follow the last of them. Neighbouring messages of one speaker become one, except an operator's.
     """
     style = style or ChatStyle()
     built = _Built(style)
@@ -99,7 +100,7 @@ def chat_messages(messages: Iterable[Message], style: ChatStyle | None = None) -
 
 
 class _Built:
-    """Messages as they are sent, while they are put together."""
+    """The messages of a request while they are put together."""
 
     def __init__(self, style: ChatStyle) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -107,14 +108,15 @@ class _Built:
         self._speaker: Speaker | None = None
         self._ids = _Ids(short=style.short_ids)
         self._apart: dict[str, dict[str, Any]] = {}
-        """Calls, by their ids as they are sent, that wait for their results."""
+        """Answers with one call each that wait for its result, by the call's id as it is sent."""
 
     def add_system(self, text: str) -> None:
         role = "system" if self._style.system else "user"
         self.messages.append({"role": role, "content": [_text_part(text)]})
 
     def add_user(self, speaker: Speaker, parts: list[dict[str, Any]]) -> None:
-        """Operators' input is joined with nobody else's, nor with other input, but where a server insists."""
+        """Add a user's message. An operator's input is joined with nobody else's, nor with other input, unless a
+        server insists."""
         last = self.messages[-1]["role"] if self.messages else ""
         joins = speaker == self._speaker and speaker != "operator"
         if last == "user" and (joins or self._style.alternate):
@@ -145,14 +147,15 @@ class _Built:
         self.messages.append({"role": "tool", "tool_call_id": id, "content": content})
 
     def finished(self) -> list[dict[str, Any]]:
-        """Content that is text only is sent as text, which every server takes."""
+        """Return the messages. Content that is only text is sent as text, which every server takes."""
         for entry in self.messages:
             if isinstance(entry["content"], list) and all(part["type"] == "text" for part in entry["content"]):
                 entry["content"] = "\n\n".join(part["text"] for part in entry["content"])
         return self.messages
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        """A call of the past. Servers refuse a whole conversation for one name or arguments that are damaged."""
+        """A call of the past, repaired: servers refuse a whole conversation for one name or arguments that are
+        damaged."""
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unknown"
         arguments = call.arguments if _is_object(call.arguments) else "{}"
         return {
@@ -175,7 +178,7 @@ class _Ids:
         self._newest: dict[str, str] = {}
 
     def new(self, given: str) -> str:
-        """The id of a further call that was given this one."""
+        """Return the id of a further call that was given this one."""
         names = itertools.chain([given], (f"{given}.{number}" for number in itertools.count(2)))
         id = next(id for id in map(self._form, names) if id not in self._taken)
         self._taken.add(id)
@@ -183,7 +186,7 @@ class _Ids:
         return id
 
     def of(self, given: str) -> str:
-        """The id of the newest call that was given this one."""
+        """Return the id of the newest call that was given this one."""
         return self._newest.get(given, given)
 
     def _form(self, id: str) -> str:

@@ -1,4 +1,4 @@
-"""How a model is asked, and what it costs."""
+"""The options by which a model is asked, and what it costs."""
 
 from __future__ import annotations
 
@@ -17,34 +17,35 @@ class Pricing(BaseModel):
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0)
     cached: float | None = Field(default=None, ge=0)
-    """The price of input that the server had seen before; None for the price of input."""
+    """The price of input that the server had seen before; None if it costs as much as other input."""
 
     def cost(self, usage: Usage) -> float:
-        """The cost of so many tokens, US dollars."""
+        """The cost of the tokens, in US dollars."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
 class ModelOptions(BaseModel):
-    """How a model is asked. Models without a server heed ``pricing`` and the bounds only."""
+    """The options by which a model is asked. Models without a server heed ``pricing`` and the bounds only."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(default=None, ge=0)
-    """None for the server's."""
+    """The temperature; None for the server's own."""
     max_tokens: int | None = Field(default=None, ge=1)
-    """The tokens of one answer; None for the server's bound."""
+    """Maximum number of tokens of one answer; None for the server's bound."""
     vision: bool | Literal["auto"] = "auto"
-    """Whether images are sent; ``"auto"`` sends them until the server refuses one."""
+    """True if images are sent; ``"auto"`` sends them until the server refuses one."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further fields of the request, as the server names them."""
     silence_s: float = Field(default=30.0, gt=0)
-    """Longest time in which the model may say nothing. Local models need it for long prompts."""
+    """The longest time in s in which the model may say nothing. Local models need it for long prompts."""
     attempts: int = Field(default=5, ge=1)
-    """Requests for one answer, the first included, while it fails in ways that may pass."""
+    """Maximum number of requests for one answer, the first included, while it fails in ways that may pass."""
     first_wait_s: float = Field(default=0.5, ge=0)
-    """Before the second attempt; doubled for each further one, up to 20 s, each lengthened by up to a half."""
+    """The wait in s before the second attempt; doubled for each further one, up to 20 s, each lengthened by up to a
+    half."""
     longest_wait_s: float = Field(default=60.0, gt=0)
-    """A server that asks to wait longer before the next attempt has failed."""
+    """The longest wait in s that a server may ask for before the next attempt; if it asks for more, it has failed."""
     pricing: Pricing | None = None

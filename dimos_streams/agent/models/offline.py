@@ -40,7 +40,7 @@ _AS_MEANT = (Outcome.COMPLETED, Outcome.CANCELLED)
 class OfflineModel:
     """Turns an operator's commands into calls, one per answer, and says in a line what became of them.
 
-    Each answer is a function of the request alone. A step that failed ends the rest of its command, but for cleaning
+    Each answer is a function of the request alone. A step that failed ends the rest of its command, except cleaning
     up. Events get a short comment.
     """
 
@@ -74,7 +74,7 @@ _Done: TypeAlias = tuple[ToolCall, ToolResultMessage]
 
 
 def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
-    """The input since the last final answer, and this turn's calls with their results."""
+    """Return the input since the last final answer, and this turn's calls with their results."""
     heard: list[UserMessage] = []
     results: dict[str, ToolResultMessage] = {}
     done: list[_Done] = []
@@ -92,7 +92,7 @@ def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
 
 
 def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: bool) -> str:
-    """Input is a command here, so that what became of it is known."""
+    """Return the finish reason. Input is a command here, so it is known what became of it."""
     if not understood:
         return NOT_UNDERSTOOD
     events = (message.event for message in heard)
@@ -101,7 +101,8 @@ def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: boo
 
 
 def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[CommandStep], list[str], bool]:
-    """The steps to take, their skills by offered names, what is to be said besides, and if all was understood."""
+    """Return the steps to take, with their skills by offered names, the remarks to make besides, and whether all was
+    understood."""
     understood = True
     steps: list[CommandStep] = []
     remarks: list[str] = []
@@ -130,7 +131,8 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Co
 
 
 def _offered_steps(step: CommandStep, offered: Sequence[str]) -> list[CommandStep]:
-    """The step with its skill's full name; cleaning up is the agent's own tool, for all robots."""
+    """Return the step with its skill's full name, or nothing if it is not offered; cleaning up is the agent's own
+    tool, for all robots."""
     if step.cleanup:
         return [step] if step.skill in offered else []
     name = resolve(step.skill, step.robot, offered)
@@ -145,7 +147,7 @@ def _offered_steps(step: CommandStep, offered: Sequence[str]) -> list[CommandSte
 
 def _remaining(plan: Sequence[CommandStep], done: Sequence[_Done]) -> list[CommandStep]:
     """The steps still to take. After one that failed only cleaning up is left. Calls of input that was withdrawn
-    meanwhile are of no step."""
+    meanwhile belong to no step."""
     steps, left = list(plan), iter(done)
     while steps:
         result = next((result for call, result in left if _is(steps[0], call)), None)

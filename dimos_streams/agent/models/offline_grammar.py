@@ -1,4 +1,4 @@
-"""The offline model's grammar: an operator's input into calls of the skills that are offered."""
+"""The offline model's grammar: turns an operator's input into calls of the skills that are offered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class CommandStep:
-    """One thing to do. ``skill`` is a name without namespace; ``cleanup`` is done whatever became of the others."""
+    """One thing to do. ``skill`` is a name without namespace; a ``cleanup`` is done whatever became of the others."""
 
     skill: str
     arguments: Mapping[str, Any]
@@ -26,7 +26,7 @@ class Misunderstood:
 
 
 class Ambiguous(Exception):
-    """Several robots offer the skill and none was addressed."""
+    """Raised if several robots offer the skill and none was addressed."""
 
     def __init__(self, skill: str, names: Iterable[str]) -> None:
         super().__init__(f"which one do you mean: {', '.join(sorted(names))}? Say for instance 'robot1: stop'.")
@@ -49,7 +49,7 @@ COMMANDS = (
     ("observe", "what do you see"),
     ("stop", "stop"),
 )
-"""Skills and how they are asked for."""
+"""The skills, and examples of how they are asked for."""
 
 _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
 _PRONOUN = r"(?:them|him|her|it)"
@@ -58,7 +58,7 @@ _WORDS = {
     "half a": 0.5, "a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0,
     "eight": 8.0, "ten": 10.0, "fifteen": 15.0, "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "sixty": 60.0,
 }  # fmt: skip
-"""Numbers of which people write durations."""
+"""The words for numbers with which people write durations."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _AMOUNT = rf"\d+(?:\.\d+)?|(?:{'|'.join(_WORDS)})\b"
 _SPAN = rf"\s+for\s+(?P<{{0}}amount>{_AMOUNT})\s*(?P<{{0}}unit>s|sec|seconds?|min|minutes?|h|hours?)"
@@ -73,7 +73,7 @@ _ARTICLE = re.compile(r"^(?:the|a|an|any|some)\s+", re.I)
 _OR = re.compile(
     r"\s*(?:,\s*or|,|\bor)\s+(?=(?:a|an|the|any|some|someone|somebody|person|people|man|woman|child)\b)", re.I
 )
-"""Between two descriptions; "a person in red or green" is one."""
+"""The separator between two descriptions; "a person in red or green" is one."""
 _ADDRESS = re.compile(r"^(?P<robot>\w+)\s*[:,]\s*(?P<rest>.+)$")
 
 Builder = Callable[[re.Match[str]], tuple[CommandStep, ...]]
@@ -96,7 +96,7 @@ def parse(text: str, robots: Iterable[str] = ()) -> list[CommandStep | Misunders
 
 
 def resolve(skill: str, robot: str, offered: Iterable[str]) -> str | None:
-    """The offered name of a skill, its namespace included; None if there is none. Raises ``Ambiguous``."""
+    """The offered name of a skill, its namespace included, or None if there is none. Raises ``Ambiguous``."""
     names = [name for name in offered if name == skill or name.endswith(f"_{skill}")]
     if robot:
         return next((name for name in names if name.lower() == f"{robot}_{skill}"), None)
@@ -123,7 +123,7 @@ def _one(input: str) -> tuple[CommandStep, ...]:
 
 
 def _stop_all(_: re.Match[str]) -> tuple[CommandStep, ...]:
-    """At the end of other commands; a stop alone reaches no model."""
+    """The step of a stop at the end of other commands; a stop alone reaches no model."""
     return (CommandStep("cancel_call", {"call_id": "all", "reason": "the operator said stop"}, cleanup=True),)
 
 

@@ -45,17 +45,17 @@ _logger = logging.getLogger(__name__)
 _OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_S = 10.0
 _AFTER_FINISH_S = 1.0
-"""For what a server still has to say after the finish reason: mostly the usage."""
+"""The time in s for each thing that a server still has to say after the finish reason: mostly the usage."""
 _SHOWN = 500
 
 
 class OpenAIModel:
-    """Asks a server over the openai SDK, reads its raw chunks, and bears with what servers do differently.
+    """Asks a server over the openai SDK, reads its raw chunks, and copes with what servers do differently.
 
     Its key is ``OPENAI_API_KEY``; a server on this machine or in its network needs none. Nothing bounds the server's
-    silence, and nothing is retried, but a request that the server refuses for a field that it can do without.
-    Secrets that the server sends back are redacted here, in errors and answers, but for those that are spread over
-    the pieces of a call: that is put together elsewhere.
+    silence, and nothing is retried, except a request that the server refuses for a field that it can do without.
+    Secrets that the server sends back are redacted here, in errors and answers, except those that are spread over the
+    pieces of a call: that is put together elsewhere.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class OpenAIModel:
         options: ModelOptions | None = None,
         manners: Manners | None = None,
     ) -> None:
-        """``base_url`` by default is ``OPENAI_BASE_URL``, and OpenAI's without it. ``manners`` are those that were
-        learnt of this server, None to begin without any. Raises ``UserError``."""
+        """``base_url`` is ``OPENAI_BASE_URL`` by default, and OpenAI's own if that is not set. ``manners`` are those
+        that were learnt of this server, or None to begin without any. Raises ``UserError``."""
         self._model = model
         self._options = options or ModelOptions()
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
@@ -106,7 +106,8 @@ class OpenAIModel:
         await self._client.close()
 
     async def _deltas(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """What the server's chunks say. After a finish reason it has ``_AFTER_FINISH_S`` for each further one."""
+        """Yield the deltas of the server's chunks. After a finish reason it has ``_AFTER_FINISH_S`` for each further
+        one."""
         finished = False
         async with closing(self._chunks(request)) as chunks:
             while True:
@@ -124,7 +125,7 @@ class OpenAIModel:
                     yield delta
 
     async def _chunks(self, request: ModelRequest) -> AsyncIterator[Mapping[str, Any]]:
-        """The JSON objects that the server sends. Raises ``ModelError``."""
+        """Yield the JSON objects that the server sends. Raises ``ModelError``."""
         from openai import APIError
 
         try:
@@ -194,7 +195,7 @@ class OpenAIModel:
         return {**body, **options.extra}
 
     def _whole_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer that came at once. Raises ``ModelError`` for one that only says why there is none."""
+        """Return an answer that came at once. Raises ``ModelError`` for one that only says why there is none."""
         if answer.get("choices"):
             return answer
         problem = answer.get("error") or answer.get("detail") or answer.get("message") or answer
@@ -203,7 +204,8 @@ class OpenAIModel:
         raise self._said_no(code, _one_line(text or problem))
 
     def _said_no(self, code: object, said: str) -> ModelError:
-        """The failure that came in an answer; some servers put the status there that came too late for HTTP."""
+        """The error for a failure that came in an answer; some servers put the status there, because it is too late
+        for HTTP's."""
         status = code if isinstance(code, int) and 400 <= code < 600 else None
         if is_too_long(status, code, said):
             return ContextLengthError(f"{self._name}: {said}", status=status)
@@ -259,14 +261,15 @@ def _client(model: str, url: str) -> AsyncOpenAI:
 
 
 def _transport_error(client: AsyncOpenAI) -> type[Exception]:
-    """The error of the SDK's HTTP library, which the SDK here and there passes on. Its version says which library."""
+    """The error of the SDK's HTTP library, which the SDK passes on here and there. The class of its base URL tells
+    which library that is."""
     library = importlib.import_module(type(client.base_url).__module__.partition(".")[0])
     error: type[Exception] = library.TransportError
     return error
 
 
 def _is_local(host: str) -> bool:
-    """Whether a host is this machine or one of its private network."""
+    """Return whether a host is this machine or one of its private network."""
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
@@ -281,7 +284,7 @@ def _checked(name: str, chunk: object) -> Mapping[str, Any]:
 
 
 def _said(error: APIError) -> str:
-    """The server's own text."""
+    """The server's own text of an error."""
     body = error.body
     message = body.get("message") if isinstance(body, Mapping) else None
     return _one_line(message or body or error.message)

@@ -12,7 +12,8 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import ToolEvent
 
 Speaker: TypeAlias = Literal["operator", "task", "data"]
-"""Who says something: an operator, the agent that a sub-agent works for, or the world and the agent's own program."""
+"""The one who says something: an operator, the agent that a sub-agent works for, or the world and the agent's own
+program."""
 
 
 CALL_FAILED, NOT_UNDERSTOOD = "call_failed", "not_understood"
@@ -20,10 +21,10 @@ CALL_FAILED, NOT_UNDERSTOOD = "call_failed", "not_understood"
 
 
 class ModelError(DimosStreamsError):
-    """A model could not answer. The text says which model and why.
+    """Raised when a model could not answer. The text says which model and why.
 
-    ``retryable`` if the same request may succeed later; ``retry_after_s`` is when the server says that it may,
-    ``status`` its HTTP status.
+    ``retryable`` is True if the same request may succeed later; ``retry_after_s`` is the time in s until then, as the
+    server says, and ``status`` its HTTP status.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class ModelError(DimosStreamsError):
 
 
 class ContextLengthError(ModelError):
-    """A request was longer than what the model can look at; a shorter one may succeed."""
+    """Raised when a request was longer than what the model can look at; a shorter one may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class ToolCall:
     id: str
     name: str
     arguments: str
-    """JSON as the model wrote it; whole only if the call was run."""
+    """The arguments as JSON, as the model wrote it; whole only if the call was run."""
     extra: Mapping[str, Any] | None = None
     """Data that the server wants back with the call (signatures of hidden reasoning)."""
 
@@ -86,14 +87,14 @@ class UserMessage:
 
     text: str
     event: ToolEvent | None = None
-    """The event that the text renders; None for an operator's input."""
+    """The event that the text renders; None for input."""
     images: tuple[ImagePart, ...] = ()
     task: bool = False
-    """Whether it is no operator who speaks, but the agent that delegates."""
+    """True if the agent that delegates speaks, and no operator."""
 
     @property
     def speaker(self) -> Speaker:
-        """Who said it."""
+        """The one who said it."""
         return "data" if self.event is not None else "task" if self.task else "operator"
 
 
@@ -114,9 +115,9 @@ class ToolResultMessage:
     text: str
     is_error: bool = False
     images: tuple[ImagePart, ...] = ()
-    """Reach only models that can see; others are informed that there are some."""
+    """Pictures, which reach only models that can see; others are informed that there are some."""
     event: ToolEvent | None = None
-    """The event that the text renders, if a skill's."""
+    """The event that the text renders, if it is a skill's; None otherwise."""
     note: str = ""
     """A remark of the agent itself on the call, before the text."""
     speaker: Speaker = "data"
@@ -161,14 +162,14 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request; the last one of a stream counts."""
+    """The tokens of one request; the last usage of a stream counts."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Those of ``input_tokens`` that the server had seen before."""
+    """The part of ``input_tokens`` that the server had seen before."""
     estimated: bool = False
-    """Whether the server has reported none."""
+    """True if the server has reported none."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -191,7 +192,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Why the stream ends here without a ``Finish``, if that is known."""
+    """The end of a stream without a ``Finish``, with the reason if it is known."""
 
     reason: str
 
@@ -206,7 +207,7 @@ class Model(Protocol):
     """A source of answers."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
-        """The answer in pieces, as they come. Closing the iterator ends the request. Raises ``ModelError``."""
+        """Return the answer in pieces, as they come. Closing the iterator ends the request. Raises ``ModelError``."""
 
     async def close(self) -> None:
         """Let go of connections. Twice is fine."""

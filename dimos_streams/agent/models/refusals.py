@@ -1,4 +1,4 @@
-"""Sorts what servers refuse: which failures may pass, and what a server is not sent again."""
+"""Sorts what servers refuse: tells which failures may pass, and what a server is not sent again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAY_PASS = frozenset({408, 409, 425, 429})
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 _REFUSALS = frozenset({400, 404, 413, 415, 422, 500, 501})
 _UNCLEAR = frozenset({400, 422})
-"""With these a server refuses a request for its form, whatever it says."""
+"""The statuses with which a server refuses a request for its form, whatever it says."""
 _NO_FORM = frozenset({"content_filter", "invalid_api_key", "model_not_found", *_SPENT})
 _VAIN_TRIALS = 3
 _TOO_LONG = re.compile(
@@ -30,20 +30,22 @@ _TOO_LONG = re.compile(
 
 
 def may_pass(status: int, code: object = None) -> bool:
-    """Whether the same request may succeed later. ``code`` is the server's word for it: spent money stays spent."""
+    """Return whether the same request may succeed later. ``code`` is the server's word for it: spent money stays
+    spent."""
     return (status in _MAY_PASS or status >= 500) and code not in _SPENT
 
 
 def is_too_long(status: int | None, code: object, text: str) -> bool:
-    """Whether a request was refused because it is longer than what the model can look at. ``status`` is None for a
-    failure that came in a stream."""
+    """Return whether a request was refused because it is longer than what the model can look at. ``status`` is None
+    for a failure that came in a stream."""
     if status == 413 or code in ("context_length_exceeded", "exceed_context_size_error"):
         return True
     return (status is None or status in _REFUSALS) and _TOO_LONG.search(text) is not None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, as the server asks for: a number or a date, or milliseconds in OpenAI's own header."""
+    """The seconds to wait, as the server asks for (a number or a date, or milliseconds in OpenAI's own header), or
+    None."""
     milliseconds, text = headers.get("retry-after-ms"), headers.get("retry-after")
     try:
         if milliseconds is not None:
@@ -64,11 +66,11 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How a server is asked."""
+    """The way in which a server is asked."""
 
     style: ChatStyle
     usage: bool = True
-    """Whether it is asked for its usage."""
+    """True if it is asked for its usage."""
     temperature: bool = True
     tokens_field: str = "max_tokens"
 
@@ -80,13 +82,12 @@ class _Lesson:
     about: re.Pattern[str]
     """The words by which a refusal is known to be about it."""
     is_in: Callable[[Body], bool]
-    """Whether a request has it."""
+    """Tells whether a request has it."""
     without: Callable[[Habits], Habits]
     summary: str
-    """How requests differ from then on, for people; it is also the lesson's key in what was learnt before."""
-    """How requests differ from then on, for people; it is also the lesson's key in what was learnt before."""
+    """The difference of requests from then on, for people; it is also the lesson's key in what was learnt before."""
     tried: bool = True
-    """Whether it is left out on trial where a server does not say what it refuses."""
+    """True if it is left out on trial where a server does not say what it refuses."""
 
 
 def _styled(**changes: Any) -> Callable[[Habits], Habits]:
@@ -193,9 +194,9 @@ _LESSONS = (
 class Manners:
     """Learns from a server's refusals how it wants to be asked.
 
-    Where a refusal says what it is about, that is left out from then on. Where it doesn't, what the request has of
-    the things that servers are known to refuse is left out on trial, one after the other, and stays so if that helps;
-    what has not helped three times is not tried again. Images that a blueprint insists on are always sent.
+    If a refusal says what it is about, that is left out from then on. If it doesn't, those things in the request that
+    servers are known to refuse are left out on trial, one after the other, and stay out if that helps; what has not
+    helped three times is not tried again. Images that a blueprint insists on are always sent.
     """
 
     def __init__(
@@ -205,7 +206,7 @@ class Manners:
         learnt: Iterable[str] = (),
         on_learnt: Callable[[str], None] = lambda summary: None,
     ) -> None:
-        """``learnt`` is what ``on_learnt`` has heard in an earlier process; what is no lesson of today is ignored."""
+        """``learnt`` is what ``on_learnt`` got in an earlier process; what is no lesson any more is ignored."""
         self.habits = Habits(style=ChatStyle(images=vision is not False))
         self._lessons = [lesson for lesson in _LESSONS if vision == "auto" or lesson.is_in is not _has_images]
         self._vain: Counter[str] = Counter()
@@ -216,7 +217,7 @@ class Manners:
                 self.habits = lesson.without(self.habits)
 
     def refused(self, status: int, text: str, body: Body) -> str:
-        """Learn from a refusal. Returns how requests differ from now on, empty if it teaches nothing."""
+        """Learn from a refusal. Return how requests differ from now on; empty if it teaches nothing."""
         if status in _REFUSALS:
             for lesson in self._lessons:
                 if lesson.about.search(text) and lesson.is_in(body):
@@ -226,12 +227,12 @@ class Manners:
         return ""
 
     def helped(self, trial: str) -> None:
-        """The request was taken, so what was left out on trial stays out."""
+        """Note that the request was taken: what was left out on trial stays out."""
         self._on_learnt(trial)
 
     def trials(self, status: int, code: object, body: Body) -> Iterator[str]:
-        """One thing after the other that is left out on trial: ask again while there are some. The habits are what
-        they were when they have come to an end; who is answered before stops asking for more."""
+        """Yield one thing after the other that is left out on trial; ask again after each. When they are used up, the
+        habits are what they were; a caller whose request is taken before stops asking for more."""
         if status not in _UNCLEAR or code in _NO_FORM:
             return
         before = self.habits

@@ -1,4 +1,4 @@
-"""Further attempts where a model fails in a way that may pass."""
+"""Further attempts when a model fails in a way that may pass."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from dimos_streams.client.iterators import closing
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt failed; the next one begins in ``delay_s`` seconds."""
+    """A failed attempt; the next one begins in ``delay_s`` seconds."""
 
     error: ModelError
     attempt: int
-    """The one that failed, from 1."""
+    """The number of the attempt that failed, from 1."""
     attempts: int
     delay_s: float
 
@@ -35,8 +35,8 @@ class Retry:
 class RetryingModel:
     """Asks again, after growing delays with jitter or when the server says, while errors are retryable.
 
-    Only until the answer begins: nothing of it is ever repeated. A stream that breaks later ends with ``Cut``.
-    An end without an answer and without a finish reason is an error like a lost connection.
+    It does so only until the answer begins: nothing of it is ever repeated. A stream that breaks later ends with
+    ``Cut``. An end without an answer and without a finish reason is an error like a lost connection.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class RetryingModel:
         await self._model.close()
 
     def _delay(self, error: ModelError, attempt: int, backoff: Backoff) -> float:
-        """Seconds until the next attempt. Raises ``ModelError`` if there is to be none."""
+        """Return the seconds until the next attempt. Raises ``ModelError`` if there is to be none."""
         if attempt == self._attempts:
             if attempt == 1:
                 raise error

@@ -115,7 +115,7 @@ class Script(_Part):
 
 
 def load_script(path: str | Path) -> Script:
-    """Read a script. Raises ``UserError`` that names the file and what is wrong with it."""
+    """Read a script. Raises ``UserError``, which names the file and what is wrong with it."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
@@ -190,7 +190,7 @@ def _pieces(text: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unexpected(turn: ScriptedTurn, request: ModelRequest) -> str | None:
-    """The expectation of a turn that the request does not meet; None if there is none."""
+    """The expectation of a turn that the request does not meet, or None if it meets all."""
     heard = [message for message in request.messages if not isinstance(message, SystemMessage)]
     newest = heard[-1].text if heard else ""
     if turn.expect is not None and turn.expect not in newest:

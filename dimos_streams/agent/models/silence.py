@@ -10,7 +10,7 @@ from dimos_streams.client.iterators import closing
 
 
 class SilenceModel:
-    """Ends a model's stream with a ``ModelError`` when nothing came for ``silence_s`` seconds.
+    """Ends a model's stream with a ``ModelError`` when nothing has come for ``silence_s`` seconds.
 
     Such an error is not retryable: the next attempt would double the bound.
     """

@@ -1,4 +1,4 @@
-"""Tokens where a server reports none: four characters are a token, and a picture is a thousand of them.
+"""Estimates tokens where a server reports none: four characters are a token, and a picture is a thousand of them.
 
 That is about right for English on most tokenizers, too little for other scripts; it is there to end what would have
 no end otherwise.
@@ -23,7 +23,8 @@ TOKENS_PER_PICTURE = 1000
 
 
 def estimated_usage(request: ModelRequest, received: int) -> Usage:
-    """The usage of a request of whose answer so many characters have come, reasoning and arguments included."""
+    """The estimated usage of a request; ``received`` is the number of characters of its answer that have come,
+    reasoning and arguments included."""
     sent = sum(map(_message, request.messages)) + _tools(request.tools)
     shown = (m.images for m in request.messages if not isinstance(m, SystemMessage | AssistantMessage))
     pictures = sum(map(len, shown))

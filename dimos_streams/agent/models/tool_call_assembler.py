@@ -14,15 +14,17 @@ from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.common.text import parse_json, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
-"""How much of damaged arguments the model is shown, characters."""
+"""Maximum length of damaged arguments as the model is shown them, in characters."""
 
 MAX_CALLS = 1000
-"""The calls of an answer; further ones are not read."""
+"""Maximum number of calls in an answer; further ones are not read."""
 _MAX_NAME = 200
 _MAX_ID = 1000
-"""Characters; a longer one is replaced, for it goes into every event and every request."""
+"""Maximum length of an id, in characters; a longer one is replaced, for it goes into every event and every
+request."""
 _MAX_EXTRA = 100_000
-"""Characters of what a server wants back with a call; of more nothing is kept."""
+"""Maximum length of what a server wants back with a call, in characters of JSON; if it is longer, nothing of it is
+kept."""
 
 Damage = Literal["truncated", "malformed"]
 
@@ -33,10 +35,10 @@ class AssembledCall:
 
     call: ToolCall
     arguments: dict[str, Any]
-    """Empty if the call is damaged."""
+    """The arguments; empty if the call is damaged."""
     damage: Damage | None = None
     problem: str = ""
-    """A text for the model about the damage."""
+    """A text for the model about the damage; empty if there is none."""
 
 
 class _Extent:
@@ -76,13 +78,13 @@ class _Slot:
 
     @property
     def known_name(self) -> str:
-        """As far as it has come."""
+        """The name, as far as it has come."""
         name = redacted(well_formed(self.name))
         return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
 
     @property
     def known_id(self) -> str:
-        """Empty if there is none that can be used."""
+        """The id; empty if there is none that can be used."""
         call_id = well_formed(self.id or "")
         return call_id if len(call_id) <= _MAX_ID else ""
 
@@ -106,7 +108,7 @@ class ToolCallAssembler:
 
     @property
     def full(self) -> bool:
-        """Whether there are as many calls as one answer may have."""
+        """True if there are as many calls as one answer may have."""
         return len(self._slots) >= MAX_CALLS
 
     def add(self, delta: ToolCallDelta) -> None:
@@ -136,7 +138,7 @@ class ToolCallAssembler:
     def finish(
         self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
     ) -> tuple[AssembledCall, ...]:
-        """The calls. ``complete`` is False if the stream was cut: then no call can be trusted to be whole.
+        """Return the calls. ``complete`` is False if the stream was cut: then no call can be trusted to be whole.
 
         ``limited`` is True if the model was stopped at a limit: then the newest call is whole only if its arguments
         show it. Calls without an id, or with one that another call has, get one from ``new_id``.
@@ -156,7 +158,7 @@ class ToolCallAssembler:
         return tuple(calls)
 
     def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
-        """The call that a piece belongs to, None for a new one."""
+        """The call that a piece belongs to, or None for a new one."""
         candidates = [slot for slot in self._slots if delta.index is None or slot.index == delta.index]
         if delta.id:
             known = [slot for slot in candidates if slot.id == delta.id]
@@ -191,13 +193,14 @@ def _kept(extra: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:
-    """Whether a piece with the id of a call is a whole call of its own: there are servers with one id for all."""
+    """Return whether a piece with the id of a call is a whole call of its own: there are servers with one id for
+    all."""
     whole = slot.extent.closed and bool(delta.name) and delta.arguments.lstrip().startswith("{")
     return whole and not _is_repeated(delta, slot)
 
 
 def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
-    """Whether a piece is a whole call once more."""
+    """Return whether a piece is a whole call once more."""
     same = bool(delta.id) and (delta.id, delta.name, delta.arguments) == (slot.id, slot.name, "".join(slot.pieces))
     return same and slot.extent.closed
 
@@ -232,7 +235,7 @@ def _judge(text: str) -> tuple[dict[str, Any], Damage | None, str]:
 
 
 def _parse(text: str) -> tuple[Any, str | None]:
-    """The value, or why it is not JSON. No text at all means no arguments."""
+    """Return the value, or why the text is not JSON. No text at all means no arguments."""
     if not text.strip():
         return None, None
     try:
