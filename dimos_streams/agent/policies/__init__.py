@@ -1,1 +1,1 @@
-"""Permission: what a call of a model has to pass, and who is asked about it."""
+"""Permission: the checks that a model's call has to pass, and who is asked about it."""

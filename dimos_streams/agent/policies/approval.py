@@ -14,7 +14,8 @@ from dimos_streams.operator.messages.agent import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""The arguments with what they leave out. Raises ``SkillError`` for arguments that can't be."""
+"""A check that returns the arguments with the defaults of what they leave out. Raises ``SkillError`` for arguments
+that do not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class Decision:
 
     approved: bool
     arguments: Mapping[str, Any]
-    """Those to use; an operator may have changed them."""
+    """The arguments to use; an operator may have changed them."""
     changed: bool = False
     reason: str = ""
 
@@ -43,7 +44,7 @@ class Approval:
     decided: asyncio.Future[None]
     created_utime: int
     revision: int = 1
-    """One more whenever its arguments change: who approves names the one that he saw."""
+    """The number of its version, one more whenever its arguments change: whoever approves names the one they saw."""
     expires_utime: int | None = None
     state: State = "pending"
     why: str = ""
@@ -54,22 +55,23 @@ class Approval:
 
     @property
     def key(self) -> tuple[str, str]:
-        """By which the same call is known."""
+        """The key by which the same call is known."""
         return self.skill, canonical(self.asked)
 
     @property
     def holds_again(self) -> bool:
-        """Whether its decision holds for the same call of the same missions."""
+        """True if its decision holds for the same call of the same missions."""
         final = self.state == "rejected" or (self.state == "approved" and not self.decision().changed)
         return final and bool(self.missions)
 
     def decision(self) -> Decision:
-        """The decision on it."""
+        """Return the decision on it."""
         changed = canonical(self.arguments) != canonical(self.asked)
         return Decision(approved=self.state == "approved", arguments=self.arguments, changed=changed, reason=self.why)
 
     def check_same(self, state: State, arguments: Mapping[str, Any] | None) -> None:
-        """Raises ``SkillError`` if one that is decided is not so in this way, or has other arguments; None is any."""
+        """Raise ``SkillError`` if it was decided in another way, or has other arguments; None stands for any
+        arguments."""
         because = f" ({self.why})" if self.why else ""
         asked_for = shown(self.skill, self.arguments)
         holds = f"approval {self.id!r} of {asked_for} is {self.state.replace('_', ' ')} already{because}"
@@ -79,8 +81,8 @@ class Approval:
             raise SkillError(f"{holds}: it can't become {shown(self.skill, arguments)} any more")
 
     def check_seen(self, revision: int | None, arguments: Mapping[str, Any] | None) -> None:
-        """Raises ``ConflictError`` for another revision than the present one, unless the arguments that come with it
-        are the present ones anyway; None is any revision."""
+        """Raise ``ConflictError`` for another revision than the present one, unless the arguments that come with it
+        are the present ones anyway; None stands for any revision."""
         if revision in (None, self.revision):
             return
         if arguments is not None and canonical(self.check(arguments)) == canonical(self.arguments):
@@ -92,14 +94,14 @@ class Approval:
         )
 
     def stop_time(self) -> None:
-        """Let time stand still for one that is pending."""
+        """Let the time of a pending approval stand still."""
         if self.timer is not None:
             self.remaining_s = max(0.0, self.timer.when() - clock.monotonic())
             self.timer.cancel()
             self.timer, self.expires_utime = None, None
 
     def view(self, agent: str) -> ApprovalView:
-        """It as operators of an agent see it."""
+        """Return it as operators of an agent see it."""
         return ApprovalView(
             id=self.id,
             agent=agent,

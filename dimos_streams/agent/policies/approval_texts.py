@@ -1,4 +1,4 @@
-"""What is said of calls that wait for an operator, or were not approved."""
+"""Texts about calls that wait for an operator, or were not approved."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
 
 _SHOWN = 20_000
-"""Characters of a call in the note that says that it waits: all of each plan, and of each usual call."""
+"""Maximum length of a call in the note that says that it waits, in characters: room for all of each plan, and of each
+usual call."""
 
 
 def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
-    """The result that a model is shown of a call that an operator did not approve."""
+    """The result that a model is shown for a call that an operator did not approve."""
     why = f": {decision.reason}" if decision.reason else ""
     return f"Not run: {shown(skill, arguments)} was not approved{why}. Do not repeat it as it is."
 
 
 def request_text(approval: Approval) -> str:
-    """For whoever follows the conversation and has no console."""
+    """The request for a decision, for people who follow the conversation and have no console."""
     why = f" ({approval.reason})" if approval.reason else ""
     commands = f"`dimos-streams approve {approval.id}@{approval.revision}`, or `reject`"
     text = _whole(approval.skill, approval.arguments)
@@ -31,7 +32,7 @@ def request_text(approval: Approval) -> str:
 
 
 def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
-    """A call with all its arguments; the steps of a plan first, one a line."""
+    """A call with all its arguments; the steps of a plan come first, one per line."""
     steps = arguments.get("steps")
     if (
         not isinstance(steps, list)

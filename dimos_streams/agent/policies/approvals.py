@@ -24,15 +24,15 @@ _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "de
 
 
 class ApprovalBook:
-    """Asks operators, and wakes who waits for the answer, exactly once, whatever the answer is.
+    """Asks operators, and wakes whoever waits for the answer, exactly once, whatever the answer is.
 
-    A call is known by skill and arguments. Within a mission the same call asks once: while it is pending it waits
-    with the first, and what was decided on it (approved as it was, or rejected) holds for it again. Other arguments
-    ask again; so does a call whose approval was deleted, timed out, or approved with changed arguments.
+    A call is known by skill and arguments. Within a mission the same call asks once: while the first is pending it
+    waits with it, and what was decided on that (approved as it was, or rejected) holds for it again. Calls with other
+    arguments ask again; so does a call whose approval was deleted, timed out, or approved with changed arguments.
 
     Whatever happens is an event (``approval_created``, ``approval_changed``, ``approval_decided``) that carries the
-    approval's view. A decision counts from the moment of the creating event on, also if it comes while that is
-    still being announced.
+    approval's view. A decision counts from the moment of the creating event on, also if it comes while that is still
+    being announced.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ApprovalBook:
         agent: str = "agent",
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``input`` gives the operator's input that led to a call of these missions."""
+        """``input`` returns the operator's input that led to a call of these missions."""
         self._settings = settings
         self._input = input
         self._emit = emit
@@ -57,7 +57,7 @@ class ApprovalBook:
 
     @property
     def on_console_loss(self) -> OnConsoleLoss:
-        """The setting."""
+        """The setting for the loss of the last console."""
         return self._settings.on_console_loss
 
     async def ask(
@@ -70,7 +70,8 @@ class ApprovalBook:
         missions: tuple[str, ...] = (),
         check: Check = lambda arguments: arguments,
     ) -> Decision:
-        """Wait for the decision on a call. ``check`` judges arguments that an operator puts in their place."""
+        """Return the decision on a call, waiting for it. ``check`` judges arguments that an operator puts in their
+        place."""
         known = self._known((skill, canonical(arguments)), missions)
         if known is not None and known.state != "pending":
             return known.decision()
@@ -89,7 +90,7 @@ class ApprovalBook:
         return approval.decision()
 
     def pending(self) -> list[ApprovalView]:
-        """Those that wait, oldest first."""
+        """The approvals that are pending, oldest first."""
         return [approval.view(self._agent) for approval in self._pending.values()]
 
     def decide(
@@ -101,11 +102,11 @@ class ApprovalBook:
         *,
         revision: int | None = None,
     ) -> ApprovalView:
-        """Decide; to decide the same again does nothing. What then holds of it.
+        """Decide on an approval; deciding the same again does nothing. Return what then holds of it.
 
-        ``arguments`` replace those that were asked for; ``revision`` is the one that was seen, None for whatever
-        holds. Raises ``SkillError`` for an unknown id, and for arguments that do not fit (then it stays pending),
-        ``ConflictError`` for another revision than the present one, and another decision than the one that holds.
+        ``arguments`` replace those that were asked for; ``revision`` is the one that was seen, or None for whatever
+        holds. Raises ``SkillError`` for an unknown id, for arguments that do not fit (then it stays pending), and for
+        another decision than the one that holds, and ``ConflictError`` for another revision than the present one.
         """
         approval = self._get(id)
         state = _DECISIONS[decision]
@@ -123,7 +124,7 @@ class ApprovalBook:
         return approval.view(self._agent)
 
     def amend(self, id: str, arguments: Mapping[str, Any], *, revision: int | None = None) -> ApprovalView:
-        """Change the arguments of one that is pending; see ``decide``."""
+        """Change the arguments of an approval that is pending; see ``decide``."""
         approval = self._get(id)
         with self._telling(approval):
             if approval.state != "pending":
@@ -134,7 +135,7 @@ class ApprovalBook:
         return approval.view(self._agent)
 
     def console(self, *, present: bool) -> None:
-        """Whether an operator's console is connected; the settings say what follows from its loss."""
+        """Note whether an operator's console is connected; the settings say what follows from its loss."""
         if present == self._watched:
             return
         self._watched = present
@@ -151,7 +152,7 @@ class ApprovalBook:
             self._settle(approval, "deleted", "the agent stops")
 
     def _refusal(self) -> str:
-        """Why nobody is asked at the moment."""
+        """The reason nobody is asked at the moment; empty if there is none."""
         if not self._watched and self._settings.on_console_loss == "abort":
             return "no operator's console is connected"
         if len(self._pending) >= self._settings.max_pending:
@@ -159,7 +160,8 @@ class ApprovalBook:
         return ""
 
     def _known(self, key: tuple[str, str], missions: tuple[str, ...]) -> Approval | None:
-        """The same call of the same missions, pending or with a decision that still holds; the newest first."""
+        """The newest approval of the same call of the same missions, pending or with a decision that still holds, or
+        None."""
         for approval in self._pending.values():
             if approval.key == key and approval.missions == missions:
                 return approval
@@ -213,7 +215,7 @@ class ApprovalBook:
 
     @contextlib.contextmanager
     def _telling(self, approval: Approval) -> Iterator[None]:
-        """Who runs into a conflict is given what holds."""
+        """Give a ``ConflictError`` that is raised in the block what holds as its result."""
         try:
             yield
         except ConflictError as error:

@@ -24,28 +24,29 @@ SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
 _MAX_STEPS = 100
 _MAX_GOAL = 10_000
-"""Characters of a goal."""
+"""Maximum length of a goal, in characters."""
 _SHOWN_GOAL = 50
 _ASKED_GOAL = 200
-"""Characters of a goal in what the operator is asked: the steps are what decides."""
+"""Maximum length of a goal in what the operator is asked, in characters: the steps are what decides."""
 _MAX_BYTES = 16_000
-"""Of the JSON of all steps, so that an operator can be shown all of them."""
+"""Maximum size of the JSON of all steps, in bytes, so that an operator can be shown all of them."""
 _MAX_EVENT = 20_000
-"""Bytes of a plan's JSON in an event, which comes again with each change of the plan."""
+"""Maximum size of a plan's JSON in an event, in bytes; it comes again with each change of the plan."""
 
 Check = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""The arguments with what they leave out. Raises ``SkillError`` if there is no such skill, or they do not fit it."""
+"""A check that returns the arguments with the defaults of what they leave out. Raises ``SkillError`` if there is no
+such skill, or they do not fit it."""
 
 
 class PlanState(enum.StrEnum):
-    """How far a plan is."""
+    """The state of a plan."""
 
     DRAFT = "draft"
     SUBMITTED = "submitted"
     APPROVED = "approved"
     REJECTED = "rejected"
     VOID = "void"
-    """It was approved, and the mission that it was approved for is over."""
+    """The plan was approved, and the mission that it was approved for is over."""
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class PlanStep:
     until: float = float("inf")
     """The loop's time at which its plan's approval lapses."""
     void: bool = False
-    """Whether the mission that its plan was approved for is over."""
+    """True if the mission that its plan was approved for is over."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -67,11 +68,11 @@ class PlanStep:
 
     @property
     def lapsed(self) -> bool:
-        """Whether the approval holds no more."""
+        """True if the approval holds no more."""
         return self.void or clock.monotonic() >= self.until
 
     def to_dict(self) -> dict[str, Any]:
-        """The step as JSON."""
+        """Return the step as JSON."""
         return {"skill": self.skill, "arguments": dict(self.arguments)}
 
 
@@ -86,15 +87,15 @@ class Plan:
     reason: str = ""
     """The operator's reason for the decision, or why its approval is void."""
     missions: frozenset[str] = frozenset()
-    """Ids of the missions that it was handed in for, without their parts, as long as they last."""
+    """The ids of the outermost missions that it was handed in for, as long as they last."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON."""
+        """Return the plan as JSON."""
         steps = [{**step.to_dict(), "used": step.used} for step in self.steps]
         return {"id": self.id, "goal": self.goal, "state": self.state.value, "reason": self.reason, "steps": steps}
 
     def text(self) -> str:
-        """The plan for models and people."""
+        """Return the plan as a text for models and people."""
         lines = [f"Plan {self.id} ({self.goal}) is {self.state.value}{f': {self.reason}' if self.reason else ''}"]
         for number, step in enumerate(self.steps, 1):
             lines.append(f"{number}. {shown(step.skill, step.arguments)}{' - begun' if step.used else ''}")
@@ -122,18 +123,18 @@ class PlanBook:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """All that are remembered, oldest first."""
+        """The plans that are remembered, oldest first."""
         return tuple(self._plans.values())
 
     def get(self, id: str) -> Plan:
-        """Raises ``SkillError`` for an unknown id."""
+        """Return the plan of that id. Raises ``SkillError`` for an unknown one."""
         if id not in self._plans:
             listed = ", ".join(self._plans) or "none"
             raise SkillError(f"no plan has the id {id!r}{suggest(id, self._plans)} (known: {listed})")
         return self._plans[id]
 
     def create(self, goal: str, steps: Sequence[Mapping[str, Any]] = ()) -> Plan:
-        """Begin a draft. Raises ``SkillError`` for a step that can't be, or a goal that is too long."""
+        """Begin a draft. Raises ``SkillError`` for a step that is not valid, or a goal that is too long."""
         if len(goal) > _MAX_GOAL:
             raise SkillError(
                 f"the goal has {len(goal)} characters, and {_MAX_GOAL} are the most: say in a sentence what the plan"
@@ -148,7 +149,7 @@ class PlanBook:
         return plan
 
     def add_steps(self, id: str, steps: Sequence[Mapping[str, Any]]) -> Plan:
-        """Add steps to a draft. Raises ``SkillError``."""
+        """Add steps to a draft. Raises ``SkillError`` if that is not possible."""
         plan = self.get(id)
         if plan.state is not PlanState.DRAFT:
             raise SkillError(f"plan {id!r} is {plan.state.value}: steps can be added to a draft only; create another")
@@ -161,9 +162,11 @@ class PlanBook:
         return plan
 
     async def submit(self, id: str, missions: tuple[str, ...] = ()) -> Plan:
-        """Ask the operator, and wait for the decision. Of a plan whose approval is void, what is left is asked for.
+        """Ask the operator about a plan, and wait for the decision. Of a plan whose approval is void, only what is
+        left is asked for.
 
-        If nobody decides it is a draft again. Raises ``SkillError`` for a plan in any other state, or without steps.
+        If waiting is cancelled, it is a draft again; if nobody decides in time, it counts as rejected. Raises
+        ``SkillError`` for a plan in any other state, or without steps.
         """
         plan = self.get(id)
         if plan.state not in (PlanState.DRAFT, PlanState.VOID):
@@ -192,14 +195,15 @@ class PlanBook:
         return plan
 
     def apply(self, event: AgentEvent) -> None:
-        """What an event of the agent's own says of missions: an abort ends all of them."""
+        """Take in an event of the agent that ends missions: an abort ends all of them."""
         if event.kind == EventKind.ABORT and event.data["phase"] == "start":
             self._void("the operator has aborted", lambda plan: plan.missions)
         elif event.kind in (EventKind.ENDED, EventKind.DONE):
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
 
     def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str] = ()) -> PlanStep | None:
-        """Use up the step of a plan approved for one of these missions that is this call; None if none is.
+        """Use up and return the step that is this call, of a plan approved for one of these missions, or None if
+        there is none.
 
         ``used = False`` gives it back.
         """
@@ -213,11 +217,11 @@ class PlanBook:
         return None
 
     def view(self) -> dict[str, Any] | None:
-        """The newest plan as JSON, for operators; None before the first."""
+        """The newest plan as JSON, for operators, or None before the first."""
         return next(reversed(self._plans.values())).to_dict() if self._plans else None
 
     def _void(self, why: str, over: Callable[[Plan], frozenset[str]]) -> None:
-        """Take from each plan the missions that are over."""
+        """Take from each plan the missions that are over; the approval of one that has none left is void."""
         for plan in self._plans.values():
             before, plan.missions = plan.missions, plan.missions - over(plan)
             if before and not plan.missions and plan.state is PlanState.APPROVED:
@@ -253,12 +257,12 @@ class PlanBook:
 
 
 def _check_size(steps: Iterable[PlanStep]) -> None:
-    """Raises ``SkillError`` for steps that no operator could be shown."""
+    """Raise ``SkillError`` for steps that no operator could be shown."""
     size = len(json_text([step.to_dict() for step in steps]).encode())
     if size > _MAX_BYTES:
         raise SkillError(f"the steps have {size} bytes as JSON, and {_MAX_BYTES} are the most: make several plans")
 
 
 def _of(missions: Iterable[str]) -> frozenset[str]:
-    """The missions that these are part of; what is no mission's is one of its own."""
+    """The ids of the outermost missions of these; what belongs to no mission counts as one of its own."""
     return frozenset(roots(missions) or ("",))

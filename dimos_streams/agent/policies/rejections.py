@@ -1,4 +1,5 @@
-"""Calls that an operator has rejected, alone or as steps of a plan: for the rest of the mission they stay so."""
+"""The calls that an operator has rejected, alone or as steps of a plan: they stay rejected for the rest of the
+mission."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _Key: TypeAlias = tuple[str, str]
 class Rejections:
     """The rejected calls of each mission; made of the agent's events, so it outlives its process.
 
-    A mission and its sub-missions are one. What an operator approves later is not rejected any more. Of an approval
-    whose arguments were changed, both are: what was asked for, and what the operator made of it.
+    A mission and its sub-missions are one. What an operator approves later is not rejected any more. If the arguments
+    of a rejected approval were changed, two calls are rejected: what was asked for, and what the operator made of it.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Rejections:
                 self._allow(_keys(view), event.missions)
 
     def why(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> str | None:
-        """The reason for which a call was rejected, perhaps none; None if it was not."""
+        """The reason for which a call was rejected, empty if none was given, or None if it was not rejected."""
         key = skill, canonical(arguments)
         for root in roots(missions):
             if root in self._reasons and key in self._reasons[root]:
@@ -66,7 +67,7 @@ class Rejections:
 
 
 def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
-    """The calls that an approval is about; a plan is about its steps, and itself."""
+    """Yield the keys of the calls that an approval is about; a plan is about its steps, and itself."""
     yield view["skill"], canonical(view["arguments"])
     if view["skill"] == SUBMIT_PLAN:
         for step in view["arguments"].get("steps", ()):

@@ -20,36 +20,38 @@ _Batch: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class RepetitionSettings(BaseModel):
-    """After how many repetitions within a turn what is done. None: never."""
+    """The numbers of repetitions within a turn at which something is done. None means never."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     warn_at: int | None = Field(default=3, ge=2)
-    """Operators are informed."""
+    """The number of repetitions at which operators are informed."""
     hint_at: int | None = Field(default=6, ge=2)
-    """The model is informed, too."""
+    """The number of repetitions at which the model is informed, too."""
     stop_at: int | None = Field(default=9, ge=2)
-    """The turn ends, before the calls run."""
+    """The number of repetitions at which the turn ends, before the calls run."""
     mission_stop_at: int | None = Field(default=18, ge=2)
-    """The same over all turns of a mission: it ends, and its calls with it, if so many come ``mission_within_s``."""
+    """The number of repetitions over all turns at which a mission ends, its calls with it, if so many come within
+    ``mission_within_s``."""
     mission_within_s: float = Field(default=100.0, gt=0)
-    """Slower repetition is the world's pace: going from here to there and back for hours is a patrol."""
+    """The time in s in which repetitions over all turns count. Slower repetition is the world's pace: going from here
+    to there and back for hours is a patrol."""
 
     def of_mission(self) -> RepetitionSettings:
-        """The settings of the guard of a mission: nothing but its end."""
+        """The settings of the guard of a mission, which does nothing but end it."""
         return RepetitionSettings(warn_at=None, hint_at=None, stop_at=self.mission_stop_at)
 
 
 class RepetitionGuard:
     """Compares each batch of calls with those before it; one guard watches one turn, or a mission.
 
-    Repeated is a batch that equals the one before (the order of arguments, and of calls, is irrelevant), or a cycle
-    of two to four batches, A-B-A-B. Batches of nothing but polling skills don't count, neither for nor against; in
-    other batches polling calls are looked past. Any other change of an argument begins anew.
+    A repetition is a batch that equals the one before (the order of arguments, and of calls, is irrelevant), or a
+    cycle of two to four batches, A-B-A-B. Batches of nothing but polling skills don't count, neither for nor against;
+    in other batches polling calls are ignored. Any other change of an argument begins anew.
     """
 
     def __init__(self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf) -> None:
-        """Batches that are older than ``within_s`` are forgotten."""
+        """Batches that are older than ``within_s`` seconds are forgotten."""
         settings = settings or RepetitionSettings()
         at: dict[Action, int | None] = {
             "warn": settings.warn_at,
@@ -69,7 +71,7 @@ class RepetitionGuard:
         *,
         at: float | None = None,
     ) -> Alarm | None:
-        """See ``Repetition``. ``at`` is when, on the loop's clock; now by default."""
+        """See ``Repetition``. ``at`` is the time of the batch on the loop's clock, by default now."""
         counted = [(skill, arguments) for skill, arguments in batch if skill not in exempt]
         if not counted:
             return None
@@ -87,7 +89,7 @@ class RepetitionGuard:
         return _KINDS[action](f"{what} {times} times in a row{_ADVICE[action]}")
 
     def _repeated(self) -> tuple[int, int]:
-        """The shortest cycle that ends now and how often it has come; (1, 1) if nothing is repeated."""
+        """The length of the shortest cycle that ends now and how often it has come; (1, 1) if nothing is repeated."""
         history = self._history
         for period in range(1, MAX_PERIOD + 1):
             same = 0

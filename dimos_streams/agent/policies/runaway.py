@@ -16,8 +16,9 @@ REPETITION = "repetition"
 class RunawayGuard:
     """Watches one mission over all its turns. Answers that ask for nothing but polling do not count.
 
-    ``actions`` answers that ask for calls may come at once; ``per_hour`` of them grow back, so a mission whose pace
-    is that of the world lives for ever. Repetition counts if it comes quickly. Operators' input begins anew.
+    ``actions`` answers that ask for calls may come one right after the other; ``per_hour`` of them grow back, so a
+    mission whose pace is that of the world may last for ever. Repetition counts if it comes quickly. Operators' input
+    begins anew.
     """
 
     def __init__(self, settings: RepetitionSettings, actions: int | None, per_hour: float) -> None:
@@ -27,7 +28,7 @@ class RunawayGuard:
         self.reset()
 
     def reset(self) -> None:
-        """An operator has said something."""
+        """Begin anew, because an operator has said something."""
         self._left = float(self._actions or 0)
         self._looked_at: float | None = None
         self._repetition = RepetitionGuard(self._settings.of_mission(), within_s=self._settings.mission_within_s)
@@ -39,9 +40,10 @@ class RunawayGuard:
         *,
         at: float | None = None,
     ) -> tuple[str, str] | None:
-        """Take in what an answer asks for. Returns the reason for which the mission is to end, and a sentence on it.
+        """Take in what an answer asks for. Return the reason for which the mission is to end and a sentence on it, or
+        None.
 
-        ``at`` is when, on the loop's clock; now by default.
+        ``at`` is the time of the answer on the loop's clock, by default now.
         """
         if all(skill in exempt for skill, _ in batch):
             return None

@@ -1,4 +1,4 @@
-"""Which skills an agent gets: names, patterns, tags and exceptions, as a blueprint lists them."""
+"""The selection of the skills that an agent gets: names, patterns, tags and exceptions, as a blueprint lists them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from dimos_streams.skill.tags import checked_tag
 ALL = "*"
 MAX_ENTRIES = 200
 MAX_CHARACTERS = 200
-"""Of one entry."""
+"""Maximum length of one entry, in characters."""
 _EXCEPT, _TAG = "!", "tag:"
 _PATTERN = re.compile(r"[\w.*?-]+|(/[\w.*?-]+)+")
 
 
 def _checked_entry(entry: str) -> str:
-    """Raises ``ValueError`` for an entry that can't mean any skill."""
+    """Return an entry. Raises ``ValueError`` for one that can't mean any skill."""
     if len(entry) > MAX_CHARACTERS:
         raise ValueError(f"an entry may have {MAX_CHARACTERS} characters, not {len(entry)}")
     wanted = entry.removeprefix(_EXCEPT)
@@ -39,7 +39,8 @@ def _checked_entry(entry: str) -> str:
 
 
 def _checked_list(entries: tuple[str, ...]) -> tuple[str, ...]:
-    """Raises ``ValueError`` for a list of nothing but exceptions: it does not say from what."""
+    """Return a list of entries. Raises ``ValueError`` for one of nothing but exceptions: it does not say from
+    what."""
     if entries and all(entry.startswith(_EXCEPT) for entry in entries):
         raise ValueError(
             f"there are exceptions only, so nothing is left: put '{ALL}' before them for all other skills"
@@ -52,23 +53,25 @@ SkillList: TypeAlias = Annotated[
     Field(max_length=MAX_ENTRIES),
     AfterValidator(_checked_list),
 ]
-"""Entries as a config has them."""
+"""The entries of a list, as a config has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillSelection:
-    """The skills that the entries of a list mean: one of them means it, and no exception does, in whatever order."""
+    """The skills that the entries of a list mean: one entry means the skill, and no exception does, in whatever
+    order."""
 
     entries: tuple[str, ...] = (ALL,)
     module: str = ""
     """The module whose config has the list: a name means skills of its namespace, of those around it, and of none."""
 
     def has(self, skill: SkillInfo) -> bool:
-        """Whether a skill is one of them."""
+        """Return whether a skill is one of them."""
         return _has(self, skill.name, skill.tags)
 
     def unmatched(self, skills: Iterable[SkillInfo]) -> dict[int, str]:
-        """The entries that mean none of some skills, by their places in the list, each with what may be meant."""
+        """The entries that mean none of the given skills, by their places in the list, each with what may be
+        meant."""
         known = list(skills)
         found: dict[int, str] = {}
         for place, entry in enumerate(self.entries):
@@ -97,8 +100,8 @@ def _means(entry: str, module: str, name: str, tags: tuple[str, ...]) -> bool:
 
 
 def is_meant(wanted: str, module: str, name: str) -> bool:
-    """Whether a setting of ``module`` that names skills, perhaps with ``*`` and ``?``, means the skill of that public
-    name: in the module's namespace, in those around it, or in none."""
+    """Return whether a setting of ``module`` that names skills, perhaps with ``*`` and ``?``, means the skill of that
+    public name: in the module's namespace, in those around it, or in none."""
     return any(pattern.match(name) for pattern in _patterns(wanted, module))
 
 

@@ -1,1 +1,1 @@
-"""Gates: what a model's call has to pass before it begins."""
+"""Gates: the checks that a model's call has to pass before it begins."""

@@ -1,4 +1,4 @@
-"""The skills that the config gives the agent."""
+"""The gate of the skills that the config gives the agent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 class AllowedGate:
     """Refuses calls of skills that are not in the list; they are not offered to the model either.
 
-    What a skill runs as a part of its own is its author's choice, and passes, unless its caller has named it.
+    A call that a skill runs as a part of its own is its author's choice, and passes, unless its caller has named it.
     """
 
     def __init__(
@@ -23,12 +23,12 @@ class AllowedGate:
         selection: SkillSelection,
         offerings: Callable[[str], Sequence[OfferedSkill]] = lambda name: (),
     ) -> None:
-        """``offerings`` are all skills of a name: where several modules offer it, each of them has to be allowed."""
+        """``offerings`` returns all skills of a name: if several modules offer it, each of them has to be allowed."""
         self.selection = selection
         self._offerings = offerings
 
     def allowed(self, skill: OfferedSkill) -> bool:
-        """Whether the model may call a skill."""
+        """Return whether the model may call a skill."""
         return all(map(self.selection.has, (skill, *self._offerings(skill.name))))
 
     async def review(self, request: CallRequest) -> Verdict:
@@ -44,9 +44,9 @@ class AllowedGate:
 
 
 def names_skill(arguments: Mapping[str, Any], skill: OfferedSkill) -> bool:
-    """Whether one of a call's arguments, or a part of one, is a skill's name, however it is spelt and however long:
-    with or without namespace, in capitals, with accents, with anything but letters and digits around and within it,
-    with letters in between that a skill drops which keeps those of ASCII."""
+    """Return whether one of a call's arguments, or a part of one, is a skill's name, however it is spelt and however
+    long: with or without namespace, in capitals, with accents, with anything but letters and digits around and within
+    it, or with letters in between that a skill drops which keeps only those of ASCII."""
     names = _names_of(skill)
     left: list[Any] = [arguments]
     while left:
@@ -61,7 +61,7 @@ def names_skill(arguments: Mapping[str, Any], skill: OfferedSkill) -> bool:
 
 
 def _names_of(skill: OfferedSkill) -> set[str]:
-    """The public name, and what is left of it where parts of the namespace are understood."""
+    """The letters of the public name, and of what is left of it without parts of the namespace."""
     name, names = skill.name, {_letters(skill.name)}
     for part in namespace_of(skill.module).split("/"):
         name = name.removeprefix(f"{part}_")
@@ -75,12 +75,13 @@ def _readings(text: str) -> tuple[str, ...]:
 
 
 def _letters(text: str) -> str:
-    """Letters and digits only, in their plain forms."""
+    """The letters and digits of a text, in their plain forms."""
     return text.translate({ord(character): _plain(character) for character in dict.fromkeys(text)})
 
 
 def _plain(character: str) -> str:
-    """One by one, as to order the accents of a long text takes time that grows with its square."""
+    """The plain form of one character. They are taken one by one, because ordering the accents of a long text takes
+    time that grows with its square."""
     cased = unicodedata.normalize("NFKD", character).upper().casefold()  # a dotless i is one only by its capital
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", cased)))
 

@@ -1,4 +1,4 @@
-"""Which calls an operator is asked about."""
+"""The gate that asks an operator about calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MISSING = object()
 
 
 class ApprovalGate:
-    """Asks by rule, or where the skill declares it; waits for the decision."""
+    """Asks by rule, or if the skill declares it; waits for the decision."""
 
     def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = (), *, agent: str) -> None:
         """``agent`` is the module whose config has the rules: they name skills as it sees them."""
@@ -68,7 +68,7 @@ class ApprovalGate:
 
 
 def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str) -> bool:
-    """Whether a rule of an agent is about such a call."""
+    """Return whether a rule of an agent is about such a call."""
     if not is_meant(rule.skill, agent, skill):
         return False
     return all(_fits(pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
@@ -97,7 +97,7 @@ def _fits(pattern: Any, value: Any) -> bool:
 
 
 def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:
-    """The comparisons that a pattern consists of, all of which must hold; none for a text."""
+    """The comparisons that a pattern consists of, all of which must hold; empty for a text."""
     if not _ALL_COMPARISONS.fullmatch(pattern):
         return []
     try:

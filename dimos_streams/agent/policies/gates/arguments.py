@@ -1,4 +1,5 @@
-"""Arguments that do not fit are refused before anybody is asked about them; what they leave out is filled in."""
+"""The gate that refuses arguments that do not fit before anybody is asked about them, and fills in what they leave
+out."""
 
 from __future__ import annotations
 

@@ -30,30 +30,30 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
 class Emit(Protocol):
-    """How policies write what they do to the agent's event log."""
+    """Writes what policies do to the agent's event log."""
 
     def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
         """Log an event; ``data`` is JSON."""
 
 
 def nothing() -> None:
-    """For an ``Allow`` with nothing to give back."""
+    """Do nothing: for an ``Allow`` with nothing to give back."""
 
 
 def no_objection(arguments: Mapping[str, Any]) -> Refuse | None:
-    """For an ``Allow`` that nothing in the world can change."""
+    """Return None: for an ``Allow`` that nothing in the world can change."""
     return None
 
 
 class Permit(Protocol):
-    """The operator's leave for a call to begin: it may have to be waited for, and may end before the call begins."""
+    """The operator's permit for a call to begin: it may have to be waited for, and may end before the call begins."""
 
     @property
     def holds(self) -> bool:
-        """Whether the call may begin now."""
+        """True if the call may begin now."""
 
     async def wait(self) -> None:
-        """Wait until it may. When this returns it may, until the caller awaits something."""
+        """Wait until the call may begin. When this returns it may, until the caller awaits something."""
 
 
 class _Granted:
@@ -63,7 +63,7 @@ class _Granted:
 
 
 GRANTED: Permit = _Granted()
-"""For an ``Allow`` of which no operator has a say."""
+"""The permit of an ``Allow`` in which no operator has a say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,41 +73,43 @@ class CallRequest:
     skill: OfferedSkill
     arguments: Mapping[str, Any]
     missions: tuple[str, ...] = ()
-    """Ids of the missions that it belongs to."""
+    """The ids of the missions that it belongs to."""
     tool_call_id: str = ""
     iteration: int = 0
-    """Which answer of the turn asks for it, counted from 1."""
+    """The number of the turn's answer that asks for it, counted from 1."""
     on_duplicate: OnDuplicate | None = None
     """The caller's wish for a duplicate that runs; None leaves it to the skill."""
     parent: str = ""
-    """The call whose skill asks for this one on the model's behalf; empty where the model asks itself."""
+    """The id of the call whose skill asks for this one on the model's behalf; empty if the model asks itself."""
     authored: bool = False
-    """Whether that skill runs it as a part of its own, and has not got its name from its caller."""
+    """True if that skill runs it as a part of its own, and has not got its name from its caller."""
     part_of_motion: bool = False
-    """Whether it is a child of a call that moves the robot and has passed the gates as such."""
+    """True if it is a child of a call that moves the robot and has passed the gates as such."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allow:
-    """The call may begin, with these arguments."""
+    """The verdict that the call may begin, with these arguments."""
 
     arguments: Mapping[str, Any]
     on_duplicate: OnDuplicate | None = None
     give_back: Callable[[], None] = nothing
-    """To be called if the call does not begin after all."""
+    """Called if the call does not begin after all."""
     note: str = ""
-    """A text that the model sees before the call's result, say that an operator has changed the arguments."""
+    """A text that the model sees before the call's result, for instance that an operator has changed the
+    arguments."""
     again: Callable[[Mapping[str, Any]], Refuse | None] = no_objection
-    """Judges what depends on the world once more, right before the call begins, with the arguments that it then
-    has: a refusal if it must not begin after all. It neither waits nor uses anything up, and may be asked often."""
+    """Judges once more what depends on the world, right before the call begins, with the arguments that it then has;
+    returns a refusal if it must not begin after all. It neither waits nor uses anything up, and may be called
+    often."""
     permit: Permit = GRANTED
-    """The operator's leave, which a pause or step mode takes back until the call has begun."""
+    """The operator's permit, which a pause or step mode takes back until the call has begun."""
 
     async def last_look(self) -> Refuse | None:
-        """Wait until the operator lets the call begin, then judge the world once more: a refusal, or None.
+        """Wait until the operator lets the call begin, then judge the world once more; return a refusal, or None.
 
-        Every call is looked at so right before it begins, however it came about, and again after all that waits. When
-        this returns it holds until the caller awaits something.
+        Every call is looked at in this way right before it begins, however it came about, and again after all that
+        waits. When this returns it holds until the caller awaits something.
         """
         await self.permit.wait()
         return self.again(self.arguments)
@@ -115,53 +117,54 @@ class Allow:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The call does not begin. ``text`` is what the model is shown: why, and what it can do instead."""
+    """The verdict that the call does not begin. ``text`` is what the model is shown: why, and what it can do
+    instead."""
 
     text: str
     charged: bool = True
-    """Whether it counts as a failed call (towards consecutive errors)."""
+    """True if it counts as a failed call (towards consecutive errors)."""
 
 
 Verdict: TypeAlias = Allow | Refuse
 
 
 class Gate(Protocol):
-    """Decides on calls. It may wait, for an operator say; it must stand being cancelled while it does.
+    """Decides on calls. It may wait, for instance for an operator; it must stand being cancelled while it does.
 
     Users' gates are named in the agent's config (``gates: ["package.module:Class"]``) and made without arguments.
     """
 
     async def review(self, request: CallRequest) -> Verdict:
-        """Whether the call may begin, and with which arguments. Raises nothing but ``CancelledError``."""
+        """Return whether the call may begin, and with which arguments. Raises nothing but ``CancelledError``."""
 
 
 class Reviewer(Protocol):
-    """All gates at once: ``gates.chain.GateChain``."""
+    """Reviews calls by all gates at once: ``gates.chain.GateChain``."""
 
     async def review(self, request: CallRequest) -> Verdict:
-        """The first refusal, or an ``Allow`` with what all gates have made of the arguments."""
+        """Return the first refusal, or an ``Allow`` with what all gates have made of the arguments."""
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
-        """The skill as a model is offered it; None if it is not to be offered."""
+        """Return the skill as a model is offered it, or None if it is not to be offered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """The model repeats itself: inform people."""
+    """An alarm that the model repeats itself: people are informed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The model repeats itself: inform people, and add the text to what it sees next."""
+    """An alarm that the model repeats itself: people are informed, and the text is added to what it sees next."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The model repeats itself: end the turn, without running what it asks for. ``text`` is why."""
+    """An alarm that the model repeats itself: the turn ends, and what it asks for is not run. ``text`` is why."""
 
     text: str
 
@@ -178,17 +181,19 @@ class Repetition(Protocol):
     def observe(
         self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
     ) -> Alarm | None:
-        """The batch as pairs of name and arguments. ``exempt`` names skills that poll."""
+        """Take in a batch as pairs of name and arguments; return an alarm, or None. ``exempt`` names skills that
+        poll."""
 
 
 class Results(Protocol):
     """Shapes what a model sees of results: ``results.ResultPipeline``."""
 
     def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
-        """The text as the model gets it, once, when it goes into the record. Errors stay whole."""
+        """Return the text as the model gets it, once, when it goes into the record. Errors stay whole."""
 
     def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """The messages of a request with old results replaced by notes. Stable: what was masked stays masked."""
+        """Return the messages of a request with old results replaced by notes. Stable: what was masked stays
+        masked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +203,11 @@ class CallResult:
     text: str
     is_error: bool = False
     call: OpenCall | None = None
-    """The skill's call, if one was begun."""
+    """The skill's call, or None if none was begun."""
     event: ToolEvent | None = None
-    """The event that answered it."""
+    """The event that answered it, or None if none did."""
     charged: bool = True
-    """Whether an error counts as a failed call."""
+    """True if an error counts as a failed call."""
     note: str = ""
     """A remark of the agent itself on the call, before the text."""
     speaker: Speaker = "data"
@@ -210,7 +215,7 @@ class CallResult:
 
     @property
     def failed(self) -> bool:
-        """Whether the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
+        """True if the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
         return (
             self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
         )
@@ -225,18 +230,18 @@ class Tools(Protocol):
     """Tools of the agent itself, offered beside the skills: ``tools.LocalTools``. They pass no gate but control's."""
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """Those that are offered now."""
+        """The schemas of the tools that are offered now."""
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is a tool of that name, offered now or not."""
+        """Return whether there is a tool of that name, offered now or not."""
 
     def concurrent(self, name: str) -> bool:
-        """Whether it may run beside others."""
+        """Return whether a tool may run beside others."""
 
     def polling(self) -> frozenset[str]:
-        """Those that may be called again and again."""
+        """The names of the tools that may be called again and again."""
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], missions: tuple[Mission, ...] = (), *, tool_call_id: str = ""
     ) -> CallResult:
-        """Check the arguments and run it, for missions. Raises nothing but ``CancelledError``."""
+        """Check the arguments and run a tool, for missions. Raises nothing but ``CancelledError``."""

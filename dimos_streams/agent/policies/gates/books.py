@@ -1,4 +1,4 @@
-"""What the gates of one agent keep from one call to the next."""
+"""The books that the gates of one agent keep from one call to the next."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class GateBooks:
         offerings: Callable[[str], Sequence[OfferedSkill]] = lambda name: (),
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``check`` judges steps of plans; ``offerings`` are all skills of a name; ``input`` gives the operator's
-        input that led to a call of missions."""
+        """``check`` judges steps of plans; ``offerings`` returns all skills of a name; ``input`` returns the
+        operator's input that led to a call of missions."""
         self.agent = agent
         """The module whose settings these are."""
         self.allowed = AllowedGate(SkillSelection(settings.skills, agent), offerings)

@@ -1,4 +1,4 @@
-"""The one place that states which gates there are and in which order a call meets them."""
+"""The chain of gates: the one place that states which gates there are and in which order a call meets them."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ class GateChain:
         return known[1]
 
     def _schema(self, skill: OfferedSkill) -> ToolSchema | None:
-        """What goes to the model: without references, which some servers refuse."""
+        """The schema that the model gets, without references, which some servers refuse; None if there can be
+        none."""
         try:
             parameters = inlined(self._duplicates.parameters(skill), FOREIGN_PARTS)
         except ValueError as error:
@@ -111,13 +112,13 @@ def build_chain(
     pose: Callable[[], RobotPose | None] = lambda: None,
     permit: Callable[[CallRequest], Permit] | None = None,
 ) -> GateChain:
-    """The chain of an agent. ``motions`` without a plan are those of a language model by default.
-    ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be.
+    """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a
+    language model. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be made.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
-    gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The
-    operator is asked last, and never again about what was rejected. Pause and step come after all that waits, so that
-    nothing begins while paused that was approved in the meantime. When all that waits is over, gates look again
+    gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The operator
+    is asked last, and never again about what was rejected. Pause and step come after all that waits, so that nothing
+    that was approved in the meantime begins while the agent is paused. When all that waits is over, gates look again
     (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates, agent=books.agent)
@@ -137,7 +138,7 @@ def build_chain(
 
 
 def load_gate(reference: str) -> Gate:
-    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError`` that says what is wrong."""
+    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError``, which says what is wrong."""
     if not is_reference(reference) or "." in reference.partition(":")[2]:
         raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
     try:
@@ -155,7 +156,7 @@ def load_gate(reference: str) -> Gate:
 
 
 async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
-    """A gate that fails lets nothing pass."""
+    """Return the verdict of a gate; one that fails lets nothing pass."""
     try:
         verdict = await gate.review(request)
     except Exception as error:
@@ -185,6 +186,6 @@ def _failed(gate: Gate, error: Exception) -> Refuse:
 
 
 def _all_back(given: list[Callable[[], None]]) -> None:
-    """Once, the newest first."""
+    """Give everything back once, the newest first."""
     while given:
         given.pop()()

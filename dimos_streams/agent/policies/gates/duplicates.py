@@ -2,8 +2,8 @@
 
 The broker (``bridge/calls/broker.py``) knows the calls of all callers: it refuses a duplicate, or ends the running
 call and waits for that before the new one begins, or lets both run, by what the skill declares or the caller asks
-for. Here the caller's wish comes about: from the agent's config, or, where the skill declares ``confirm``, from the
-model, whose tool gets a parameter for it.
+for. The caller's wish is found here: from the agent's config, or, if the skill declares ``confirm``, from the model,
+whose tool gets a parameter for it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ class DuplicatesGate:
     """Takes the model's choice out of the arguments, and applies the config's."""
 
     def __init__(self, policies: Mapping[str, OnDuplicate], *, agent: str) -> None:
-        """``policies`` go before what skills declare, by names as the module ``agent``, whose they are, sees them."""
+        """``policies`` override what skills declare; their keys are names as the module ``agent``, whose they are,
+        sees them."""
         self._policies = {name: policy for skill, policy in policies.items() for name in public_names(skill, agent)}
 
     def parameters(self, skill: OfferedSkill) -> Mapping[str, Any]:
-        """The skill's schema as a model is to see it."""
+        """Return the skill's schema as a model is to see it."""
         if not self._asks_the_model(skill):
             return skill.parameters
         choice = {"type": "string", "enum": list(_CHOICES), "description": _DESCRIPTION}

@@ -1,4 +1,4 @@
-"""Skills that the operator has taken away from the model."""
+"""The gate of the skills that the operator has taken away from the model."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class EnabledGate:
     """Refuses calls of disabled skills; they are not offered to the model either. Calls that run go on."""
 
     def __init__(self, emit: Emit, disabled: Iterable[str] = (), *, agent: str) -> None:
-        """``agent`` is the module whose config has those that are ``disabled``: it names them as it sees them."""
+        """``agent`` is the module whose config has the ``disabled`` skills: it names them as it sees them."""
         self._emit = emit
         self._disabled = dict.fromkeys(name for skill in disabled for name in public_names(skill, agent))
 
     @property
     def disabled(self) -> tuple[str, ...]:
-        """Names, in the order in which they were disabled."""
+        """The names of disabled skills, in the order in which they were disabled."""
         return tuple(self._disabled)
 
     def enabled(self, skill: str) -> bool:
-        """Whether a skill may be used."""
+        """Return whether a skill may be used."""
         return skill not in self._disabled
 
     def set(self, skill: str, enabled: bool) -> bool:
-        """Enable or disable a skill, also one that no module offers now; whether that changed anything."""
+        """Enable or disable a skill, also one that no module offers now; return whether that changed anything."""
         if enabled == self.enabled(skill) or (not enabled and len(self._disabled) >= _MAX_DISABLED):
             return False
         if enabled:

@@ -1,4 +1,4 @@
-"""How many motions each mission has begun without a plan."""
+"""The number of motions that each mission has begun without a plan."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.operator.messages.agent import AgentEvent
 
 FREE_MOTION = "free_motion"
-"""The kind of the event that reports one, or that one did not begin after all."""
+"""The kind of the event that reports a motion, or that one did not begin after all."""
 _MISSIONS = 1000
 
 
 def _emit_nothing(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
-    """For who keeps no record."""
+    """Do nothing: for counts that keep no record."""
 
 
 class FreeMotions:
-    """Counts by mission; a mission and its sub-missions are one. Each change is an event, so a count outlives its
-    process: ``restore`` takes it from the record."""
+    """Counts motions by mission; a mission and its sub-missions are one. Each change is an event, so a count outlives
+    its process: ``restore`` takes it from the record."""
 
     def __init__(self, emit: Emit = _emit_nothing) -> None:
         self._emit = emit
         self._begun: OrderedDict[str, int] = OrderedDict()
 
     def begun(self, missions: Iterable[str]) -> int:
-        """By the one of these missions that has begun most."""
+        """The motions begun by the one of these missions that has begun most."""
         return max(self._begun.get(root, 0) for root in _roots(missions))
 
     def begin(self, skill: str, missions: Sequence[str]) -> Callable[[], None]:
-        """Count one more. What is returned takes that back: the motion did not begin."""
+        """Count one more motion. Return a function that takes that back, for a motion that did not begin."""
         self._change(skill, missions, 1)
         return lambda: self._change(skill, missions, -1)
 

@@ -1,4 +1,4 @@
-"""The plan gate: few motions are free, more need a plan; so does the way into a restricted zone."""
+"""The plan gate: a few motions are free, more need a plan; so does the way into a restricted zone."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WAY_OUT = (
 class PlanGate:
     """Lets a call pass that is a step of an approved plan, or needs none.
 
-    A motion needs none as one of the first ``motions`` that the mission begins, unless it enters a restricted zone:
-    from where the robot is when it is asked for, and from where it is when the call begins.
-    A call that needs none and is a planned step all the same uses the step up, and none of the free motions.
+    A motion needs none if it is one of the first ``motions`` that the mission begins, unless it enters a restricted
+    zone: from where the robot is when it is asked for, or from where it is when the call begins. A motion that needs
+    none and is a planned step all the same uses the step up, and none of the free motions.
     """
 
     def __init__(
@@ -34,7 +34,8 @@ class PlanGate:
         motions: Callable[[], int | None] = lambda: 2,
         pose: Callable[[], RobotPose | None] = lambda: None,
     ) -> None:
-        """``motions`` without a plan, None for any number. ``pose`` is the robot's now, None while unknown."""
+        """``motions`` returns how many need no plan, None for any number. ``pose`` returns the robot's now, None
+        while unknown."""
         self._plans = plans
         self._zones = zones
         self._begun = begun
@@ -72,7 +73,8 @@ class PlanGate:
         )
 
     def _step_objection(self, step: PlanStep, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
-        """A plan stands for its own calls, wherever the robot is, as long as its approval holds."""
+        """Return a refusal, or None. A plan stands for its own calls, wherever the robot is, as long as its approval
+        holds."""
         if step.key != (skill, canonical(arguments)):
             return self._zone_objection(skill, arguments)
         if step.lapsed:

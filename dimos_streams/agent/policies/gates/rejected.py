@@ -1,4 +1,4 @@
-"""The gate that keeps rejected what an operator has rejected in this mission."""
+"""The gate that goes on refusing what an operator has rejected in this mission."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dimos_streams.agent.policies.rejections import Rejections
 
 
 class RejectedGate:
-    """Refuses the same call, free motion or not, in whatever part of the mission; nobody is asked again."""
+    """Refuses a rejected call, free motion or not, in whatever part of the mission; nobody is asked again."""
 
     def __init__(self, rejections: Rejections) -> None:
         self._rejections = rejections

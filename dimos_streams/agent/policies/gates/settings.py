@@ -21,7 +21,7 @@ class Zone(_Settings):
 
     name: str
     polygon: Annotated[tuple[Point, ...], Field(min_length=3)]
-    """Corners in the odom frame, metres; the last is joined to the first."""
+    """The corners in the odom frame, in metres; the last is joined to the first."""
 
     @field_validator("polygon")
     @classmethod
@@ -35,7 +35,7 @@ class ApprovalRule(_Settings):
     """A rule for calls that match it. Of several rules the first that matches counts."""
 
     skill: str = "*"
-    """The skill's name, looked for where the agent is; ``*`` and ``?`` stand for anything."""
+    """The skill's name, looked up from where the agent is; ``*`` and ``?`` stand for anything."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """Patterns of arguments: a value; a text with ``*`` or ``?``; or comparisons that must all hold, ``">2"``,
     ``"!=0"``, ``">=-1 <=1"``.
@@ -45,7 +45,7 @@ class ApprovalRule(_Settings):
     """
     action: Literal["ask", "allow", "deny"] = "ask"
     reason: str = ""
-    """Shown to the operator who is asked, or to the model that is denied."""
+    """A text for the operator who is asked, or for the model that is denied."""
 
     def __str__(self) -> str:
         patterns = ", ".join(f"{name} {pattern}" for name, pattern in self.arguments.items())
@@ -58,26 +58,27 @@ class ApprovalSettings(_Settings):
     """The settings of the approval gate."""
 
     rules: tuple[ApprovalRule, ...] = ()
-    """Before what skills themselves declare (``@skill(approval="ask")``)."""
+    """The rules, which come before what skills themselves declare (``@skill(approval="ask")``)."""
     timeout_s: float | None = Field(default=300.0, gt=0)
-    """The time for a decision; after it the call is denied. None waits for ever."""
+    """The time in s for a decision; after it the call is denied. None waits for ever."""
     max_pending: int = Field(default=100, ge=1)
-    """More than so many wait for nobody: they are denied at once."""
+    """Maximum number of calls that wait for a decision; further ones are denied at once."""
     on_console_loss: Literal["continue", "hold", "abort"] = "continue"
-    """While no operator's console is connected any more: time runs on, time stands still, or all is denied."""
+    """The policy while no operator's console is connected any more: time runs on, time stands still, or all is
+    denied."""
 
 
 class PlanSettings(_Settings):
     """The settings of the plan gate."""
 
     motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
-    """So many motions may begin in one mission without an approved plan; None for any number, ``auto`` for what suits
-    the model: two for language models."""
+    """The number of motions that may begin in one mission without an approved plan; None for any number, ``auto`` for
+    what suits the model: two for language models."""
     valid_s: float = Field(default=3600.0, gt=0)
-    """How long an approval holds."""
+    """The time in s for which an approval holds."""
 
     def free(self, bounds: Bounds = LANGUAGE_MODEL) -> int | None:
-        """Motions without a plan, for a model of that kind."""
+        """The number of motions that may begin without a plan, for a model of that kind; None for any number."""
         return settled(self.motions, bounds.motions)
 
 
@@ -92,8 +93,8 @@ class GateSettings(_Settings):
     disabled_skills: tuple[str, ...] = ()
     """Skills that are not to be used until an operator enables them."""
     duplicates: dict[str, OnDuplicate] = Field(default_factory=dict)
-    """By skill: what becomes of a second call while one runs, instead of what the skill declares."""
+    """The fate of a second call while one runs, by skill, instead of what the skill declares."""
     zones: tuple[Zone, ...] = ()
-    """Parts of the floor that need an approved plan."""
+    """The parts of the floor that need an approved plan."""
     plan: PlanSettings = PlanSettings()
     approval: ApprovalSettings = ApprovalSettings()

@@ -1,4 +1,4 @@
-"""Restricted zones: whether a call would bring the robot into one, as far as its arguments say."""
+"""Restricted zones: tells whether a call would bring the robot into one, as far as its arguments say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dimos_streams.common.polygon import Point, crosses, inside
 
 @dataclass(frozen=True, slots=True)
 class RobotPose:
-    """Where the robot is in the odom frame: metres, radians."""
+    """The pose of the robot in the odom frame: metres, radians."""
 
     x: float
     y: float
@@ -32,8 +32,9 @@ class Zones:
     def entered(self, arguments: Mapping[str, Any], pose: RobotPose | None) -> str:
         """The name of a zone in which a motion with these arguments would end, or through which it would lead.
 
-        Empty if there is none. Known are ``x`` and ``y`` (a goal in the odom frame) and ``distance_m`` (straight
-        ahead, if the pose is known). A robot that stands within a zone does not enter it; leaving is free.
+        Empty if there is none. The arguments that are understood are ``x`` and ``y`` (a goal in the odom frame) and
+        ``distance_m`` (straight ahead, if the pose is known). A robot that stands within a zone does not enter it;
+        leaving is free.
         """
         goal = _goal(arguments, pose)
         if goal is None:
