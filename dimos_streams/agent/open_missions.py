@@ -21,8 +21,8 @@ class OpenMissions:
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
-        """A mission that the loop works on; it is over when nothing of it is left to do. It may last for ever, until
-        it is given its ``limit``."""
+        """Open a mission that the loop works on; it is over when nothing of it is left to do. It may last for ever,
+        until it is given its ``limit``."""
 
         def over() -> None:
             self._on_over(mission)
@@ -33,8 +33,8 @@ class OpenMissions:
         return mission
 
     def limit(self, mission: Mission) -> None:
-        """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever
-        process that was. A clock that was set back in between gives it no more than the whole time."""
+        """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever process
+        that was. If the clock was set back in between, it gets no more than the whole time."""
         deadline_s = self._loop.parts.budget.settings.deadline_s
         if deadline_s is None:
             return
@@ -46,7 +46,7 @@ class OpenMissions:
             mission.end("deadline")
 
     def close(self) -> None:
-        """No deadline ends anything any more. Twice is fine."""
+        """Cancel all deadlines. Twice is fine."""
         for timer in self._deadlines.values():
             timer.cancel()
         self._deadlines.clear()

@@ -11,27 +11,28 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """None is no bound."""
+    """The bounds that suit a kind of model. None is no bound."""
 
     motions: int | None = None
-    """Motions of a mission without an approved plan."""
+    """Maximum number of motions in a mission without an approved plan."""
     calls_per_answer: int | None = None
     actions: int | None = None
-    """Answers in a mission that ask for calls, at once; see ``runaway``."""
+    """Maximum number of answers in a mission that ask for calls one right after the other; see ``runaway``."""
     deadline_s: float | None = None
-    """The time of a mission."""
+    """Maximum duration of a mission, in s."""
     max_tokens: int | None = None
-    """The tokens of a mission."""
+    """Maximum number of tokens of a mission."""
     tools: int | None = None
-    """The tools of one request: more are warned of."""
+    """Maximum number of tools in one request: more are warned of."""
 
 
 WORD_BY_WORD = Bounds()
-"""The offline model does what the operator says, and nothing on its own account."""
+"""The bounds of the offline model, which does what the operator says, and nothing on its own account."""
 LANGUAGE_MODEL = Bounds(
     motions=2, calls_per_answer=8, actions=100, deadline_s=8 * 3600.0, max_tokens=5_000_000, tools=128
 )
-"""A shift of patrolling fits; a model that has lost its way is ended in seconds or by its bill."""
+"""The bounds of a language model: a shift of patrolling fits; a model that has lost its way is ended in seconds or by
+its bill."""
 
 
 def bounds_of(model: str) -> Bounds:
@@ -40,5 +41,5 @@ def bounds_of(model: str) -> Bounds:
 
 
 def settled(value: T | Auto, default: T) -> T:
-    """A setting, or the default of the model's kind."""
+    """Return a setting, or the default of the model's kind if it is ``auto``."""
     return default if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""Why missions end: which reasons are a success, and what the others mean."""
+"""The reasons for which missions end: which are a success, and what the others mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
 _STOPPED, _CALL_CANCELLED = "stopped", "call_cancelled"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
-"""The model asked for nothing more; the input was the answer to a question; the robot is where it was to go."""
+"""The reasons of success: the model asked for nothing more; the input was the answer to a question; the robot is
+where it was to go."""
 _MEANINGS = {
     "": "no turn of it has ended",
     CALL_FAILED: "a call that it led to has failed",
@@ -34,7 +35,7 @@ _MEANINGS = {
 
 
 def completed(reason: str) -> bool:
-    """Whether a mission that ended for a reason has done what it was to do."""
+    """Return whether a mission that ended for a reason has done what it was to do."""
     return reason in _COMPLETED
 
 
@@ -50,14 +51,14 @@ class Settled(Protocol):
 
 
 def of_last_answer(finish: str) -> tuple[str, str]:
-    """The reason for which a turn ends with an answer that asks for no call, and a note on it where one is due."""
+    """The reason for which a turn ends with an answer that asks for no call, and a note on it, which may be empty."""
     if finish == "tool_calls":
         return "no_calls", "the model ended its answer as if it had asked for calls, but none came"
     return ("completed" if finish == "stop" else finish), ""
 
 
 def stopped(reason: str, why: str) -> str:
-    """What stands for an answer that did not come; the model does nothing more about the order then."""
+    """The text that stands for an answer that did not come, so that the model does nothing more about the order."""
     meaning = why if reason == "aborted" and why else _MEANINGS.get(reason, reason.replace("_", " "))
     return f"[I have stopped: {meaning}. This order is over.]"
 
@@ -65,9 +66,9 @@ def stopped(reason: str, why: str) -> str:
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
     """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn.
 
-    A command that failed, or was not understood, stays so, and is nothing of the other missions of the turn. What an
-    operator's stop of the robot has ended, or whose last call somebody has cancelled, did not complete, whatever the
-    model thinks of it.
+    A command that failed, or was not understood, stays so, and does not concern the other missions of the turn. A
+    mission has not completed if an operator's stop of the robot has ended a call of it, or somebody has cancelled its
+    last call, whatever the model thinks of it.
     """
     undone = (CALL_FAILED, NOT_UNDERSTOOD)
     if reason in undone and not (heard and reason == NOT_UNDERSTOOD):

@@ -1,4 +1,4 @@
-"""How far the agent may go: of a turn, of a mission, of a call."""
+"""The bounds of how far the agent may go: of a turn, of a mission, of a call."""
 
 from __future__ import annotations
 
@@ -17,53 +17,54 @@ class FixedLimits(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_consecutive_errors: int = Field(default=3, ge=1)
-    """Answers one after the other whose calls have all failed."""
+    """The number of answers in a row with nothing but failed calls at which the turn ends."""
     answer_characters: int = Field(default=20_000, ge=1)
-    """The characters of an answer's text. An answer that has more, or more of the following, is cut off there."""
+    """Maximum length of an answer's text, in characters. An answer that has more, or more of the following, is cut
+    off there."""
     reasoning_characters: int = Field(default=200_000, ge=1)
-    """The characters of what the model thinks before it."""
+    """Maximum length of what the model thinks before its answer, in characters."""
     argument_characters: int = Field(default=100_000, ge=1)
-    """The characters of the arguments of all its calls."""
+    """Maximum length of the arguments of all calls of an answer, in characters."""
     call_timeout_s: float | None = Field(default=None, gt=0)
-    """A call of the model that runs longer is ended."""
+    """The time in s after which a call of the model is ended."""
     actions_per_hour: float = Field(default=600.0, gt=0)
-    """So many actions grow back; see ``runaway``."""
+    """The number of actions that grow back in an hour; see ``runaway``."""
     max_cost: float | None = Field(default=None, gt=0)
-    """The cost of a mission with its sub-missions, in US dollars; it needs ``model_options.pricing``."""
+    """Maximum cost of a mission with its sub-missions, in US dollars; it needs ``model_options.pricing``."""
     max_depth: int = Field(default=3, ge=0)
-    """Sub-missions within each other."""
+    """Maximum depth of sub-missions within each other."""
     parallel_calls: int = Field(default=4, ge=1)
-    """Sensing calls at once."""
+    """Maximum number of sensing calls at once."""
     abort_bound_s: float = Field(default=2.0, gt=0)
-    """For what was in flight to end."""
+    """The time in s for what was in flight to end."""
     hold_bound_s: float = Field(default=1.0, gt=0)
-    """For each velocity gate to say that it holds the robot still."""
+    """The time in s for each velocity gate to say that it holds the robot still."""
     undo_timeout_s: float = Field(default=60.0, gt=0)
-    """For each call that takes another back."""
+    """The time in s for each call that takes another back."""
 
 
 class LoopSettings(FixedLimits):
     """The loop's bounds, with those that suit its model. None is no bound."""
 
     max_iterations: int = 20
-    """Answers of the model in one turn."""
+    """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = 10.0
-    """For a call's first update or close; after it the model is informed that the call goes on."""
+    """The time in s to wait for a call's first update or close; then the model is informed that the call goes on."""
     deadline_s: float | None = None
-    """A mission that takes longer is ended, its calls with it."""
+    """The time in s after which a mission is ended, its calls with it."""
     max_tokens: int | None = None
-    """The tokens of a mission and its sub-missions, in both directions."""
+    """Maximum number of tokens of a mission and its sub-missions, in both directions."""
     calls_per_answer: int | None = None
-    """Further calls of an answer are not run."""
+    """Maximum number of calls in one answer; further ones are not run."""
     actions: int | None = None
-    """Answers in a mission that ask for calls, at once; see ``runaway``."""
+    """Maximum number of answers in a mission that ask for calls one right after the other; see ``runaway``."""
     tools: int | None = None
-    """More tools than these are warned of."""
+    """The number of tools above which there is a warning."""
     stop_conditions: tuple[StopCondition, ...] = ()
 
 
 def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> str | None:
-    """``max_tokens`` or ``max_cost`` if a mission has used more than it may."""
+    """Return ``max_tokens`` or ``max_cost`` if a mission has used more than it may, or None if none has."""
     for mission in missions:
         if settings.max_tokens is not None and mission.spent.tokens > settings.max_tokens:
             return "max_tokens"
@@ -73,6 +74,6 @@ def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> str | No
 
 
 def check_depth(depth: int, settings: LoopSettings) -> None:
-    """Raises ``SkillError`` for a mission so deep in others that it must not begin."""
+    """Raise ``SkillError`` for a mission so deep in others that it must not begin."""
     if depth > settings.max_depth:
         raise SkillError(f"a sub-mission would be {depth} deep; {settings.max_depth} is the limit")

@@ -20,20 +20,20 @@ class OperatorInput:
 
     text: str
     missions: tuple[Mission, ...] = ()
-    """The one that they have begun comes first."""
+    """The missions that it belongs to; the one that it has begun comes first."""
     speaker: Speaker = "operator"
-    """``task`` for what a sub-agent is to do: no operator says that."""
+    """``task`` if it is what a sub-agent is to do, which no operator says."""
     now: bool = False
-    """Whether they go before all that waits, in a turn of their own."""
+    """True if it goes before all that waits, in a turn of its own."""
 
     @property
     def withdrawn(self) -> bool:
-        """Whether the mission that they have begun was ended; those that they were given to may go on."""
+        """True if the mission that it has begun was ended; those that it was given to may go on."""
         return all_ended(self.missions[:1])
 
     @property
     def wants_turn(self) -> bool:
-        """Not once they were withdrawn."""
+        """True unless the input was withdrawn."""
         return not self.withdrawn
 
 
@@ -44,13 +44,14 @@ class CallUpdate:
     event: ToolEvent
     missions: tuple[Mission, ...] = ()
     offset: int = 0
-    """In the journal; 0 for an event that is not from there."""
+    """The offset of the event in the journal; 0 for an event that is not from there."""
     withdrawn: bool = False
-    """Whether the agent itself has asked the call to end."""
+    """True if the agent itself has asked the call to end."""
 
     @property
     def wants_turn(self) -> bool:
-        """Progress is for the record only, and so is what becomes of a mission that was ended."""
+        """True unless it is for the record only, as progress is, and as all is that becomes of a mission that was
+        ended."""
         return self.event.type != "progress" and not all_ended(self.missions)
 
 
@@ -67,19 +68,20 @@ QueueItem: TypeAlias = OperatorInput | CallUpdate | Notice
 
 
 class QueueStatistics(NamedTuple):
-    """Items now, and counts since the queue was made."""
+    """The number of items that wait now, and counts since the queue was made."""
 
     waiting: int
     taken: int
     coalesced: int
-    """Progress that newer progress of its call replaced."""
+    """The number of progress items that newer progress of their call replaced."""
 
 
 class MessageQueue:
-    """Bounded: ``put`` waits while ``capacity`` items wait, and so does the inbox, and in the end the bridge.
+    """A bounded queue: ``put`` waits while ``capacity`` items wait; so the inbox waits too, and in the end the
+    bridge.
 
-    Nothing is dropped but progress that newer progress of the same call replaces. Each item holds its missions
-    until whoever took it releases them.
+    Nothing is dropped but progress that newer progress of the same call replaces. Each item holds its missions until
+    whoever took it releases them.
     """
 
     def __init__(self, capacity: int = 1000, on_arrival: Callable[[], None] = lambda: None) -> None:
@@ -98,7 +100,7 @@ class MessageQueue:
         return len(self._items)
 
     async def put(self, item: QueueItem) -> None:
-        """Append an item, or replace the waiting progress of its call; waits for room."""
+        """Append an item, or replace the waiting progress of its call; wait for room."""
         for mission in item.missions:
             mission.hold()
         try:
@@ -119,14 +121,14 @@ class MessageQueue:
         self._append(item)
 
     async def take(self) -> list[QueueItem]:
-        """All that waits, in order; waits for the first."""
+        """Take and return all that waits, in order; wait for the first item."""
         while not self._items:
             self._arrived.clear()
             await self._arrived.wait()
         return self.take_nowait()
 
     def take_nowait(self) -> list[QueueItem]:
-        """All that waits, in order; perhaps nothing. Input that can't wait comes alone."""
+        """Take and return all that waits, in order; perhaps nothing. Input that can't wait comes alone."""
         if urgent := self.take_where(lambda item: isinstance(item, OperatorInput) and item.now):
             return urgent
         items = list(self._items.values())
@@ -137,7 +139,7 @@ class MessageQueue:
         return items
 
     def take_where(self, condition: Callable[[QueueItem], bool]) -> list[QueueItem]:
-        """Those that fulfil a condition, in order; the others stay."""
+        """Take and return the items that fulfil a condition, in order; the others stay."""
         chosen = {number: item for number, item in self._items.items() if condition(item)}
         for number, item in chosen.items():
             del self._items[number]
@@ -148,7 +150,7 @@ class MessageQueue:
         return list(chosen.values())
 
     def oldest_offset(self) -> int | None:
-        """The offset of the oldest update that waits."""
+        """The offset of the oldest update that waits, or None if none does."""
         if not self._items:
             return None
         offsets = (item.offset for item in self._items.values() if isinstance(item, CallUpdate))

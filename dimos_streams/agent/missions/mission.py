@@ -23,14 +23,15 @@ class ActionGuard(Protocol):
         *,
         at: float | None = None,
     ) -> tuple[str, str] | None:
-        """Take in one answer's calls. Returns the reason for which the mission is to end, and a sentence on it."""
+        """Take in one answer's calls. Return the reason for which the mission is to end and a sentence on it, or
+        None."""
 
 
 class Mission:
     """Counts the work that an operator's input caused: waiting messages, turns, calls that are open.
 
     It is over when the count comes back to zero. ``text``, ``reason`` and ``why`` are those of its newest turn. A
-    sub-mission is work of its ``parent``, which is not over before it, and pays for it.
+    sub-mission is work of its ``parent``: the parent is not over before it, and what it uses counts for the parent.
     """
 
     def __init__(
@@ -42,12 +43,12 @@ class Mission:
         parent: Mission | None = None,
         on_end: Callable[[Mission], None] = lambda mission: None,
     ) -> None:
-        """``on_end`` hears when it is ended early."""
+        """``on_end`` is called when it is ended early."""
         self.id = id
         self.input = input
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
-        """How many missions it is part of."""
+        """The number of missions that it is part of."""
         self.began_utime = clock.utime()
         self.text = ""
         self.reason = ""
@@ -55,37 +56,38 @@ class Mission:
         """The reason as a text for people, where it does not speak for itself."""
         self.spent = Usage()
         self.failed_call = ""
-        """The text of the first of its calls that failed; a call that was cancelled has not failed."""
+        """The text of the first of its calls that failed; a call that was cancelled has not failed. Empty if none
+        has."""
         self.stopped = ""
-        """Why an operator's stop of the robot has ended one of its calls, or empty."""
+        """The text of a call of it that an operator's stop of the robot has ended; empty if there is none."""
         self.cancelled_call = ""
-        """Which call, and why, if what became of its newest call is that somebody else has cancelled it."""
+        """The newest of its calls, and why it ended, if somebody else than the agent has cancelled it; else empty."""
         self.ended = ""
-        """Why it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …): no turn of it
-        alone goes on, and the updates of its calls cause none."""
+        """The reason it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …); empty if it
+        was not. If it was, no turn of it alone goes on, and the updates of its calls cause none."""
         self.unfinished: tuple[str, ...] = ()
         """The newest of its calls that were given up, with what holds the robot: for people."""
         self._on_over = on_over
         self._on_end = on_end
         self.guard: ActionGuard | None = None
-        """Watches it over its turns; the first turn makes it."""
+        """The guard that watches it over its turns; the first turn makes it."""
         self._held = 0
         self._parts: set[Mission] = set()
 
     @property
     def over(self) -> bool:
-        """Whether nothing of it is left."""
+        """True if nothing of it is left."""
         return self._held == 0
 
     def hold(self) -> None:
-        """One more piece of work."""
+        """Count one more piece of work."""
         if self._held == 0 and self.parent is not None:
             self.parent.hold()
             self.parent._parts.add(self)
         self._held += 1
 
     def release(self) -> None:
-        """A piece of work is done."""
+        """Count a piece of work as done."""
         self._held -= 1
         if self._held == 0:
             self._on_over()
@@ -94,7 +96,8 @@ class Mission:
                 self.parent.release()
 
     def end(self, reason: str, why: str = "") -> bool:
-        """End it early, and the sub-missions it has; False if that was so already, then the first reason stays.
+        """End it early, with the sub-missions that it has. Return False if that was so already; then the first reason
+        stays.
 
         ``why`` says more of it to people.
         """
@@ -121,51 +124,52 @@ class Mission:
 
 
 def ids(missions: Iterable[Mission]) -> tuple[str, ...]:
-    """Their ids, in order."""
+    """The ids of missions, in order."""
     return tuple(mission.id for mission in missions)
 
 
 def all_ended(missions: Sequence[Mission]) -> bool:
-    """Whether there are missions and each was ended early."""
+    """Return whether there are missions and each was ended early."""
     return bool(missions) and all(mission.ended for mission in missions)
 
 
 def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
-    """A call of missions has failed."""
+    """Note that a call of these missions has failed."""
     for mission in missions:
         mission.failed_call = mission.failed_call or f"{skill}: {text}"
 
 
 def note_stop(missions: Iterable[Mission], event: ToolEvent | None) -> None:
-    """What ended a call of missions may have been an operator's stop of the robot."""
+    """Note if an operator's stop of the robot has ended a call of these missions."""
     why = stopped_by(event)
     for mission in missions:
         mission.stopped = mission.stopped or why
 
 
 def stopped_by(event: ToolEvent | None) -> str:
-    """Why an operator's stop of the robot has ended a call with this event; empty if it did not."""
+    """The text of an event by which an operator's stop of the robot has ended a call; empty for any other event."""
     if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
         return ""
     return event.text
 
 
 def note_cancel(missions: Iterable[Mission], cancelled: str) -> None:
-    """A call of missions was answered or has closed; ``cancelled`` is what ``cancelled_by_another`` says of that."""
+    """Note that a call of missions was answered or has closed; ``cancelled`` is from ``cancelled_by_another``."""
     for mission in missions:
         mission.cancelled_call = cancelled
 
 
 def cancelled_by_another(event: ToolEvent | None, *, withdrawn: bool) -> str:
-    """Which call has ended with this event because somebody else than its agent has cancelled it, and why; empty if
-    none has. ``withdrawn`` says whether the agent itself wanted it to end."""
+    """The call that has ended with this event because somebody else than its agent has cancelled it, and why; empty
+    if none has. ``withdrawn`` is True if the agent itself wanted it to end."""
     if event is None or withdrawn or event.outcome is not Outcome.CANCELLED:
         return ""
     return f"{event.skill}: {event.text}"
 
 
 def roots(missions: Iterable[str]) -> tuple[str, ...]:
-    """The ids of the missions that these are, or are part of; a sub-mission's id begins with its parent's."""
+    """The ids of the outermost missions that these are, or are part of; a sub-mission's id begins with its
+    parent's."""
     return tuple(dict.fromkeys(mission.partition("/")[0] for mission in missions))
 
 

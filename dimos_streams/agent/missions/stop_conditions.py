@@ -13,20 +13,20 @@ from dimos_streams.errors import UserError
 from dimos_streams.operator.messages.agent import Usage
 
 STOPPED = "stop_condition"
-"""The reason where a condition gives none."""
+"""The reason for a stop if the condition gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotState:
-    """The state of the robot, as the agent knows it; None is not known."""
+    """The state of the robot, as the agent knows it; None means not known."""
 
     x: float | None = None
     y: float | None = None
-    """Metres, in the odom frame."""
+    """The position in the odom frame, in metres."""
     yaw: float | None = None
-    """Radians to the left of the odom frame's x axis."""
+    """The heading, in radians to the left of the odom frame's x axis."""
     battery: float | None = None
-    """0 to 1."""
+    """The charge, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,29 +41,29 @@ class ExecutedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where a turn stands. Conditions see it after each answer, before what it asks for is run, and after that."""
+    """The state of a turn. Conditions see it after each answer, before what it asks for is run, and after that."""
 
     iteration: int
-    """Counted from 1."""
+    """The number of the iteration, counted from 1."""
     response: str
     """The newest answer's text."""
     asked: tuple[str, ...]
     """Names of the calls that it asks for and that have not been run."""
     spent: Usage
-    """The usage of the turn's missions."""
+    """The usage of the turn so far."""
     executed: Sequence[ExecutedCall]
     """The turn's calls so far."""
     last_results: Sequence[ExecutedCall]
-    """Those of the newest batch."""
+    """The calls of the newest batch."""
     robot: RobotState
 
 
 StopCondition: TypeAlias = Callable[[Progress], bool | str | None]
-"""False or None to go on, True to stop, or the reason to stop for."""
+"""A condition: it returns False or None to go on, True to stop, or the reason to stop for."""
 
 
 def verdict(conditions: Iterable[StopCondition], progress: Progress) -> str | None:
-    """The reason of the first condition that stops, None to go on."""
+    """The reason of the first condition that stops, or None to go on."""
     for condition in conditions:
         found = condition(progress)
         if found:
@@ -72,7 +72,7 @@ def verdict(conditions: Iterable[StopCondition], progress: Progress) -> str | No
 
 
 def battery_below(level: float) -> StopCondition:
-    """Stop when the battery is known to hold less than ``level``, 0 to 1."""
+    """Return a condition that stops when the battery is known to hold less than ``level``, 0 to 1."""
 
     def condition(progress: Progress) -> str | None:
         battery = progress.robot.battery
@@ -82,7 +82,7 @@ def battery_below(level: float) -> StopCondition:
 
 
 def goal_reached(x: float, y: float, within_m: float) -> StopCondition:
-    """Stop when the robot is that near to a point of the odom frame."""
+    """Return a condition that stops when the robot is that near to a point of the odom frame."""
 
     def condition(progress: Progress) -> str | None:
         at = progress.robot
@@ -94,7 +94,7 @@ def goal_reached(x: float, y: float, within_m: float) -> StopCondition:
 
 
 def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
-    """Stop when the robot has left a polygon of the odom frame."""
+    """Return a condition that stops when the robot has left a polygon of the odom frame."""
 
     def condition(progress: Progress) -> str | None:
         at = progress.robot
@@ -106,7 +106,7 @@ def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
 
 
 def load_condition(path: str) -> StopCondition:
-    """The condition that ``"package.module:name"`` names. Raises ``UserError``."""
+    """Return the condition that ``"package.module:name"`` names. Raises ``UserError`` if there is none."""
     try:
         found = import_attribute(path)
     except UserError as error:

@@ -16,9 +16,10 @@ _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
 def waits_behind(core: AgentCore, *, now: bool = False) -> str:
-    """A text about what new input has to wait for, and how not to; empty if it is heard at once.
+    """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
-    ``now`` is for input that goes before all that waits: not before the end of a pause, of an abort or of an undo.
+    ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
+    undo.
     """
     turn = core.loop.turn is not None
     work = "" if now and turn else _work(core)

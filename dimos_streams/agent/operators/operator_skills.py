@@ -25,11 +25,11 @@ from dimos_streams.skill import Call, skill
 SNAPSHOT_PERIOD_S = 0.2
 Revision = Annotated[int, Field(ge=1)]
 _BACKLOG = 10_000
-"""Events that wait for a reader of the report; the oldest go, and the numbers show it."""
+"""Maximum number of events that wait for a reader of the report; the oldest go, and the numbers show it."""
 
 
 class OperatorSkills(Module):
-    """Base of the agent: all that is done to ``core`` from outside but ``say``."""
+    """Base of the agent: all that is done to ``core`` from outside, except ``say``."""
 
     core: AgentCore
 

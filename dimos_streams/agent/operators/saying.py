@@ -1,4 +1,4 @@
-"""What an operator says to an agent, as a call: it lasts as long as the mission that it leads to, and reports it."""
+"""An operator's input to an agent, as a call: it lasts as long as the mission that it leads to, and reports it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,23 @@ from dimos_streams.skill import Call
 
 _LINE = 2000
 _SAID_BYTES = 30_000
-"""The size of a mission's last text as JSON: its result, with an error's text, has to fit into one event."""
+"""Maximum size of a mission's last text in bytes of JSON: its result, with an error's text, has to fit into one
+event."""
 _logger = logging.getLogger(__name__)
 
 
 class Said(BaseModel):
-    """How a mission ended."""
+    """The end of a mission."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
     """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
     reason: str
-    """Why its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
+    """The reason its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
     unfinished: tuple[str, ...] = ()
-    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot.
-
-    Not in the JSON where there are none.
-    """
+    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot. The
+    JSON does not have it if there are none."""
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -53,7 +52,7 @@ class Said(BaseModel):
 
 
 class MissionIncompleteError(SkillError):
-    """A mission ended before it was done. ``result`` is what was ``Said``."""
+    """Raised when a mission ended before it was done. ``result`` is what was ``Said``."""
 
 
 async def say(core: AgentCore, call: Call, text: str, *, now: bool) -> Said:
@@ -80,7 +79,7 @@ async def say(core: AgentCore, call: Call, text: str, *, now: bool) -> Said:
 
 
 def _said(mission: Mission) -> Said:
-    """How a mission ended. Raises ``MissionIncompleteError`` for one that was not done."""
+    """Return the end of a mission. Raises ``MissionIncompleteError`` for one that was not done."""
     text = cut_to(mission.text, _SAID_BYTES)
     said = Said(text=text, reason=mission.reason, unfinished=mission.unfinished)
     if not completed(mission.reason):
@@ -98,7 +97,7 @@ async def _stop_all(core: AgentCore, call: Call, input: str) -> Said:
 
 
 async def _relay(conversation: Conversation, call: Call, mission: Mission, seen: int) -> None:
-    """Pass on the conversation's entries from ``seen`` on, as far as they are the mission's, until it is over."""
+    """Pass on the mission's entries of the conversation that are newer than ``seen``, until the mission is over."""
     while True:
         changed, over = conversation.changed, mission.over
         for entry in conversation.after(seen):
@@ -116,7 +115,8 @@ async def _relay(conversation: Conversation, call: Call, mission: Mission, seen:
 
 
 def _ended_by(error: Exception, mission: Mission) -> SkillError:
-    """End a mission whose call of ``say`` fails: nobody would hear of it any more, nor have a hold on it."""
+    """End a mission whose call of ``say`` fails, because nobody would hear of it any more, nor have a hold on it;
+    return the error."""
     _logger.error("mission %s is ended, because the call of say failed: %s", mission.id, error, exc_info=error)
     why = f"what it says could not be passed on ({type(error).__name__}: {error})"
     mission.end("error", why)
@@ -125,6 +125,6 @@ def _ended_by(error: Exception, mission: Mission) -> SkillError:
 
 
 def _line(entry: Entry) -> str:
-    """An entry for people who follow the call of ``say``."""
+    """The line of an entry for people who follow the call of ``say``."""
     asked = ", ".join(f"{call.name}({call.arguments[:200]})" for call in entry.tool_calls)
     return "\n".join(part for part in (entry.note, entry.text, asked) if part)[:_LINE]

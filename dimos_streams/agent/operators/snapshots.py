@@ -1,4 +1,4 @@
-"""An agent at one moment, as operators see it."""
+"""The snapshot of an agent at one moment, as operators see it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ENTRIES, _TEXT, _MISSIONS, _CALLS, _SKILLS = 50, 1000, 100, 200, 200
 
 
 def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
-    """The agent now. All events up to ``number`` are in it."""
+    """Return the snapshot of the agent now. All events up to ``number`` are in it."""
     loop = core.loop
     return AgentSnapshot(
         agent=core.name,

@@ -1,4 +1,5 @@
-"""A stop: all that the agent does ends, and so do the calls of others of the skills that it is offered."""
+"""A stop: it ends all that the agent does, and the calls of others that move its robot or are of skills that it is
+offered."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ _logger = logging.getLogger(__name__)
 
 async def stop_all(core: AgentCore, id: str, input: str) -> str:
     """End all that the agent does, and the calls of others that move its robot or are of skills that it is offered;
-    hold the robot meanwhile. What was done. ``id`` is the call of ``say`` that asks for it.
+    hold the robot meanwhile. Return a text about what was done. ``id`` is the call of ``say`` that asks for it.
 
-    The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError`` that names calls
-    which may still run; the agent is paused then. So it does unless each velocity gate
-    has said that it held the robot, as for an abort.
+    The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError``, which names
+    calls that may still run; the agent is paused then. It also raises ``SkillError`` unless each velocity gate has
+    said that it held the robot, as for an abort.
     """
     reason = f"the operator said {input[:_SHOWN]!r}"
     abort = core.loop.begin_abort(reason, others=True)
@@ -49,8 +50,9 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
 
 
 async def end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
-    """End what other callers have begun: the calls that ended, and those that had not within the bound, for which the
-    agent is paused. Where the bridge can't be asked, there are none, and a line in the log."""
+    """End what other callers have begun. Return the calls that ended, and those that had not within the bound, for
+    which the agent is paused. If the bridge can't be asked, that is logged: the calls that were asked to end in
+    earlier rounds then count as ended, and none as left."""
     ended, left = await _end_calls(core, reason)
     if left:
         core.control.pause("calls of others may still run")
@@ -78,7 +80,7 @@ async def _end_calls(core: AgentCore, reason: str) -> tuple[list[CallView], list
 
 
 def _record(core: AgentCore, id: str, input: str, text: str) -> None:
-    """As a mission that is over: a stop is not to be taken up again by a successor."""
+    """Record the stop as a mission that is over, so that no successor takes it up again."""
     mission = core.begin(id, input, is_done=True)
     mission.hold()
     core.events.emit(EventKind.INPUT, (id,), text=input)

@@ -27,7 +27,7 @@ from dimos_streams.errors import SkillError, suggest
 DELEGATE = "delegate"
 HAND_BACK = "hand_back"
 HANDED_BACK = "handed_back"
-"""Why the turn of a sub-agent stops that has handed back."""
+"""The reason for which the turn of a sub-agent stops that has handed back."""
 
 
 class SubAgent(BaseModel):
@@ -40,18 +40,18 @@ class SubAgent(BaseModel):
     prompt: str
     """Its system prompt."""
     skills: SkillList = (ALL,)
-    """Those of its parent's skills that it gets, as the agent's own ``skills``."""
+    """The skills of its parent that it gets, listed like the agent's own ``skills``."""
     model: str = ""
-    """Empty for its parent's."""
+    """The name of its model; empty for its parent's."""
 
 
 class Delegation:
-    """Runs sub-missions. ``tool`` makes the model's tool for it.
+    """Runs sub-missions. ``tools`` makes the model's tool for it.
 
-    A call belongs to who began it, and its updates go there; calls may be handed over with the task. What is still
-    open when the sub-mission ends goes to who delegated, as does what was not read yet: each result comes once.
-    The sub-mission is over when none of its calls is open and nothing is left to do, or when it has handed back.
-    Its usage counts for its parent, too.
+    A call belongs to whoever began it, and its updates go there; calls may be handed over with the task. What is
+    still open when the sub-mission ends goes to whoever delegated, as does what was not read yet: each result comes
+    once. The sub-mission is over when none of its calls is open and nothing is left to do, or when it has handed
+    back. Its usage counts for its parent, too.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Delegation:
         make_model: Callable[[str], Model],
         tools_for: Callable[[LoopParts], Iterable[LocalTool]],
     ) -> None:
-        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``tools_for`` gives the tools that each
+        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``tools_for`` returns the tools that each
         sub-agent has."""
         self._agents = dict(agents)
         self._name = name
@@ -74,38 +74,39 @@ class Delegation:
         self._working: list[SubMission] = []
 
     def hear(self, input: OperatorInput) -> bool:
-        """Give the operator's input to the innermost sub-agent at work; False if there is none."""
+        """Give the operator's input to the innermost sub-agent at work. Return False if there is none."""
         if self._working:
             self._working[-1].hear(input)
         return bool(self._working)
 
     def withdraw(self, mission: Mission) -> None:
-        """The input of a mission that was ended is no order for the sub-agents that were given it."""
+        """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
+        it."""
         for work in self._working:
             work.parts.view.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
-        """Those of the sub-mission that is among the missions; None if none at work is."""
+        """The parts of the sub-mission that is among the missions, or None if none at work is."""
         missions = tuple(missions)
         return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
 
     def wake(self) -> None:
-        """Something may have changed (a pause has ended): let all loops look again."""
+        """Let all loops look again, because something may have changed (a pause has ended)."""
         for work in self._working:
             if work.loop is not None:
                 work.loop.wake()
 
     def unrecorded_offset(self) -> int | None:
-        """See ``ChildLoop``; of all that are at work."""
+        """See ``ChildLoop``; the oldest offset of all that are at work."""
         if not self._working:
             return None
         offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
         return min((offset for offset in offsets if offset is not None), default=None)
 
     def tools(self, parts: Callable[[], LoopParts]) -> list[LocalTool]:
-        """``delegate`` for the loop with these parts; nothing where there are no sub-agents."""
+        """The tool ``delegate`` for the loop with these parts; empty if there are no sub-agents."""
         if not self._agents:
             return []
 
@@ -140,7 +141,8 @@ class Delegation:
         handed: tuple[str, ...] = (),
         missions: tuple[Mission, ...] = (),
     ) -> CallResult:
-        """Let a sub-agent do a task. Raises ``SkillError`` for an unknown agent or call, or one too deep."""
+        """Let a sub-agent do a task; return its answer. Raises ``SkillError`` for an unknown agent or call, or one
+        too deep."""
         if agent not in self._agents:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
         parent = missions[0] if missions else None
@@ -192,7 +194,7 @@ class Delegation:
                 work.loop.on_end(mission)
 
     async def _work(self, work: SubMission, task: str) -> None:
-        """Until it is over. Calls that run when the agent stops go on, as the agent's own do."""
+        """Run a sub-mission until it is over. Calls that run when the agent stops go on, as the agent's own do."""
         assert work.loop is not None
         work.parts.queue.put_nowait(OperatorInput(task, (work.mission,), speaker="task"))
         loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")

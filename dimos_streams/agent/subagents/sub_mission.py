@@ -24,21 +24,21 @@ SUB = "sub"
 
 
 def of_sub_agent(event: AgentEvent) -> bool:
-    """Whether an event comes from a sub-agent's loop."""
+    """Return whether an event comes from a sub-agent's loop."""
     return SUB in event.data
 
 
 class ChildLoop(Protocol):
-    """The protocol of what a delegation needs of a loop."""
+    """The loop of a sub-agent, as a delegation needs it."""
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
 
     def on_end(self, mission: Mission) -> None:
-        """A mission of it was ended early."""
+        """End the work on a mission that was ended early."""
 
     def withdraw(self, mission: Mission) -> None:
-        """The input of a mission that was ended is no order any more."""
+        """Withdraw the input of a mission that was ended: it is no order any more."""
 
     def wake(self) -> None:
         """Look again for something to do."""
@@ -47,7 +47,7 @@ class ChildLoop(Protocol):
         """End the present turn, for input that can't wait."""
 
     def unrecorded_offset(self) -> int | None:
-        """The offset of the oldest event that is dealt with, and not in the record yet."""
+        """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
 
 
 class SubLog(EventLog):
@@ -82,7 +82,7 @@ class SubLog(EventLog):
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """The parent's reviewer for some skills only."""
+    """The parent's reviewer, for some skills only."""
 
     reviewer: Reviewer
     gate: AllowedGate
@@ -105,16 +105,16 @@ class SubMission:
     parent_missions: tuple[Mission, ...]
     over: asyncio.Event
     handed: dict[str, tuple[Mission, ...]] = field(default_factory=dict)
-    """Calls that came with the task, with the missions that they were of."""
+    """The calls that came with the task, by id, with the missions that they belonged to."""
     report: str | None = None
-    """The report with which it handed back."""
+    """The report with which it handed back, or None if it has not."""
     loop: ChildLoop | None = None
     left: list[OpenCall] = field(default_factory=list)
-    """Calls that went on when they were given back."""
+    """The calls that went on when they were given back."""
     closed: bool = False
 
     async def deliver(self, update: CallUpdate) -> None:
-        """The updates of its calls; once it is closed they are its parent's."""
+        """Deliver an update of its calls; once it is closed, to its parent."""
         if self.closed:
             update = replace(update, missions=self._without_this(update.missions))
             await (self.parent.deliver or self.parent.queue.put)(update)
@@ -124,13 +124,13 @@ class SubMission:
             self._leave_unread()
 
     def hear(self, input: OperatorInput) -> None:
-        """The operator's input is for who works; it belongs to the sub-mission, too."""
+        """Give the operator's input to the sub-mission, to which it then belongs, too."""
         if input.now and self.loop is not None:
             self.loop.cut()
         self.parts.queue.put_nowait(replace(input, missions=(*input.missions, self.mission)))
 
     def take_over(self, calls: Iterable[OpenCall]) -> None:
-        """Calls are handed over with the task: they keep the sub-mission going, in place of its parent's missions."""
+        """Take over calls with the task: they keep the sub-mission going, in place of its parent's missions."""
         for call in calls:
             self.handed[call.call_id] = call.missions
             others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
@@ -138,7 +138,7 @@ class SubMission:
             self.parts.calls.hand_over(call, self.deliver)
 
     def give_back(self, *, all: bool) -> None:
-        """Open calls are the parent's again: those that came with the task, or ``all``."""
+        """Give open calls back to the parent: those that came with the task, or ``all``."""
         for call in self.parts.calls.open:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
@@ -147,7 +147,7 @@ class SubMission:
                 self.left.append(call)
 
     def close(self) -> None:
-        """Close it. What it has not read is its parent's, as are the updates of calls that it leaves open."""
+        """Close it. What it has not read goes to its parent, as do the updates of calls that it leaves open."""
         self.closed = True
         self._leave_unread()
 
@@ -159,7 +159,7 @@ class SubMission:
                 mission.release()
 
     def _without_this(self, missions: tuple[Mission, ...]) -> tuple[Mission, ...]:
-        """The parent's missions in place of the sub-mission."""
+        """The missions with the parent's in place of the sub-mission."""
         if self.mission not in missions:
             return missions
         kept = dict.fromkeys(mission for mission in missions if mission is not self.mission)
