@@ -49,7 +49,7 @@ def loop_parts(core: AgentCore) -> LoopParts:
 
 
 def own_tools(core: AgentCore) -> list[LocalTool]:
-    """The tools that the model is offered besides skills; each only where it makes sense."""
+    """The tools that the model is offered besides skills; each is offered only where it makes sense."""
 
     def needs_plans() -> bool:
         return _free_motions(core) is not None or bool(core.config.zones)
@@ -63,9 +63,9 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
 
 
 def check_step(offers: Offers, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with what they leave out.
+    """Return the arguments of a plan's step, completed by the defaults of what they leave out.
 
-    Raises ``SkillError`` for a step of a plan that is no call that the model could make.
+    Raises ``SkillError`` for a step that is no call that the model could make.
     """
     known = {name: offered for name, offered in offers.offered.items() if allowed.allowed(offered)}
     if skill not in known:
@@ -91,7 +91,8 @@ def _permissions(core: AgentCore) -> Permissions:
 
 
 def _free_motions(core: AgentCore) -> int | None:
-    """Motions without a plan, with the model that is asked at the moment."""
+    """The number of motions that may begin without a plan, with the model that is asked at the moment; None for any
+    number."""
     return core.config.free_motions(core.model_name)
 
 

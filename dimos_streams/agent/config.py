@@ -34,7 +34,7 @@ _DEFAULTS = LoopSettings()
 
 
 class Goal(BaseModel):
-    """A point of the odom frame, metres."""
+    """A point of the odom frame, and the distance at which it counts as reached, in metres."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,19 +44,20 @@ class Goal(BaseModel):
 
 
 class Limits(FixedLimits):
-    """How far the agent may go. None is no bound, ``auto`` what suits the model (``bounds``)."""
+    """Bounds of how far the agent may go. None is no bound, ``auto`` the bound that suits the model (``bounds``)."""
 
     deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
-    """A mission that takes longer is ended, its calls with it."""
+    """The time in s after which a mission is ended, its calls with it."""
     max_tokens: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """The tokens of a mission with its sub-missions, in both directions."""
+    """Maximum number of tokens of a mission with its sub-missions, in both directions."""
     calls_per_answer: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """Further calls of an answer are not run, and the model is informed."""
+    """Maximum number of calls in one answer; further ones are not run, and the model is informed."""
     actions: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """Answers in a mission that ask for calls, at once, without a word of the operator. A mission that uses them up
-    is ended, its calls with it."""
+    """Maximum number of answers in a mission that ask for calls one right after the other, without a word of the
+    operator. A mission that uses them up is ended, its calls with it."""
     tools: Annotated[int, Field(ge=1)] | Auto | None = "auto"
-    """The tools that the model's server takes, skills and the agent's own together: more are warned of."""
+    """Maximum number of tools that the model's server takes, skills and the agent's own together: more are warned
+    of."""
 
 
 class StopWhen(BaseModel):
@@ -67,12 +68,12 @@ class StopWhen(BaseModel):
     battery_below: float | None = Field(default=None, gt=0, le=1)
     goal: Goal | None = None
     outside: Annotated[tuple[Point, ...], Field(min_length=3)] | None = None
-    """A fence: corners in the odom frame, metres."""
+    """A fence: its corners in the odom frame, in metres."""
     conditions: tuple[str, ...] = ()
-    """The user's own, ``"package.module:function"``; see ``stopping.StopCondition``."""
+    """The user's own conditions, ``"package.module:function"``; see ``stop_conditions.StopCondition``."""
 
     def all(self) -> tuple[StopCondition, ...]:
-        """Ready to be asked. Raises ``UserError`` for one that can't be imported."""
+        """The conditions, ready to be asked. Raises ``UserError`` for one that can't be imported."""
         found: list[StopCondition] = []
         if self.battery_below is not None:
             found.append(battery_below(self.battery_below))
@@ -89,30 +90,30 @@ class AgentConfig(GateSettings, ModuleConfig):
     model: str = "offline"
     """``"offline"`` (commands, no LLM), ``"scripted:FILE"`` or ``"openai:MODEL"``."""
     base_url: str | None = None
-    """The address of the server of an ``openai`` model; its key comes from the environment."""
+    """The address of an ``openai`` model's server; its key comes from the environment."""
     model_options: ModelOptions = ModelOptions()
     system_prompt: str = SYSTEM_PROMPT
     max_iterations: int = Field(default=_DEFAULTS.max_iterations, ge=1)
-    """Answers of the model in one turn."""
+    """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = Field(default=_DEFAULTS.answer_timeout_s, gt=0)
-    """For a call's first update or close; after it the model is informed that the call goes on."""
+    """The time in s to wait for a call's first update or close; then the model is informed that the call goes on."""
     limits: Limits = Limits()
     stop_when: StopWhen = StopWhen()
     results: ResultSettings = ResultSettings()
     repetition: RepetitionSettings = RepetitionSettings()
     call_tools_always: bool = False
-    """Whether ``list_calls`` and ``cancel_call`` are offered also while nothing runs, for a stable prompt."""
+    """True if ``list_calls`` and ``cancel_call`` are offered also while nothing runs, for a stable prompt."""
     agents: dict[str, SubAgent] = Field(default_factory=dict)
     """Sub-agents that the agent may give tasks to, by name."""
     queue_capacity: int = Field(default=1000, ge=1)
     conversation_entries: int = Field(default=1000, ge=10)
-    """Entries of the record that are kept in memory."""
+    """Maximum number of entries of the record that are kept in memory."""
     missions_kept: int = Field(default=1000, ge=1)
-    """Missions whose files are kept."""
+    """Maximum number of missions whose files are kept."""
     stop_words: StopWordSettings = StopWordSettings()
-    """Operators' input that ends everything at once; no model is asked about them."""
+    """The operators' input that ends everything at once; no model is asked about it."""
     typing_bound_s: float = Field(default=10.0, gt=0)
-    """So long the agent waits at most for an operator who is in the middle of a sentence."""
+    """The longest time in s that the agent waits for an operator who is in the middle of a sentence."""
 
     @model_validator(mode="after")
     def _cost_needs_a_price(self) -> Self:
@@ -124,7 +125,7 @@ class AgentConfig(GateSettings, ModuleConfig):
         return self
 
     def free_motions(self, model: str) -> int | None:
-        """Motions without a plan, while that model is asked."""
+        """The number of motions that may begin without a plan while that model is asked; None for any number."""
         return self.plan.free(bounds_of(model))
 
     def loop_settings(self, model: str = "") -> LoopSettings:

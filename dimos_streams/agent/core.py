@@ -52,7 +52,7 @@ _SHOWN_INPUT = 100
 
 
 class AgentCore:
-    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs ``offset`` to be known."""
+    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs the offset to be known."""
 
     def __init__(
         self,
@@ -67,10 +67,9 @@ class AgentCore:
         directory: ModuleDirectory | None = None,
         resumption: Resumption | None = None,
     ) -> None:
-        """``record_dir`` is where missions are recorded, None for nowhere; ``run_dir`` has pictures.
-
-        ``directory`` knows the velocity gates, None where there are none. ``resumption`` is what the record says of
-        an agent of that name that was here before, None if there was none.
+        """``record_dir`` is where missions are recorded, or None for nowhere; ``run_dir`` has pictures. ``directory``
+        knows the velocity gates; it is None where there are none. ``resumption`` is what the record says of an agent
+        of that name that was here before, or None if there was none.
 
         Raises ``UserError`` for a bad config.
         """
@@ -87,7 +86,7 @@ class AgentCore:
         self._make_loop_and_missions()
 
     def _make_control(self, directory: ModuleDirectory | None) -> None:
-        """What decides: the operator's hand, permissions, the hold on the robot."""
+        """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
         config, emit = self.config, self.events.emit
         self.stop_words = StopWords(config.stop_words)
         self.control = Control(emit, self._on_control)
@@ -112,10 +111,10 @@ class AgentCore:
             bound_s=config.limits.hold_bound_s,
         )
         self.stops = 0
-        """Stops that are being carried out."""
+        """The number of stops that are being carried out."""
 
     def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
-        """What it works with: calls, results, models, sub-agents."""
+        """Make the means that it works with: calls, results, models, sub-agents."""
         config = self.config
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
@@ -147,7 +146,7 @@ class AgentCore:
         self.offers.on_refresh = self.skill_watch.look
         self.reviews = Reviews(self.calls, self.events, self._parts_of)
         self.watchers: set[asyncio.Event] = set()
-        """Set when something that operators see may have changed."""
+        """Events that are set when something that operators see may have changed."""
         self.spent = Usage()
         """The usage of this process."""
         self.inbox: Inbox | None = None
@@ -155,7 +154,7 @@ class AgentCore:
 
     @property
     def holding(self) -> bool:
-        """Whether the robot has to be still."""
+        """True if the robot has to be still."""
         return bool(why_held(self))
 
     @property
@@ -166,7 +165,7 @@ class AgentCore:
     def begin(
         self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
     ) -> Mission:
-        """A new mission; it lasts until nothing of it is left to do. Where it ``is_done`` already, there is nothing
+        """Begin a mission; it lasts until nothing of it is left to do. If it ``is_done`` already, there is nothing
         that a successor would have to do."""
         mission = self.missions.open(id, input, on_over)
         self.missions.limit(mission)
@@ -174,7 +173,7 @@ class AgentCore:
         return mission
 
     async def hear(self, input: OperatorInput) -> None:
-        """Give the operator's input to whom it is for: a dialogue, a sub-agent at work, or the agent's queue.
+        """Give the operator's input to a dialogue, to a sub-agent at work, or to the agent's queue.
 
         Input that can't wait answers no dialogue: it cuts the turn that holds it.
         """
@@ -186,19 +185,19 @@ class AgentCore:
             await self.queue.put(input)
 
     def is_stop(self, text: str) -> bool:
-        """Whether an operator's input ends everything at once."""
+        """Return whether an operator's input ends everything at once."""
         own = self.name.split("/")
         return self.stop_words.match(text, ["robot", *own, *robots_of(self.offers.offered)])
 
     def use_model(self, spec: str) -> None:
-        """Ask another model from the next answer on. Raises ``UserError``."""
+        """Ask another model from the next answer on. Raises ``UserError`` if it can't be made."""
         self.loop.parts.model = self.models.make(spec)
         self.model_name, was = spec, self.model_name
         self.loop.parts.budget.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     def forget(self) -> None:
-        """Begin a new conversation; what a turn is in the midst of stays, and so does the record."""
+        """Begin a new conversation; what a turn is in the middle of stays, and so does the record."""
         self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
 
     async def run(self, offset: int) -> None:
@@ -227,7 +226,8 @@ class AgentCore:
         self.record.close()
 
     def _listen(self) -> None:
-        """Whatever is to outlive the process is written before anybody hears of it."""
+        """Listen to the agent's events, so that whatever is to outlive the process is written before anybody hears of
+        it."""
         if self.resumption is not None:
             self.memory.restore(self.resumption.events)
             for event in self.resumption.events:
@@ -238,7 +238,7 @@ class AgentCore:
         self.events.listen(self._on_event)
 
     def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
-        """Those of the loop that works on missions."""
+        """The parts of the loop that works on these missions."""
         return self.delegation.parts_of(missions) or self.loop.parts
 
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
@@ -260,7 +260,7 @@ class AgentCore:
         self.changed()
 
     def changed(self) -> None:
-        """Something that operators see may have changed."""
+        """Tell watchers that something that operators see may have changed."""
         for changed in self.watchers:
             changed.set()
 
@@ -278,7 +278,7 @@ class AgentCore:
         self.delegation.wake()
 
     def _settled_offset(self) -> int:
-        """Up to here in the journal everything is in the record."""
+        """The offset in the journal up to which everything is in the record."""
         offsets = (self.loop.unrecorded_offset(), self.delegation.unrecorded_offset())
         oldest = min((offset for offset in offsets if offset is not None), default=None)
         if oldest is not None:

@@ -1,4 +1,4 @@
-"""Why an agent holds its robot still."""
+"""The reasons for which an agent holds its robot still."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def why_held(core: AgentCore) -> str:
-    """Why the robot has to be still, empty if it does not."""
+    """The reason the robot has to be still; empty if it does not have to."""
     if core.loop.state is LoopState.SETTLING:
         return "an abort is under way"
     if core.stops:
@@ -23,7 +23,7 @@ def why_held(core: AgentCore) -> str:
 
 
 async def on_given_up(core: AgentCore, calls: Sequence[OpenCall]) -> str:
-    """Hold the robot if calls may still move it that were to end and have not; what to say of that."""
+    """Hold the robot if calls that were to end and have not may still move it; return what to say of that."""
     moving = [call for call in calls if core.offers.may_move(call.skill)]
     if not moving:
         return ""

@@ -1,4 +1,4 @@
-"""What an agent remembers: its event log, and what is made of the events."""
+"""The memory of an agent: its event log, and what is made of the events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AgentMemory:
         offset: Callable[[], int],
         resumption: Resumption | None,
     ) -> None:
-        """``offset`` is that up to which everything in the journal is in the record."""
+        """``offset`` returns the offset up to which everything in the journal is in the record."""
         self._standing = StandingEvents()
         self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
         self.record = MissionRecord(
@@ -51,6 +51,6 @@ class AgentMemory:
         self.conversation.take_dropped()  # the agent before has reported them
 
     def listen(self) -> None:
-        """From now on write down each event; whoever listens later hears of nothing that is not written."""
+        """Write down each event from now on; whoever listens later hears of nothing that is not written."""
         self.events.listen(self._standing.apply)
         self.events.listen(self.record.write)

@@ -42,15 +42,15 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
 _SPARE_BYTES = 100
-"""Of a module's state, for what joins its topics."""
+"""The number of bytes of a module's state that are kept for what joins its topics."""
 
 
 class Agent(OperatorSkills):
     """Reads the tool streams of its calls into its message queue and drives a model with them.
 
-    The caller of its calls is its name. Where no bridge answers at the start, it waits for one. It begins with what
-    happens from now on, and takes over calls of its name that are open. With a run directory it records its
-    missions there, and goes on with those that were not over when an earlier process of it died.
+    The caller of its calls is its name. If no bridge answers at the start, it waits for one. It begins with what
+    happens from now on, and takes over calls of its name that are open. With a run directory it records its missions
+    there, and goes on with those that were not over when an earlier process of it died.
     """
 
     late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
@@ -62,7 +62,7 @@ class Agent(OperatorSkills):
 
     @classmethod
     def problems(cls, config: Any) -> Iterator[ConfigFault]:
-        """See ``Module``: models that there are not, and gates and conditions that can't be loaded."""
+        """See ``Module``: models that do not exist, and gates and conditions that can't be loaded."""
         from dimos_streams.agent.missions.stop_conditions import load_condition
         from dimos_streams.agent.models import check_model
         from dimos_streams.agent.policies.gates.chain import load_gate
@@ -102,7 +102,7 @@ class Agent(OperatorSkills):
             yield ConfigFault(("skills",), text)
 
     async def start(self) -> None:
-        """Raises ``UserError`` for a model or a gate that there is not."""
+        """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
         self._gateway = self._choose_gateway()
@@ -185,7 +185,7 @@ class Agent(OperatorSkills):
         self.core.changed()
 
     def _show_state(self) -> None:
-        """Say what may be wrong, and where the zones are, as far as there is room for them."""
+        """Show what may be wrong, and where the zones are, as far as there is room for them."""
         found = self.core.skill_watch.warnings
         warnings = {WARNINGS: list(found)} if found else {}
         zones = tuple(ZoneView(name=zone.name, polygon=zone.polygon) for zone in self.config.zones)

@@ -1,4 +1,4 @@
-"""How an agent begins: waits for its bridge, takes over what is open, and goes on where a dead one was."""
+"""The beginning of an agent: it waits for its bridge, takes over what is open, and goes on where a dead one was."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from dimos_streams.errors import SkillError, SkillUnavailableError, UserError
 
 
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
-    """The offset of the journal to read on from. ``waiting`` hears why the bridge can't be used yet."""
+    """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't be
+    used yet."""
     _keep_wishes(core)
     backoff = Backoff(rng)
     missions = _missions(core)
@@ -69,7 +70,7 @@ async def tidy_up(core: AgentCore) -> None:
 
 
 def _keep_wishes(core: AgentCore) -> None:
-    """Nothing may begin, nor the robot move, because the agent has died."""
+    """Keep what the operator has set: nothing may begin, nor the robot move, because the agent has died."""
     if core.resumption is None:
         return
     wishes = core.resumption.wishes
@@ -84,7 +85,8 @@ def _keep_wishes(core: AgentCore) -> None:
 
 
 def _keep_model(core: AgentCore, model: str) -> None:
-    """One that can't be asked any more is not replaced by one that the operator did not choose: nothing begins."""
+    """Keep the model that the operator chose. If it can't be asked any more, nothing begins: it is not replaced by
+    one that they did not choose."""
     try:
         core.use_model(model)
     except UserError as error:
@@ -92,7 +94,7 @@ def _keep_model(core: AgentCore, model: str) -> None:
 
 
 def _missions(core: AgentCore) -> dict[str, Mission]:
-    """Those that were not over, begun again."""
+    """Begin the missions again that were not over; return them by id."""
     found = {}
     for unfinished in core.resumption.missions if core.resumption else ():
         mission = found[unfinished.id] = core.missions.open(unfinished.id, unfinished.input)
@@ -129,7 +131,7 @@ def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) ->
 
 
 def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str, Mission]) -> tuple[OpenCall, ...]:
-    """Calls that the dead agent had asked for without hearing their ids are its missions'; the others are left."""
+    """Assign calls that the dead agent had asked for without hearing their ids to its missions; return the others."""
     left = list(adopted)
     for wish in core.resumption.unanswered if core.resumption else ():
         if wish.arguments is None or wish.call_id:
@@ -187,7 +189,8 @@ def _go_on_with(core: AgentCore, unfinished: UnfinishedMission, mission: Mission
 
 
 def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:
-    """The order to end everything holds. That to take back does not: no robot moves because its agent has died."""
+    """Go on with the order to end everything, but not with that to take back: no robot moves because its agent has
+    died."""
     if abort.rollback:
         text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
         core.events.emit(EventKind.NOTE, (), text=text)
@@ -195,7 +198,7 @@ def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:
 
 
 def let_go(mission: Mission) -> None:
-    """It is over if nothing of it is left."""
+    """End a mission of which nothing is left."""
     if mission.over:
         mission.hold()
         mission.release()

@@ -1,4 +1,4 @@
-"""Whether an agent's model fails at the moment, as the agent's events tell."""
+"""Watches whether an agent's model fails at the moment, as the agent's events tell."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _MAX_ERROR = 1000
 
 
 class RetryWatch:
-    """Takes each event once, in order."""
+    """Follows the failing attempts of a model. It takes each event once, in order."""
 
     def __init__(self) -> None:
         self.retry: RetryView | None = None
         """The newest attempt that failed; None once the model answers, or is not asked any more."""
 
     def apply(self, event: AgentEvent) -> None:
-        """Take an event."""
+        """Take in an event."""
         if event.kind == EventKind.RETRY:
             self.retry = RetryView(
                 error=event.data["error"][:_MAX_ERROR],

@@ -1,4 +1,4 @@
-"""What may be wrong with the skills that an agent's config gives it: entries that mean none, and too many tools."""
+"""Warnings about the skills that an agent's config gives it: entries that mean none, and too many tools."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from dimos_streams.agent.core import AgentCore
 
 GRACE_S = 5.0
-"""For modules to come that offer what a config names."""
+"""The time in s for modules to come that offer what a config names."""
 _MAX_TOLD, _MAX_BYTES = 8, 400
-"""Texts that are shown, and the size of each as JSON: a module's state has a bound."""
+"""Maximum number of texts that are shown, and maximum size of each in bytes of JSON: a module's state has a bound."""
 _logger = logging.getLogger(__name__)
 
 
 def unmatched(config: AgentConfig, name: str, skills: Iterable[SkillInfo]) -> Iterator[ConfigFault]:
-    """Entries of an agent's lists, and of its sub-agents', that mean none of the skills that it could get, and rules
-    and other settings that name such: they keep nothing from anybody."""
+    """Yield entries of an agent's lists, and of its sub-agents', that mean none of the skills that it could get, and
+    rules and other settings that name no such skill: they keep nothing from anybody."""
     known = list(skills)
     subs = [(("agents", sub, "skills"), described.skills) for sub, described in config.agents.items()]
     for path, entries in [(("skills",), config.skills), *subs]:
@@ -49,7 +49,8 @@ def unmatched(config: AgentConfig, name: str, skills: Iterable[SkillInfo]) -> It
 
 
 def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
-    """Says so if a model is offered more tools than its server takes; empty if not, or if there is no server."""
+    """Return a warning if a model is offered more tools than its server takes; empty if not, or if there is no
+    server."""
     most = settled(config.limits.tools, bounds_of(model).tools)
     if most is None or skills + own <= most:
         return ""
@@ -60,25 +61,25 @@ def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
 
 
 class SkillWatch:
-    """Looks at each list of skills: tells once of each thing that may be wrong, and shows it while it is so."""
+    """Looks at each list of skills: reports once each thing that may be wrong, and shows it while it is so."""
 
     def __init__(self, core: AgentCore) -> None:
         self._core = core
         self._since: float | None = None
         self._told: set[str] = set()
         self.warnings: tuple[str, ...] = ()
-        """What may be wrong now; the last may say how many more there are."""
+        """Texts of what may be wrong now; the last may say how many more there are."""
         self.on_change: Callable[[], None] = lambda: None
-        """Called when they have changed."""
+        """Called when the warnings have changed."""
 
     async def run(self) -> None:
-        """Look once when the modules could have come, also while nobody says anything to the agent."""
+        """Look when the modules have had time to come, also while nobody says anything to the agent."""
         self.look()
         await asyncio.sleep(GRACE_S)
         await self._core.offers.refresh(at_once=True)
 
     def look(self) -> None:
-        """Look at the newest list."""
+        """Look at the newest list of skills."""
         found = list(self._found())
         for text in found:
             if text not in self._told and len(self._told) < 2 * _MAX_TOLD:

@@ -10,15 +10,15 @@ _MODES = (EventKind.PAUSE, EventKind.RESUME, EventKind.STEP)
 
 
 class StandingEvents:
-    """Keeps the newest event of each such setting, however long ago it was. There are as many as the operator has
-    set different things."""
+    """Keeps the newest event of each such setting, however long ago it was. There is one for each thing that was
+    set."""
 
     def __init__(self) -> None:
         self._newest: dict[tuple[str, ...], AgentEvent] = {}
 
     @property
     def events(self) -> tuple[AgentEvent, ...]:
-        """Oldest first. A process that begins with them and nothing else has every setting."""
+        """The events, oldest first. A process that begins with them and nothing else has every setting."""
         return tuple(sorted(self._newest.values(), key=lambda event: event.number))
 
     def apply(self, event: AgentEvent) -> None:
@@ -29,7 +29,7 @@ class StandingEvents:
 
 
 def _setting(event: AgentEvent) -> tuple[str, ...] | None:
-    """The setting that an event is about; None for an event that leaves all as it was."""
+    """The setting that an event is about, or None for an event that leaves all as it was."""
     kind, data = event.kind, event.data
     if kind in _MODES and (kind != EventKind.STEP or data["phase"] == "on"):
         return ("mode",)

@@ -60,12 +60,12 @@ Listener: TypeAlias = Callable[[AgentEvent], None]
 class EventLog:
     """Numbers events, keeps the newest ``capacity`` of them, and calls listeners at once, in order.
 
-    A listener that fails is logged; it hinders neither the others nor the agent. What could not be written down is
-    replaced by what can: every event has a JSON form.
+    A listener that fails is logged; it hinders neither the others nor the agent. Data that could not be written down
+    is replaced by what can be: every event has a JSON form.
     """
 
     def __init__(self, agent: str, *, last_number: int = 0, capacity: int = 1000) -> None:
-        """``last_number`` is that of the newest event of an earlier process of the agent, from its record."""
+        """``last_number`` is the number of the newest event of an earlier process of the agent, from its record."""
         self._agent = agent
         self._number = last_number
         self._kept: deque[AgentEvent] = deque(maxlen=capacity)
@@ -106,7 +106,8 @@ class EventLog:
         return event
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call ``listener`` with each event from now on; what is returned ends that, and may be called twice."""
+        """Call ``listener`` with each event from now on. Return a function that ends that, and may be called
+        twice."""
         self._listeners.append(listener)
 
         def end() -> None:
@@ -116,11 +117,11 @@ class EventLog:
         return end
 
     def after(self, number: int) -> list[AgentEvent]:
-        """The events that are newer, as far as they are kept."""
+        """The events with higher numbers, as far as they are kept."""
         return [event for event in self._kept if event.number > number]
 
 
 def tool_event_of(event: AgentEvent) -> ToolEvent | None:
-    """The event of a call that an ``update`` or a ``result`` carries; None for all other events."""
+    """The event of a call that an ``update`` or a ``result`` carries, or None for all other events."""
     carried = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
     return ToolEvent.from_dict(carried) if carried else None

@@ -2,8 +2,8 @@
 
 A line is an ``AgentEvent`` with the offset of the journal up to which everything is recorded. An event of several
 missions is in the file of each; the file ``general`` has those of none. Lines are written before what they say has
-consequences, and handed to the operating system one by one: what a killed process has done is there, but for the
-tail of its last line. The general file is begun anew when it is long; it then begins with the events that still hold.
+consequences, and handed to the operating system one by one: what a killed process has done is there, except the tail
+of its last line. The general file is begun anew when it is long; it then begins with the events that still hold.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _GENERAL = "general"
 _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
 _HIDDEN = ".ended"
-"""Ending of a file that lacks the line of the mission's end."""
+"""The ending of a file that lacks the line of the mission's end."""
 _OLD = ".old"
-"""Ending of the general file before the present one."""
+"""The ending of the general file before the present one."""
 _NEXT = ".next"
-"""Ending of a general file that is not whole yet."""
+"""The ending of a general file that is not whole yet."""
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLine:
-    """One line."""
+    """One line of the record."""
 
     offset: int
     event: AgentEvent
@@ -47,7 +47,7 @@ class RecordLine:
 
 @dataclass(slots=True, kw_only=True)
 class RecordedMission:
-    """A mission's file, read."""
+    """A mission as it was read from its file."""
 
     id: str
     agent: str
@@ -61,7 +61,7 @@ class RecordedMission:
 
     @property
     def done(self) -> AgentEvent | None:
-        """The event of its end, None while it is not over."""
+        """The event of its end, or None while it is not over."""
         return next((event for event in self.events if event.kind == EventKind.DONE), None)
 
 
@@ -69,7 +69,8 @@ class MissionRecord:
     """Writes the files of one agent. With no directory it keeps nothing.
 
     A disk that refuses is logged once per trouble and does not hinder the agent. The end of a mission that could not
-    be written is written as soon as something can be: nobody must go on with it later. So is what stands.
+    be written is written as soon as something can be: nobody must go on with it later. So are the events that still
+    hold.
     """
 
     def __init__(
@@ -81,9 +82,10 @@ class MissionRecord:
         kept: int = 1000,
         standing: Callable[[], Iterable[AgentEvent]] = tuple,
     ) -> None:
-        """``offset`` is the offset of the journal up to which all is recorded; ``kept`` missions stay on disk.
+        """``offset`` returns the offset of the journal up to which all is recorded; ``kept`` is the number of
+        missions that stay on disk.
 
-        ``standing`` gives the events that hold however old they are: with them each general file begins.
+        ``standing`` returns the events that hold however old they are: each general file begins with them.
         """
         self._directory = directory
         self._agent = agent
@@ -94,14 +96,14 @@ class MissionRecord:
         self._owed: OrderedDict[str, bytes] = OrderedDict()
         """Lines of ends that could not be written, by mission."""
         self._lost = False
-        """Whether general events could not be written: what stands is to be written once more."""
+        """True if general events could not be written: those that still hold are to be written once more."""
         self._broken = False
         self._unmade = False
-        """Whether the directory is still to be made: there was no room for it."""
+        """True if the directory is still to be made, because there was no room for it."""
         self._closed = False
 
     def open(self) -> None:
-        """Make the directory, and let the oldest missions go."""
+        """Make the directory, and delete the oldest missions."""
         if self._directory is None:
             return
         try:
@@ -134,7 +136,7 @@ class MissionRecord:
             self.close()
 
     def close(self) -> None:
-        """Close the files; what is still written opens and closes them. Twice is fine."""
+        """Close the files; what is written later opens and closes them again. Twice is fine."""
         self._closed = True
         self._write_owed()
         for mission in tuple(self._files):
@@ -144,7 +146,7 @@ class MissionRecord:
         return b'{"offset":%d,"event":%s}\n' % (self._offset(), event.model_dump_json().encode())
 
     def _append(self, mission: str, line: bytes) -> bool:
-        """Whether a line could be written."""
+        """Append a line to a mission's file; return whether it could be written."""
         try:
             file = self._file(mission)
             file.write(line)
@@ -197,7 +199,8 @@ class MissionRecord:
         return file
 
     def _hide(self, mission: str) -> None:
-        """Let nobody who starts anew go on with a mission whose end can't be written: a name needs no room."""
+        """Hide a mission whose end can't be written, so that nobody who starts anew goes on with it: a name needs no
+        room."""
         path = self._path(mission)
         try:
             path.rename(path.with_suffix(_HIDDEN))
@@ -213,8 +216,8 @@ class MissionRecord:
     def _turn_over(self) -> None:
         """Begin the general file anew; one old one is kept.
 
-        What stands is on the disk before the file that has it gives way, and a process that dies in between leaves
-        it in the old one.
+        The events that still hold are on the disk before the file that has them gives way, and a process that dies in
+        between leaves them in the old one.
         """
         self._close(_GENERAL)
         self._begin_general(turn_over=True)
@@ -257,7 +260,7 @@ def read_general(directory: Path, agent: str) -> list[RecordLine]:
 
 
 def read_lines(path: Path) -> Iterator[RecordLine]:
-    """The lines of one file; none if there is no such file."""
+    """Yield the lines of one file; none if there is no such file."""
     try:
         texts = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -279,6 +282,6 @@ def _ends_whole(path: Path) -> bool:
 
 
 def _slug(name: str) -> str:
-    """A file name's part; different names never become the same."""
+    """The part of a file's name that stands for a name; different names never become the same."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80]
     return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Reads from a record how an agent stood that died."""
+"""Reads from a record the state of an agent that died."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CLOSED = 1000
 
 
 def read_resumption(directory: Path, agent: str) -> Resumption | None:
-    """Read the record of an agent; None if there is none."""
+    """Read the record of an agent; return None if there is none."""
     missions = read_missions(directory, agent)
     lines = _in_order([*missions], read_general(directory, agent))
     if not lines:
@@ -47,14 +47,14 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
 
 
 def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]) -> list[RecordLine]:
-    """Each event once, though it may be in several files."""
+    """The lines in order, with each event once, though it may be in several files."""
     by_number = {line.event.number: line for mission in missions for line in mission.lines}
     by_number.update((line.event.number, line) for line in general)
     return [by_number[number] for number in sorted(by_number)]
 
 
 def _end_aborted(missions: Iterable[UnfinishedMission], events: Iterable[AgentEvent]) -> None:
-    """An abort ends its missions with its first event, whatever of it reached their own files."""
+    """End the missions of aborts: an abort ends them with its first event, whatever of it reached their own files."""
     aborted = {id for event in events if _begins_abort(event) for id in event.missions}
     for mission in missions:
         if mission.id in aborted:
@@ -120,7 +120,8 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
 
 
 def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
-    """Those of the newest answers, of the agent and of each sub-mission; earlier ones have all their results."""
+    """The calls of the newest answers, of the agent and of each sub-mission, that have no result; earlier answers
+    have all their results."""
     asked: dict[str, dict[str, RecordedCall]] = {}
     for event in events:
         data, sub = event.data, event.data.get(SUB, "")

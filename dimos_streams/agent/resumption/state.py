@@ -1,4 +1,4 @@
-"""How an agent stood that died: what was delivered, what was open, what was in the middle."""
+"""The state of an agent that died: what was delivered, what was open, what was in the middle."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dimos_streams.operator.messages.agent import AgentEvent, Usage
 
 @dataclass(slots=True, kw_only=True)
 class RecordedCall:
-    """A call as the record knows it: one whose close was not delivered, or one that the model has no result of."""
+    """A call as the record knows it: one whose close was not delivered, or one for which the model has no result."""
 
     skill: str
     missions: tuple[str, ...]
     call_id: str = ""
-    """Known once it had begun."""
+    """The call's id, known once it had begun; empty before."""
     last_seq: int = 0
     """The number of the newest event that was delivered."""
     arguments: Mapping[str, Any] | None = None
-    """With which it was about to begin; None if that is not known."""
+    """The arguments with which it was about to begin, or None if they are not known."""
     tool_call_id: str = ""
-    """The model's id of what it asked for; empty where that is not the question."""
+    """The model's id of what it asked for; empty where that does not matter."""
     sub: str = ""
     """The sub-mission whose model asked; empty for the agent's own."""
 
@@ -43,13 +43,13 @@ class UnfinishedMission:
     id: str
     input: str
     began_utime: int = 0
-    """When it began, µs since the Unix epoch; 0 where the record does not have its beginning."""
+    """The time when it began, in µs since the Unix epoch; 0 if the record does not have its beginning."""
     heard: bool = False
-    """Whether the input had reached the conversation."""
+    """True if the input had reached the conversation."""
     ended: str = ""
-    """Why it was ended early: all that is left to do of it is to end its calls."""
+    """The reason it was ended early: all that is left to do for it is to end its calls. Empty if it was not."""
     in_turn: bool = False
-    """Whether the model was in the middle of a turn, or was about to begin one."""
+    """True if the model was in the middle of a turn, or was about to begin one."""
     spent: Usage = field(default_factory=Usage)
     reason: str = ""
     why: str = ""
@@ -58,9 +58,9 @@ class UnfinishedMission:
     failed_call: str = ""
     """The text of the first of its calls that failed."""
     stopped: str = ""
-    """Why an operator's stop of the robot has ended one of its calls, or empty."""
+    """The text of a call of it that an operator's stop of the robot has ended; empty if there is none."""
     cancelled_call: str = ""
-    """Which call, and why, if what became of its newest call is that somebody else has cancelled it."""
+    """The newest of its calls, and why it ended, if somebody else than the agent has cancelled it; else empty."""
     asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 
@@ -72,7 +72,7 @@ class UnfinishedAbort:
     reason: str
     rollback: bool
     others: bool
-    """Whether others' calls were to be ended as well."""
+    """True if others' calls were to be ended as well."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,35 +81,35 @@ class OperatorWishes:
 
     mode: Mode = Mode.RUNNING
     model: str = ""
-    """Empty for that of the config."""
+    """The name of the model; empty for that of the config."""
     skills: dict[str, bool] = field(default_factory=dict)
-    """Those that were enabled or disabled."""
+    """The skills that were enabled (True) or disabled (False), by name."""
     watched: bool | None = None
-    """Whether a console was there; None where the record says nothing of it."""
+    """True if a console was there; None if the record says nothing of it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Resumption:
-    """All that a new process needs to go on."""
+    """The state from which a new process goes on."""
 
     events: list[AgentEvent]
     """The events of the newest missions and of those that were not over, in order."""
     offset: int
-    """In the journal: all up to it is recorded."""
+    """The offset of the journal up to which everything is recorded."""
     missions: list[UnfinishedMission]
     calls: list[RecordedCall]
-    """Those whose close was not delivered."""
+    """The calls whose close was not delivered."""
     closed: list[str]
     """Ids of the newest calls whose close was delivered."""
     unanswered: list[RecordedCall]
-    """Those that a model asked for, and that have no result."""
+    """The calls that a model asked for, and that have no result."""
     wishes: OperatorWishes
     lessons: dict[str, list[str]]
     """The lessons learnt from each model's server."""
     abort: UnfinishedAbort | None
-    """None if none was under way."""
+    """The abort that was under way, or None if there was none."""
 
     @property
     def last_number(self) -> int:
-        """The number of the newest event."""
+        """The number of the newest event; 0 if there is none."""
         return self.events[-1].number if self.events else 0

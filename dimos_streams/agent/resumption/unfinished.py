@@ -1,4 +1,4 @@
-"""Reads from a mission's events how it stood when its agent died."""
+"""Reads from a mission's events its state when its agent died."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _ASKED = 1000
 
 
 def read_unfinished(id: str, events: Iterable[AgentEvent]) -> UnfinishedMission:
-    """How a mission stood. Sub-missions died with the process: what they said and heard is not of this mission, what
-    they used is."""
+    """Return the state of a mission. Sub-missions died with the process: what they said and heard does not belong to
+    this mission, what they used does."""
     reading = _Reading(id)
     for event in events:
         reading.read(event)
@@ -41,10 +41,10 @@ class _Reading:
     def __init__(self, id: str) -> None:
         self.found = UnfinishedMission(id=id, input="")
         self._heard = False
-        """Whether the turn that goes on has heard input."""
+        """True if the turn that goes on has heard input."""
 
     def read(self, event: AgentEvent) -> None:
-        """The next event of the mission."""
+        """Read the next event of the mission."""
         if event.kind == EventKind.USAGE:
             self.found.spent += spent_of(event)
         elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
@@ -74,7 +74,7 @@ class _Reading:
                 self._heard = False
 
     def _go_on(self, event: AgentEvent) -> None:
-        """The model is in the middle of a turn, or about to begin one."""
+        """Note that the model is in the middle of a turn, or about to begin one."""
         if event.kind == EventKind.INPUT:
             self._heard = self.found.heard = True
             if event.data.get("speaker", "operator") == "operator":
@@ -114,13 +114,13 @@ def _failed_call(event: AgentEvent) -> str:
 
 
 def _asked(event: AgentEvent) -> AskedBatch:
-    """Calls that were damaged did not count."""
+    """The calls that an answer asked for, without those that were damaged, which did not count."""
     calls = [(call["name"], _arguments(call["arguments"])) for call in event.data["tool_calls"]]
     return AskedBatch(event.utime, tuple((name, arguments) for name, arguments in calls if arguments is not None))
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:
-    """None for what is no object."""
+    """The arguments of a call, or None if they are no object."""
     try:
         arguments = parse_json(text if text.strip() else "{}")
     except ValueError:
