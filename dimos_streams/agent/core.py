@@ -121,6 +121,7 @@ class AgentCore:
         self.calls = CallManager(
             self.gateway, self.name, self.queue.put, key_prefix=key_prefix, on_given_up=partial(on_given_up, self)
         )
+        self.calls.on_end = self.books.approvals.call_ended
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
         self.retry_watch = RetryWatch()
@@ -252,6 +253,7 @@ class AgentCore:
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
         self.books.rejections.apply(event)
+        self.books.approvals.apply(event)
         self.retry_watch.apply(event)
         if not of_sub_agent(event):
             self.books.plans.apply(event)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from dimos_streams.errors import UserError
 
 _SHOWN = 100
+_REFERENCE = re.compile(r"([A-Za-z0-9_/-]{1,200})(?:@([1-9][0-9]{0,8}))?")
 
 
 class ApprovalReference(NamedTuple):
@@ -18,10 +20,11 @@ class ApprovalReference(NamedTuple):
     @classmethod
     def of(cls, text: str) -> ApprovalReference:
         """Raises ``UserError`` for what names no approval."""
-        id, at, revision = text.partition("@")
-        if not id or (at and not (revision.isascii() and revision.isdecimal() and 0 < len(revision) < 10)):
+        match = _REFERENCE.fullmatch(text)
+        if match is None:
+            shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
             raise UserError(
-                f"{text[:_SHOWN]!r} names no approval: valid is ID or ID@REVISION as `dimos-streams approvals` shows"
-                " them, ID@1 for what was asked first"
+                f"{shown} names no approval: valid is ID or ID@REVISION as `dimos-streams approvals` shows them, ID@1"
+                " for what was asked first"
             )
-        return cls(id, int(revision) if at else None)
+        return cls(match[1], int(match[2]) if match[2] else None)

@@ -9,7 +9,7 @@ The skills of an agent module that operators' tools call (all with ``audience="o
     resume() · step(mode="once")                             mode: "on", "off", "once"
     abort(rollback=False, reason="") -> HoldView
     undo(count=1) · forget()
-    approvals(approval="") -> list[ApprovalView]             those that are pending, or one of them as whole as can be
+    approvals(approval="") -> list[ApprovalView]             those that are pending, or any one as whole as can be
     decide(approval, decision, arguments=None, reason="", revision=None)
                                                              decision: "approve", "reject", "delete"
     amend(approval, arguments, revision=None)                of another revision than the present one: refused

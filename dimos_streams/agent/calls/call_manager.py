@@ -58,6 +58,8 @@ class CallManager:
         self._starts = CallStarts(gateway, caller, self._memory, key_prefix)
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Called with each call that somebody else has begun on this agent's behalf, before its updates."""
+        self.on_end: Callable[[ToolEvent], None] = lambda close: None
+        """Called with the close of each call."""
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
 
@@ -290,6 +292,7 @@ class CallManager:
             return
         call.close = close
         call.closed.set()
+        self.on_end(close)
         if call.timer is not None:
             call.timer.cancel()
         self._memory.remember_closed(call)

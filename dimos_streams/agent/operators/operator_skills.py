@@ -145,14 +145,16 @@ class OperatorSkills(Module):
         """List the calls that wait for an operator's decision.
 
         Args:
-            approval: The id of one of them, of which more arguments fit into the answer than of many.
+            approval: The id of one, of which more arguments fit into the answer than of many; one that was decided
+                is there, too, with what has become of it.
         """
-        pending = self._core().books.approvals.pending()
-        return approvals_within([view for view in pending if approval in ("", view.id)])
+        book = self._core().books.approvals
+        return approvals_within(book.find(approval) if approval else book.pending())
 
     @skill(audience="operator")
     async def decide(
         self,
+        call: Call,
         approval: str,
         decision: Literal["approve", "reject", "delete"],
         arguments: dict[str, Any] | None = None,
@@ -169,7 +171,8 @@ class OperatorSkills(Module):
             revision: The one that was seen; a decision on another one than the present one is refused.
         """
         book = self._core().books.approvals
-        (view,) = approvals_within([book.decide(approval, decision, arguments, reason, revision=revision)])
+        decided = book.decide(approval, decision, arguments, reason, revision=revision, by=call.caller)
+        (view,) = approvals_within([decided])
         return view
 
     @skill(audience="operator")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
-from dimos_streams.errors import ConflictError, SkillError
+from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalView
 
 State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
@@ -49,6 +49,9 @@ class Approval:
     state: State = "pending"
     why: str = ""
     """The operator's reason for the decision."""
+    decided_by: str = ""
+    call_id: str = ""
+    call_end: str = ""
     waiters: int = 0
     timer: asyncio.TimerHandle | None = None
     remaining_s: float | None = None
@@ -57,6 +60,12 @@ class Approval:
     def key(self) -> tuple[str, str]:
         """The key by which the same call is known."""
         return self.skill, canonical(self.asked)
+
+    def allows(self, key: tuple[str, str], missions: Sequence[str]) -> bool:
+        """Whether it has let a call of these missions begin."""
+        if self.state != "approved" or key != (self.skill, canonical(self.arguments)):
+            return False
+        return not self.missions or not set(self.missions).isdisjoint(missions)
 
     @property
     def holds_again(self) -> bool:
@@ -70,15 +79,12 @@ class Approval:
         return Decision(approved=self.state == "approved", arguments=self.arguments, changed=changed, reason=self.why)
 
     def check_same(self, state: State, arguments: Mapping[str, Any] | None) -> None:
-        """Raise ``SkillError`` if it was decided in another way, or has other arguments; None stands for any
+        """Raise ``ConflictError`` if it was decided in another way, or has other arguments; None stands for any
         arguments."""
-        because = f" ({self.why})" if self.why else ""
-        asked_for = shown(self.skill, self.arguments)
-        holds = f"approval {self.id!r} of {asked_for} is {self.state.replace('_', ' ')} already{because}"
         if state != self.state:
-            raise SkillError(f"{holds}: it can't be {state.replace('_', ' ')} any more")
+            raise self._refusal(f"be {state.replace('_', ' ')}")
         if arguments is not None and canonical(self.check(arguments)) != canonical(self.arguments):
-            raise SkillError(f"{holds}: it can't become {shown(self.skill, arguments)} any more")
+            raise self._refusal(f"become {shown(self.skill, arguments)}")
 
     def check_seen(self, revision: int | None, arguments: Mapping[str, Any] | None) -> None:
         """Raise ``ConflictError`` for another revision than the present one, unless the arguments that come with it
@@ -87,11 +93,18 @@ class Approval:
             return
         if arguments is not None and canonical(self.check(arguments)) == canonical(self.arguments):
             return
-        state = "waits" if self.state == "pending" else f"is {self.state.replace('_', ' ')} already"
+        state = "waits" if self.state == "pending" else f"is {self.view('').decision}"
         raise ConflictError(
             f"approval {self.id!r} has revision {self.revision}, not {revision}: {shown(self.skill, self.arguments)}"
             f" {state}; who has looked at that names {self.id}@{self.revision}"
         )
+
+    def _refusal(self, wish: str) -> ConflictError:
+        """That what somebody wishes of one that is decided can't be, with what holds."""
+        view = self.view("")
+        then = f"; {view.consequence}" if view.consequence else ""
+        what = shown(self.skill, self.arguments)
+        return ConflictError(f"approval {self.id!r} of {what} is {view.decision}: it can't {wish} any more{then}")
 
     def stop_time(self) -> None:
         """Let the time of a pending approval stand still."""
@@ -114,4 +127,8 @@ class Approval:
             state=self.state,
             created_utime=self.created_utime,
             expires_utime=self.expires_utime,
+            decided_by=self.decided_by,
+            why=self.why,
+            call_id=self.call_id,
+            call_end=self.call_end,
         )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
+from dimos_streams.errors import SkillError, suggest
 
 _SHOWN = 20_000
 """Maximum length of a call in the note that says that it waits, in characters: room for all of each plan, and of each
 usual call."""
+
+_SHOWN_ID = 100
 
 
 def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
@@ -29,6 +33,20 @@ def request_text(approval: Approval) -> str:
         hidden = len(text) - _SHOWN
         text = f"{text[:_SHOWN]}…\n{hidden} characters are not shown here: `dimos-streams approvals {approval.id}`"
     return f"Waits for an operator's decision{why}: {text}\n{commands}"
+
+
+def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -> SkillError:
+    """That an agent remembers no such approval; ``prefix`` begins the ids of those of its present process."""
+    shown_id = repr(id if len(id) <= _SHOWN_ID else f"{id[:_SHOWN_ID]}…")
+    near = suggest(id[:_SHOWN_ID], pending)
+    if re.fullmatch(rf"{re.escape(agent)}-[0-9a-f]+-[0-9]+", id):
+        why = "it was forgotten, or is of an earlier process of the agent"
+    elif "@" in id:
+        why = "its revision is an argument of its own, `revision`"
+    else:
+        why = f"those of agent {agent!r} are called {prefix}-1 and so on"
+    waiting = ", ".join(pending[:10]) or "none"
+    return SkillError(f"no approval has the id {shown_id}{near}: {why} (pending: {waiting})")
 
 
 def _whole(skill: str, arguments: Mapping[str, Any]) -> str:

@@ -12,14 +12,17 @@ from typing import Any, Literal
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.policies.approval import Approval, Check, Decision, State
-from dimos_streams.agent.policies.approval_texts import request_text
+from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
-from dimos_streams.errors import ConflictError, SkillError, suggest
-from dimos_streams.operator.messages.agent import ApprovalView, OnConsoleLoss
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.errors import ConflictError
+from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
+from dimos_streams.tool_stream.event import ToolEvent
 
 _DECIDED = 1000
+_ENDS, _SHOWN_END = 100, 200
 _DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
 
 
@@ -53,6 +56,7 @@ class ApprovalBook:
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
         self._decided: OrderedDict[str, Approval] = OrderedDict()
+        self._ends: OrderedDict[str, str] = OrderedDict()
         self._watched = True
 
     @property
@@ -93,6 +97,30 @@ class ApprovalBook:
         """The approvals that are pending, oldest first."""
         return [approval.view(self._agent) for approval in self._pending.values()]
 
+    def find(self, id: str) -> list[ApprovalView]:
+        """The one with that id, whether it waits or was decided; none if it is not remembered."""
+        found = self._pending.get(id) or self._decided.get(id)
+        return [] if found is None else [found.view(self._agent)]
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take in that a call has begun, which may be one that was approved."""
+        if event.kind != EventKind.CALL_OPEN:
+            return
+        key, call_id = (event.data["skill"], canonical(event.data["arguments"])), event.data["call_id"]
+        for approval in reversed(self._decided.values()):
+            if approval.allows(key, event.missions):
+                approval.call_id, approval.call_end = call_id, self._ends.get(call_id, "")
+                return
+
+    def call_ended(self, close: ToolEvent) -> None:
+        """Take in how a call has ended; that may be heard before it is known to have begun."""
+        self._ends[close.call_id] = f"{close.outcome}: {close.text[:_SHOWN_END]}"
+        if len(self._ends) > _ENDS:
+            self._ends.popitem(last=False)
+        for approval in self._decided.values():
+            if approval.call_id == close.call_id:
+                approval.call_end = self._ends[close.call_id]
+
     def decide(
         self,
         id: str,
@@ -101,8 +129,9 @@ class ApprovalBook:
         reason: str = "",
         *,
         revision: int | None = None,
+        by: str = "",
     ) -> ApprovalView:
-        """Decide on an approval; deciding the same again does nothing. Return what then holds of it.
+        """Decide on an approval in the name of ``by``; deciding the same again does nothing. Return what then holds.
 
         ``arguments`` replace those that were asked for; ``revision`` is the one that was seen, or None for whatever
         holds. Raises ``SkillError`` for an unknown id, for arguments that do not fit (then it stays pending), and for
@@ -120,7 +149,8 @@ class ApprovalBook:
             return approval.view(self._agent)
         if arguments is not None:
             self._change(approval, arguments)
-        self._settle(approval, state, reason or ("the operator has dropped it" if state == "deleted" else ""))
+        why = reason or ("the operator has dropped it" if state == "deleted" else "")
+        self._settle(approval, state, why, by)
         return approval.view(self._agent)
 
     def amend(self, id: str, arguments: Mapping[str, Any], *, revision: int | None = None) -> ApprovalView:
@@ -222,10 +252,10 @@ class ApprovalBook:
             (error.result,) = approvals_within([approval.view(self._agent)])
             raise
 
-    def _settle(self, approval: Approval, state: State, why: str) -> None:
+    def _settle(self, approval: Approval, state: State, why: str, by: str = "") -> None:
         if approval.state != "pending":
             return
-        approval.state, approval.why = state, why
+        approval.state, approval.why, approval.decided_by = state, why, by
         if approval.timer is not None:
             approval.timer.cancel()
         self._pending.pop(approval.id)
@@ -247,7 +277,5 @@ class ApprovalBook:
     def _get(self, id: str) -> Approval:
         found = self._pending.get(id) or self._decided.get(id)
         if found is None:
-            pending = list(self._pending)
-            listed = ", ".join(pending[:10]) or "none"
-            raise SkillError(f"no approval has the id {id!r}{suggest(id, pending)} (pending: {listed})")
+            raise unknown_approval(id, self._agent, self._prefix, list(self._pending))
         return found

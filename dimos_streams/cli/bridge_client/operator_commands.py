@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.event_watch import watching
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
-from dimos_streams.cli.terminal.approval_text import approval_lines, details
+from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among
@@ -100,16 +100,26 @@ async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
 
 
 async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> list[ApprovalView]:
-    """The calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so, whole.
+    """The calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so, whole,
+    even if it is decided.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
+    id = ApprovalReference.of(start).id if start else ""
     names = [agent] if agent else [view.name for view in agents_among(await gateway.skills())] or [""]
-    found: list[ApprovalView] = []
-    for name in names:
-        view = await command(gateway, "approvals", {}, name)
-        found += [ApprovalView.model_validate(approval) for approval in view.result or ()]
-    return [await _whole(gateway, _one_of(found, ApprovalReference.of(start).id))] if start else found
+    found = [view for name in names for view in await _listed(gateway, name)]
+    if not id:
+        return found
+    if all(view.id != id for view in found):
+        # A whole id is never the beginning of another one: that would be another call than the one that is named.
+        decided = [view for name in names for view in await _listed(gateway, name, id) if view.id == id]
+        found = decided or found
+    return [await _whole(gateway, _one_of(found, id))]
+
+
+async def _listed(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
+    view = await command(gateway, "approvals", {"approval": id} if id else {}, agent)
+    return [ApprovalView.model_validate(approval) for approval in view.result or ()]
 
 
 async def decide(
@@ -121,10 +131,12 @@ async def decide(
     reason: str = "",
     agent: str = "",
 ) -> CommandResult:
-    """Decide on the pending approval that is called so, with changed arguments if any are given.
+    """Decide on the approval that is called so, with changed arguments if any are given; of one that is decided the
+    same way, say what holds.
 
     What is approved is the revision that is named, or else the one that is read here and shown. Raises ``UserError``
-    if there is no such approval, or more than one, ``ConflictError`` if it has another revision.
+    if there is no such approval, or more than one, ``ConflictError`` if it has another revision, or is decided
+    otherwise.
     """
     start, revision = ApprovalReference.of(reference)
     (approval,) = await pending(gateway, agent, start)
@@ -137,8 +149,11 @@ async def decide(
         approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
         arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
+    which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
+    if approval.state != "pending":
+        return CommandResult(f"{which}: {standing(approval)}", view.result)
     with_changes = f" with {', '.join(changes)}" if changes else ""
-    text = f"{approval.skill} [{approval.reference}] of {approval.agent}: {decision}{with_changes}"
+    text = f"{which}: {decision}{with_changes}"
     shown = details(approval) if decision == "approve" else []
     return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
 
@@ -171,8 +186,7 @@ async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
     """An approval with all that can be had of its arguments; where many wait, long ones are shortened."""
     if not view.hidden_characters:
         return view
-    listed = await command(gateway, "approvals", {"approval": view.id}, view.agent)
-    return next((ApprovalView.model_validate(approval) for approval in listed.result or ()), view)
+    return next(iter(await _listed(gateway, view.agent, view.id)), view)
 
 
 def _check_whole(view: ApprovalView) -> None:

@@ -26,7 +26,7 @@ def approval_lines(views: Sequence[ApprovalView], headers: Sequence[str] = ()) -
 
 
 def details(view: ApprovalView) -> list[str]:
-    """The steps of a plan, or arguments that are too long for a cell; none for all others."""
+    """What became of one that is decided, the steps of a plan, or arguments that are too long for a cell."""
     found = []
     if (steps := _steps(view)) is not None:
         found = [f"{number}. {call_text(step['skill'], step['arguments'])}" for number, step in enumerate(steps, 1)]
@@ -35,9 +35,16 @@ def details(view: ApprovalView) -> list[str]:
             found.append(f"goal: {goal[:_GOAL]!r}{_more(len(goal) - _GOAL)}")
     elif len(_listed(view.arguments)) > _IN_A_CELL:
         found = [f"{name}={value!r}" for name, value in view.arguments.items()]
+    if view.state != "pending":
+        found.append(standing(view))
     if view.hidden_characters:
         found.append(f"{plural(view.hidden_characters, 'character')} not shown: dimos-streams approvals {view.id}")
     return found
+
+
+def standing(view: ApprovalView) -> str:
+    """How it was decided, and what has become of the call."""
+    return f"{view.decision}; {view.consequence}" if view.consequence else view.decision
 
 
 def call_text(skill: str, arguments: Mapping[str, Any]) -> str:

@@ -110,10 +110,36 @@ class ApprovalView(MonitorMessage):
     hidden_characters: int = 0
     """So much of the arguments' JSON is not in this view, because it is long; ``approvals(approval=ID)`` has more."""
 
+    decided_by: str = ""
+    """The caller of ``decide``; empty where nobody has decided."""
+    why: str = ""
+    """The reason that came with the decision, or why nobody decided."""
+    call_id: str = ""
+    """The newest call that has begun by it, as far as the agent has heard of it."""
+    call_end: str = ""
+    """How that call has ended, its outcome and text; empty while it runs."""
+
     @property
     def reference(self) -> str:
         """It at its revision, as people name what they have seen."""
         return f"{self.id}@{self.revision}"
+
+    @property
+    def decision(self) -> str:
+        """Its state as people read it, with who has decided and why."""
+        already = "" if self.state == "pending" else " already"
+        by = f", by {self.decided_by!r}" if self.decided_by else ""
+        because = f" ({self.why})" if self.why else ""
+        return f"{self.state.replace('_', ' ')}{already}{by}{because}"
+
+    @property
+    def consequence(self) -> str:
+        """What has become of the call that was approved; empty for what was not, and for a plan."""
+        if self.state != "approved" or not self.module:
+            return ""
+        if not self.call_id:
+            return "no call of it has begun"
+        return f"call {self.call_id} of it {f'has ended: {self.call_end}' if self.call_end else 'runs'}"
 
     def __str__(self) -> str:
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
