@@ -33,6 +33,8 @@ from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 REPORT: Final = "report"
 SAY: Final = "say"
 APPROVALS: Final = "approvals"
+DECISION: Final = "an operator's decision"
+"""So notes of a conversation name what it waits for, where that is one."""
 MONITOR: Final = "monitor"
 """Caller of the monitor's ``report`` calls, which tools do not show among calls."""
 

@@ -86,13 +86,13 @@ class Machine:
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
-    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def started(self, *arguments: str, stderr: int = subprocess.STDOUT) -> Iterator[subprocess.Popen[str]]:
         """A command while it runs, the leader of a process group as in a terminal. Killed at the end if need be."""
         with subprocess.Popen(
             _command(arguments),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=stderr,
             text=True,
             cwd=REPOSITORY,
             env=self.environment,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -252,6 +253,25 @@ def test_logs(rover: Machine) -> None:
     wrong = rover("logs", "--process", "brigde")
     assert wrong.code == 2
     assert "did you mean 'bridge'?" in wrong.err
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_who_waits_for_a_decision_is_told_on_standard_error_how_to_decide(machine: Machine, form: list[str]) -> None:
+    ask = "agent.approval.rules=[{skill: move}]"
+    assert machine("run", ROVER, "--daemon", "--port", str(machine.port), "--set", ask).code == 0
+    with machine.started("say", "move 1", *form, stderr=subprocess.PIPE) as saying:
+        assert saying.stderr is not None
+        told = saying.stderr.readline() + saying.stderr.readline()
+        command = re.search(r"`dimos-streams (approve \S+)`", told)
+        assert command is not None, told
+        busy = machine("say", "--timeout", "0.5", "stumble")
+        assert f"`dimos-streams {command[1]}`" in busy.err
+        decided = machine("reject", command[1].split()[1], "--reason", "not now")
+        assert decided.code == 0
+        out, err = saying.communicate(timeout=20)
+    assert (saying.returncode, err) == (1, "")
+    assert form or out.count("not now. Do not repeat it") == 1
+    assert machine("stop").code == 0
 
 
 def test_doctor(rover: Machine) -> None:

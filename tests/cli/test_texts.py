@@ -146,6 +146,25 @@ def test_a_call_of_a_model_that_never_begins_is_shown_and_counted_once(capsys: p
     assert str(counts) == "1 call: 1 refused"
 
 
+@pytest.mark.parametrize("why_not", ["no skill 'fly'", "it is too " + 80 * "very " + "far"], ids=["short", "long"])
+def test_a_refusal_is_shown_once(why_not: str, capsys: pytest.CaptureFixture[str]) -> None:
+    refused = {"role": "tool", "number": 1, "text": why_not, "skill": "fly", "is_error": True}
+    repeated = why_not if len(why_not) <= 300 else f"{why_not[:299]}…"
+    answer = {"role": "assistant", "number": 2, "text": f"fly: {repeated}\nI stay here"}
+    why = f"the mission did not complete: call_failed (fly: {why_not}); still there"
+    shown(
+        event("update", skill="say", entry=refused),
+        event("update", skill="say", entry=answer),
+        event("update", skill="say", entry={**answer, "number": 3, "text": f"fly: {repeated}"}),
+        event("close", why, skill="say", outcome="failed"),
+    )
+    assert [line[28:] for line in lines_of(capsys)] == [
+        f"could not call fly: {why_not}",
+        "I stay here",
+        "failed: the mission did not complete: call_failed; still there",
+    ]
+
+
 def test_lines_are_wrapped_below_their_text() -> None:
     line = Line(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
     assert "".join(line.parts(50)).splitlines() == [

@@ -10,6 +10,7 @@ from typing import Any
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.operator.reporting import DECISION
 
 _SHOWN = 20_000
 """Maximum length of a call in the note that says that it waits, in characters: room for all of each plan, and of each
@@ -27,12 +28,16 @@ def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
 def request_text(approval: Approval) -> str:
     """The request for a decision, for people who follow the conversation and have no console."""
     why = f" ({approval.reason})" if approval.reason else ""
-    commands = f"`dimos-streams approve {approval.id}@{approval.revision}`, or `reject`"
     text = _whole(approval.skill, approval.arguments)
     if len(text) > _SHOWN:
         hidden = len(text) - _SHOWN
         text = f"{text[:_SHOWN]}…\n{hidden} characters are not shown here: `dimos-streams approvals {approval.id}`"
-    return f"Waits for an operator's decision{why}: {text}\n{commands}"
+    return f"Waits for {DECISION}{why}: {text}\n{ways_to(f'{approval.id}@{approval.revision}')}"
+
+
+def ways_to(reference: str) -> str:
+    """The commands that decide on an approval, ``ID@REVISION``."""
+    return f"`dimos-streams approve {reference}`, or `reject`"
 
 
 def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -> SkillError:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
 from dimos_streams.cli.system.async_runner import finish
-from dimos_streams.cli.terminal.output import shortened
-from dimos_streams.cli.terminal.reporter import create_reporter
+from dimos_streams.cli.terminal.approval_text import awaited
+from dimos_streams.cli.terminal.output import note, shortened
+from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY
@@ -46,13 +47,14 @@ async def follow_new_call(
 ) -> ToolEvent:
     """Begin a call and show its events, or with ``only`` False those of all calls; the event that was waited for.
 
-    When time is up or we are cancelled, the call is cancelled and its close still shown.
+    When time is up or we are cancelled, the call is cancelled and its close still shown. A decision that is waited
+    for is said on standard error: who only keeps what a call says would wait for it in vain.
     """
     reporter = create_reporter(as_json=wish.as_json)
     call_id, offset = await gateway.begin(skill, arguments, caller=CALLER, agent=wish.agent, on_loss=wish.on_loss)
     with contextlib.closing(reporter):
         one = call_id if only else None
-        async with watching(gateway, reporter.tool_event, after=offset, call_id=one) as watch:
+        async with watching(gateway, _show(reporter, wish, call_id), after=offset, call_id=one) as watch:
             try:
                 async with asyncio.timeout(wish.timeout_s):
                     return await watch.wait(call_id, wish.until)
@@ -64,6 +66,17 @@ async def follow_new_call(
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left"))
                 raise
+
+
+def _show(reporter: Reporter, wish: Wish, call_id: str) -> Show:
+    def show(event: ToolEvent) -> None:
+        waits = awaited(event) if event.call_id == call_id else ""
+        if waits:
+            note(f"{event.module}: {waits}")
+        if wish.as_json or not waits:
+            reporter.tool_event(event)
+
+    return show
 
 
 async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:

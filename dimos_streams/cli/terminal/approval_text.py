@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.cli.terminal.output import plural, table_lines
+from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.reporting import DECISION
+from dimos_streams.tool_stream.event import ToolEvent
 
 HEADERS = ("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY")
 _IN_A_CELL = 80
@@ -45,6 +48,16 @@ def details(view: ApprovalView) -> list[str]:
 def standing(view: ApprovalView) -> str:
     """How it was decided, and what has become of the call."""
     return f"{view.decision}; {view.consequence}" if view.consequence else view.decision
+
+
+def awaited(event: ToolEvent) -> str:
+    """What an agent's conversation says of a decision that it waits for, with the command that decides; empty if the
+    event says nothing of one."""
+    entry = event.data.get("entry") if is_conversation(event) else None
+    if not isinstance(entry, Mapping) or entry.get("role") != "note":
+        return ""
+    text = str(entry.get("text", ""))
+    return text if DECISION in text else ""
 
 
 def call_text(skill: str, arguments: Mapping[str, Any]) -> str:

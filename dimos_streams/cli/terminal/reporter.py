@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import plural, shortened, write_json
+from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_screen
 from dimos_streams.operator.agents import is_conversation, public_name
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _REMEMBERED = 10_000
 _SHOWN_FIGURES = 6
-_REASON = 300
+_REASON = 1000
 """Characters of why a call could not begin."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
@@ -107,6 +108,7 @@ class TextReporter:
         self._started: dict[str, int] = {}
         self._labels = _Labels()
         self._entries = _NewEntries()
+        self._refusals = ShownRefusals()
 
     def module_event(self, event: RunEvent) -> None:
         """See ``Reporter``."""
@@ -161,17 +163,21 @@ class TextReporter:
         if event.type == "close":
             text, style = _rendered(event)
             if event.outcome != "completed":
-                self._show(agent, text, style, event.utime)
+                self._show(agent, self._refusals.left_of(text), style, event.utime)
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if _is_refused(entry):
-                what = f"could not call {entry.get('skill') or 'a skill'}: {shortened(text, _REASON)}"
-                self._show(agent, what, "yellow", event.utime)
-            elif role in _SHOWN_ROLES and text:
+                self._refused(agent, str(entry.get("skill") or "a skill"), text, event.utime)
+            elif role in _SHOWN_ROLES and (text := self._refusals.left_of(text)):
                 mark = f"{role}: " if role in ("error", "note") else ""
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")
                 label = "you" if role == "operator" else agent
                 self._show(label, mark + text, style, event.utime)
+
+    def _refused(self, agent: str, skill: str, text: str, utime: int) -> None:
+        if len(text) <= _REASON:
+            self._refusals.add(skill, text)
+        self._show(agent, f"could not call {skill}: {shortened(text, _REASON)}", "yellow", utime)
 
     def _show(self, label: str, text: str, style: str, utime: int) -> None:
         self._screen.show(self._line(label, text, style, utime))
