@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 import h11
 from starlette.types import Receive, Scope, Send
@@ -55,6 +55,13 @@ _BAD_HTTP = _last_word(
 )
 
 
+class Sender(Protocol):
+    """A connection on which something has come that waits to be parsed."""
+
+    def drop(self) -> None:
+        """End the connection, and forget what has come on it."""
+
+
 class Connections:
     """The state that the connections of one server share: turns at parsing, and the bytes that wait for clients."""
 
@@ -63,7 +70,7 @@ class Connections:
         self._most = most
         self._full = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
         self._backed_up: dict[BoundedProtocol, None] = {}
-        self._unparsed: dict[BoundedProtocol, int] = {}
+        self._unparsed: dict[Sender, int] = {}
         self._unparsed_bytes = 0
         self.cut = 0
         """Connections that were ended for what they cost."""
@@ -97,7 +104,7 @@ class Connections:
         """A client has taken what there was, or is gone."""
         self._backed_up.pop(connection, None)
 
-    def leave_unparsed(self, connection: BoundedProtocol, size: int) -> None:
+    def leave_unparsed(self, connection: Sender, size: int) -> None:
         """So many bytes of a client wait to be parsed. Where all have sent too much, who has most is cut off."""
         self._unparsed_bytes += size - self._unparsed.pop(connection, 0)
         if size:

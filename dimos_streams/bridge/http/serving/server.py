@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from dimos_streams.bridge.http.serving.idle_connections import KEEP_ALIVE_S, cut_idle
 from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connections
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
-from dimos_streams.bridge.http.serving.web_socket import StoppableWebSocket
+from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
 
@@ -87,7 +87,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             http=partial(BoundedProtocol, self.connections),  # type: ignore[arg-type]
-            ws=StoppableWebSocket,
+            ws=partial(BoundedWebSocket, self.connections),  # type: ignore[arg-type]
             lifespan="off",
             log_config=None,
             access_log=False,
