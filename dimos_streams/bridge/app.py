@@ -54,9 +54,9 @@ def create_app(
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
-    """The app, unguarded. ``abort`` ends the connection of a client address at once; ``run_dir`` has the run's files,
-    None where there are none; ``disk`` says why they can't be written, empty if they can; ``fleet_hub`` is how the
-    link to a hub is, None if there is none."""
+    """Create the app, without its guard. ``abort`` ends the connection of a client address at once; ``run_dir`` is
+    the folder with the run's files, None if there is none; ``disk`` returns the reason why they can't be written,
+    empty if they can; ``fleet_hub`` returns the state of the link to a hub, None if there is no link."""
     options = streams or StreamOptions()
     abort = abort or (lambda client: None)
     app = FastAPI(
@@ -83,7 +83,7 @@ def create_app(
 
 
 def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
-    """The app behind its guard: what is served."""
+    """The app behind its guard, as it is served."""
     return Guard(RequestOrder(app), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
@@ -94,7 +94,7 @@ def _mount_views(
     disk: Callable[[], str],
     fleet_hub: Callable[[], dict[str, Any] | None],
 ) -> None:
-    """Add the routes that show what there is and how it stands."""
+    """Add the routes that show health, metrics, skills and modules."""
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _module(module: ModuleView) -> dict[str, Any]:
 def _mount_streams(
     app: FastAPI, broker: Broker, hub: Hub, options: StreamOptions, abort: Callable[[object], None]
 ) -> None:
-    """The events of all calls."""
+    """Add the routes that serve the events of all calls."""
 
     @app.get(
         "/tool_streams",
@@ -205,7 +205,8 @@ def _mount_streams(
 
 
 def _check_call(broker: Broker, call: str | None) -> None:
-    """Whoever calls on the bus chooses the id, perhaps later; and events are kept for longer than their calls."""
+    """Raise an error for a text that can't be a call's id, and for a call whose events are not kept. An unknown id
+    passes: whoever calls on the bus chooses it, perhaps later, and events outlast their calls."""
     if call is not None and not is_call_id(call):
         raise UnknownCallError(call)
     if call is not None and not broker.journals(call):

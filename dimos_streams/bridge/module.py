@@ -39,9 +39,9 @@ S = TypeVar("S")
 
 _MAINTENANCE_S = 5.0
 _SETTLE_S = 0.001
-"""In virtual time it passes only when everybody has done what there is to do."""
+"""A pause, in seconds, that in virtual time passes only when everybody has done what there is to do."""
 _LONG_S = 300.0
-"""A client's timeout in wall time is many times as much in virtual time."""
+"""Ping period and client timeout, in seconds, in virtual time, where a timeout of wall time is many times as long."""
 
 
 class BridgeConfig(ModuleConfig):
@@ -50,20 +50,20 @@ class BridgeConfig(ModuleConfig):
     host: str = "127.0.0.1"
     """Address to serve on. Anything but loopback needs a token."""
     port: int = Field(default=7780, ge=0, le=65535)
-    """0 takes any free one."""
+    """Port to serve on; 0 takes any free one."""
     http: bool | None = None
-    """Whether to serve HTTP; by default yes, but not in virtual time."""
+    """True to serve HTTP, False not to; by default it is served except in virtual time."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which clients may reach the server."""
     token: SecretStr | None = None
     """The token that every request must carry; by default the run's token, if it has one."""
     ping_s: float = Field(default=10.0, gt=0)
-    """An event stream that has nothing to say sends a comment after so long."""
+    """Time without events, in seconds, after which an event stream sends a comment."""
     send_timeout_s: float = Field(default=20.0, gt=0)
-    """A client that takes nothing for so long is cut off."""
+    """Time, in seconds, after which a client that takes nothing is cut off."""
     mcp_approval: McpApproval = "refuse"
-    """What MCP clients' calls of skills with ``approval="ask"`` are: ``refuse``, since nobody asks an operator for
-    them, or ``client``, where the client asks its own user."""
+    """The treatment of MCP clients' calls of skills with ``approval="ask"``: ``refuse``, since nobody asks an
+    operator for them, or ``client``, where the client asks its own user."""
     journal: Path | None = None
     """The journal's file; by default ``journal.sqlite`` in the run's directory, in memory if there is none."""
     journal_events: int = Field(default=200_000, ge=1000)
@@ -122,7 +122,7 @@ class Bridge(Module):
 
     @property
     def url(self) -> str:
-        """Where HTTP is served, empty if it is not."""
+        """The URL at which HTTP is served; empty if it is not served."""
         return self._server.url if self._server is not None else ""
 
     async def start(self) -> None:
@@ -201,7 +201,7 @@ class Bridge(Module):
             self.journal.come_back()
 
     def _report_health(self) -> None:
-        """Say what is not well, as the module's health."""
+        """Report what is not well as the module's health."""
         self.health = "; ".join(self._unwell()) or "ok"
 
     def _unwell(self) -> list[str]:

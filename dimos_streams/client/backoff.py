@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt."""
+"""The delays before repeated attempts."""
 
 from __future__ import annotations
 

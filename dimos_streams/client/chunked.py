@@ -10,7 +10,7 @@ _LONGEST_LINE = 4096
 
 
 class ChunkedError(OSError):
-    """The other side does not keep to the coding: the connection is of no use any more."""
+    """Raised if the other side does not keep to the coding: the connection is of no use any more."""
 
 
 class ChunkedDecoder:
@@ -18,14 +18,14 @@ class ChunkedDecoder:
 
     def __init__(self) -> None:
         self.ended = False
-        """Whether the last chunk has come; what follows is ignored."""
+        """True once the last chunk has come; what follows is ignored."""
         self.error: ChunkedError | None = None
         """The error behind the chunks that were found; nothing more comes after it."""
         self._line = b""
         self._left = 0
         """Bytes of the present chunk that are still to come."""
         self._within = False
-        """Whether the present chunk's line end is still to come."""
+        """True while the present chunk's line end is still to come."""
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The bytes that ``piece`` adds to the body, chunk by chunk, as far as it can be read: see ``error``."""
@@ -71,7 +71,7 @@ class ChunkedDecoder:
 
 
 def _one_whole(piece: bytes) -> bytes:
-    """What is in a piece that is one chunk and no more, as one that comes alone is; empty for any other piece."""
+    """The content of a piece that is one chunk and no more, as one that comes alone is; empty for any other piece."""
     head = _USUAL.match(piece)
     if head is None:
         return b""

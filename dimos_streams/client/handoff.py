@@ -28,7 +28,7 @@ class Handoff(Generic[T]):
         self._wants_room = False
         self._waking = False
         self._waiting: asyncio.Future[None] | None = None
-        """Of who waits for items. An event of asyncio's has a turn of the interpreter more to it."""
+        """The future of whoever waits for items. An event of asyncio's has a turn of the interpreter more to it."""
         self._ended = asyncio.Event()
         self._end_said = False
         self._closed = False
@@ -37,7 +37,7 @@ class Handoff(Generic[T]):
         """Called on the loop whenever everything was taken."""
 
     def put(self, items: Sequence[T]) -> None:
-        """Hand items over; waits while ``capacity`` or more are there. After ``close`` it does nothing, at once."""
+        """Hand items over; waits while ``capacity`` or more are there. After ``close`` it does nothing."""
         if len(self._items) >= self._capacity:
             self._wait_for_room()
         if self._closed:
@@ -48,7 +48,7 @@ class Handoff(Generic[T]):
             self._call(self._wake)
 
     def put_here(self, items: Sequence[T]) -> bool:
-        """Hand items over on the loop itself, when the thread puts nothing; whether there is room for more."""
+        """Hand items over on the loop itself, when the thread puts nothing; return whether there is room for more."""
         if not self._closed:
             self._items.extend(items)
             self._wake()

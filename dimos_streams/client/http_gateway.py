@@ -48,7 +48,8 @@ _CALL = TypeAdapter(CallView)
 _REPORT = TypeAdapter(OrderReport)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
-"""The pages of calls that are followed; a bridge remembers some thousand calls, and each page has one at least."""
+"""Maximum number of pages of calls that are followed; a bridge remembers some thousand calls, and each page has one
+at least."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -57,7 +58,7 @@ class HttpGateway:
     """A ``SkillGateway`` over a bridge's HTTP interface. Use from one loop; requests run in threads.
 
     A bridge that can't be reached is a ``SkillUnavailableError`` that names the URL, for all but ``events``, which
-    goes on trying. ``malformed`` counts the events that were none and were skipped.
+    goes on trying. ``malformed`` counts the invalid events that were skipped.
     """
 
     def __init__(
@@ -130,7 +131,8 @@ class HttpGateway:
     async def call_to_close(
         self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
     ) -> CallView:
-        """Begin a call and wait for its close, in one request; the call after it, or as it stands after ``wait_s``.
+        """Begin a call and wait for its close, in one request; return the call as it is then, or as it stands after
+        ``wait_s``.
 
         ``agent`` and errors are as for ``begin``.
         """
@@ -143,7 +145,7 @@ class HttpGateway:
         return self._validated(_CALL, content)
 
     async def order(self, order: Order, robot: str = "", reason: str = "") -> OrderReport:
-        """Give an operator's last word on a robot, by its namespace, or on every one; what came of it.
+        """Give an operator's order to a robot, by its namespace, or to every one; return what came of it.
 
         Raises ``UnknownRobotError``, and as ``call`` does where nobody answers.
         """

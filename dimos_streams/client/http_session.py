@@ -24,7 +24,7 @@ class Tls:
     """Files (PEM) for connections over TLS."""
 
     ca: Path | None = None
-    """Certificates that the server's must be signed by; without it those that are known everywhere."""
+    """Certificates, one of which must have signed the server's; by default those that are known everywhere."""
     cert: Path | None = None
     """The client's own certificate, where the server wants one."""
     key: Path | None = None

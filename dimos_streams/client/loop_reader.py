@@ -17,13 +17,14 @@ _PIECE = 65536
 
 
 class LoopReader:
-    """``run`` belongs to the thread, all else to the loop."""
+    """The reader of one connection. ``run`` belongs to the thread, all else to the loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, on_piece: Callable[[bytes], bool], idle_s: float
     ) -> None:
-        """``on_piece`` takes what was read, on the loop, and says whether more is wanted; after a pause it is given
-        nothing once. ``sock`` does not block. A connection on which nothing comes for ``idle_s`` counts as dead."""
+        """``on_piece`` takes what was read, on the loop, and says whether more is wanted; after a pause it is called
+        once with nothing. ``sock`` does not block. A connection on which nothing comes for ``idle_s`` counts as
+        dead."""
         self._loop, self._socket, self._on_piece, self._idle_s = loop, sock, on_piece, idle_s
         self._done = threading.Event()
         self._error: Exception | None = None

@@ -1,4 +1,4 @@
-"""An operator's last word over HTTP: what a bridge answers to an order that robots stand still, or may move again."""
+"""Operators' orders over HTTP: a bridge's answer to an order that robots stand still, or may move again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 Order = Literal["/robots/stop", "/robots/release", "/calls/cancel"]
 ANSWER_S = 10.0
-"""Longer than a bridge waits for gates and for calls."""
+"""Timeout for an answer, in seconds: longer than a bridge waits for gates and for calls."""
 
 
 class OrderReport(BaseModel):
@@ -22,5 +22,5 @@ class OrderReport(BaseModel):
 
     @property
     def done(self) -> bool:
-        """Whether all of it has come true, and outlasts the bridge."""
+        """True if all of it has come true, and outlasts the bridge."""
         return self.confirmed and not self.unsaved

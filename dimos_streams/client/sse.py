@@ -32,11 +32,11 @@ class SseParser:
 
     def __init__(self, *, max_event_bytes: int = 1 << 20, last_event_id: str = "") -> None:
         self.last_event_id = last_event_id
-        """Where a new connection resumes: the id as of the newest complete event."""
+        """The id as of the newest complete event, from which a new connection resumes."""
         self.retry_ms: int | None = None
         """The time that the server asks clients to wait before they connect again, ms."""
         self.oversized = 0
-        """Events that were skipped for their size."""
+        """Number of events that were skipped for their size."""
         self._max = max_event_bytes
         self._head: bytes | None = b""
         """Bytes that may be the beginning of a byte order mark; None once that is settled."""
@@ -66,7 +66,7 @@ class SseParser:
         return events
 
     def _usual(self, data: bytes, events: list[SseEvent]) -> int:
-        """Add the events at the beginning that are whole and of the usual form; where what follows them begins."""
+        """Add the events at the beginning that are whole and of the usual form; return where the rest begins."""
         at = 0
         while (found := _USUAL.match(data, at)) and found.end() - at <= self._max:
             type, id, text = found.groups()
@@ -119,7 +119,7 @@ class SseParser:
         return [] if is_skipped else [piece]
 
     def _skip(self, line: bytes | bytearray) -> None:
-        """A line is too long; so is its event. A comment may be as long as it likes."""
+        """Note that a line is too long, and so is its event. A comment may be as long as it likes."""
         self._too_large = self._too_large or not line.startswith(b":")
 
     def _field(self, line: bytes) -> None:
@@ -141,7 +141,7 @@ class SseParser:
             self.retry_ms = int(value) if len(value) < 10 else MAX_RETRY_MS
 
     def _dispatch(self, events: list[SseEvent]) -> None:
-        """A blank line: add the event that it ends, if there is one."""
+        """Add the event that a blank line ends, if there is one."""
         self.last_event_id = self._id
         if self._too_large:
             self.oversized += 1

@@ -38,13 +38,13 @@ class SseStatistics(NamedTuple):
     """Counts since ``start``."""
 
     connections: int
-    """Answers that were event streams."""
+    """Number of answers that were event streams."""
     failures: int
-    """Attempts and connections that ended other than by ``stop``."""
+    """Number of attempts and connections that ended other than by ``stop``."""
     events: int
     bytes: int
     malformed: int
-    """Events that were skipped because they were too large."""
+    """Number of events that were skipped because they were too large."""
     last_failure: str
 
 
@@ -78,7 +78,7 @@ class SseClient:
         and when a connection or an attempt has failed. ``on_loss`` may ``request_stop``."""
         self.url = url
         self.error: Exception | None = None
-        """Why the thread gave up; None while it runs and after ``stop``."""
+        """The reason why the thread gave up; None while it runs and after ``stop``."""
         self.last_event_id = last_event_id
         """The newest id, of an event that was handed over or without an event; a new client resumes with it."""
         self._tls = tls
@@ -174,7 +174,7 @@ class SseClient:
                 on_end(self.error)
 
     def _connect_once(self, deliver: _Deliver) -> None:
-        """One connection, from the attempt to its end and the wait that follows."""
+        """Make one connection, from the attempt to its end and the wait that follows."""
         import requests
         import urllib3
 
@@ -268,7 +268,7 @@ class SseClient:
         return SseParser(max_event_bytes=self._max_event_bytes, last_event_id=self.last_event_id)
 
     def _parsed(self, parser: SseParser, piece: bytes) -> list[SseEvent]:
-        """The events that a piece completes, and what it shows besides."""
+        """Parse a piece: return the events that it completes, and note what it shows besides."""
         events = parser.feed(piece)
         self._events += len(events)
         self._bytes += len(piece)

@@ -16,7 +16,7 @@ MAX_WAIT_S = 30.0
 
 
 class SseError(DimosStreamsError):
-    """The server's answer is no event stream and will not become one: wrong status, wrong content type."""
+    """Raised if the server's answer is no event stream and will not become one: wrong status, wrong content type."""
 
     def __init__(self, url: str, problem: str, status: int, body: bytes = b"") -> None:
         self.url = url
@@ -27,7 +27,7 @@ class SseError(DimosStreamsError):
 
 
 class PassingError(Exception):
-    """An answer after which it is worth to try again."""
+    """Raised for an answer after which it is worth trying again."""
 
     def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
         self.retry_after_s = retry_after_s
@@ -43,7 +43,7 @@ def request_headers(last_event_id: str) -> dict[str, str]:
 
 
 def check_answer(url: str, response: requests.Response) -> None:
-    """Raises ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
+    """Raise ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
     status = response.status_code
     if status != 200:
         content = response.raw.read(_MAX_BODY, decode_content=True)

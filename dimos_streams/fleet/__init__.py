@@ -1,1 +1,1 @@
-"""What robots and a fleet hub say to each other: the models of its HTTP interface, and its limits."""
+"""The messages between robots and a fleet hub: the models of its HTTP interface, and its limits."""

@@ -22,15 +22,15 @@ class ShippedGap(FleetMessage):
     """Offsets whose events the robot does not have any more, or that the hub does not take."""
 
     offset: Offset
-    """The first of them."""
+    """The first of these offsets."""
     to_offset: Offset
-    """The last one."""
+    """The last of these offsets."""
     gap: Annotated[str, Field(max_length=MAX_TEXT)]
-    """Why, for people."""
+    """The reason, for people."""
 
 
 def _kind_of(entry: object) -> str | None:
-    """What an entry is meant for, by the fields that only such a one has."""
+    """The kind that an entry is meant to be, by the fields that only this kind has; None for neither kind."""
     fields = entry if isinstance(entry, dict) else getattr(type(entry), "model_fields", ())
     if "event" in fields:
         return "event"
@@ -54,9 +54,9 @@ class Batch(FleetMessage):
     version: Annotated[str, Field(max_length=100)]
     """The robot's version of this package."""
     sent_utime: int
-    """The robot's clock when it sent this, µs since the Unix epoch: shown, never decided by."""
+    """The robot's clock when it sent this, µs since the Unix epoch: only shown, nothing is decided by it."""
     journal: JournalId
-    """Names one history of offsets."""
+    """The name of one history of offsets."""
     entries: Annotated[list[Entry], Field(min_length=1, max_length=MAX_ENTRIES)]
 
 
@@ -68,10 +68,12 @@ class Position(FleetMessage):
     """The hub's version of this package."""
     journal: JournalId
     acknowledged: Annotated[int, Field(ge=0)]
-    """Nothing up to this offset is to be sent any more: all from the journal's first batch on is stored for good, and
-    what lies before that batch's first offset counts as the robot's past and is not stored. 0 if nothing is."""
+    """The offset up to which nothing is to be sent any more: all from the journal's first batch on is stored for
+    good, and what is before that batch's first offset counts as the robot's past and is not stored. 0 if nothing
+    is."""
     wait_s: Annotated[float, Field(ge=0)] = 0.0
-    """The robot had better collect events for so long before its next batch; more where the hub has much to do."""
+    """Time, in seconds, for which the robot had better collect events before its next batch; more if the hub has much
+    to do."""
 
 
 def encoded_event(offset: int, event: bytes) -> bytes:

@@ -27,7 +27,7 @@ class Hello(FleetMessage):
     protocol: int = PROTOCOL
     version: str
     hub: str
-    """Names the process of the hub."""
+    """The name of the hub's process."""
     robot: RobotName
 
 
@@ -35,23 +35,23 @@ class Command(FleetMessage):
     """A request that a robot's bridge is to get as if whoever asks had sent it there."""
 
     id: Annotated[int, Field(ge=1, le=MAX_OFFSET)]
-    """Grows with time, among the commands of one robot."""
+    """A number that grows with time, among the commands of one robot."""
     key: Annotated[str, Field(min_length=1, max_length=MAX_KEY)]
     """The idempotency key. A robot carries out one command of a key, across its restarts, and answers another one of
     the same key with what it answered to the first."""
     expires_at_s: Annotated[float, Field(ge=0, le=MAX_EXPIRES_AT_S)]
-    """When it expires, in seconds after this stream's request reached the hub, by the hub's monotonic clock.
+    """Time at which it expires, in seconds after this stream's request reached the hub, by the hub's monotonic clock.
 
     The robot adds it to the reading of its own monotonic clock (one that counts suspended time too) from before it
     sent that request. The request came later than it was sent, so the robot's moment is never after the hub's: a
     command that was held up on the way is found to be stale, and no clock is compared with another machine's.
     """
     asked_by: Annotated[str, Field(max_length=MAX_NAME)]
-    """Who asks, for people and logs."""
+    """The name of whoever asks, for people and logs."""
     role: Role
     method: Method
     path: Annotated[str, Field(pattern="^/[!-~]*$", max_length=2000)]
-    """Of the bridge's HTTP interface, with its query."""
+    """The path in the bridge's HTTP interface, with its query."""
     body: dict[str, Any] | None = None
 
 
@@ -67,16 +67,16 @@ class Answer(FleetMessage):
     status: Annotated[int, Field(ge=100, le=599)]
     headers: dict[Literal["Location", "Link"], Annotated[str, Field(max_length=2000)]] = Field(default_factory=dict)
     body: Any = None
-    """JSON; of what is not ``answered`` a problem (RFC 9457)."""
+    """JSON; a problem (RFC 9457) if the outcome is not ``answered``."""
 
 
 def began_nothing(outcome: Outcome, status: int) -> bool:
-    """Whether an answer to a request for a call says that none was begun: its idempotency key is free."""
+    """Return whether an answer to a request for a call says that none was begun: its idempotency key is free."""
     return outcome != "answered" or status == 503 or 400 <= status < 500
 
 
 def is_last_word(outcome: Outcome, status: int, body: Any) -> bool:
-    """Whether an answer is what everybody gets who asks for the same call by the same key. Otherwise the bridge is
+    """Return whether everybody who asks for the same call by the same key gets this answer. Otherwise the bridge is
     asked again: it knows by the key what it has begun."""
     timed_out = isinstance(body, dict) and body.get("waited") == "timed_out"
     return outcome == "answered" and status < 400 and not timed_out

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from dimos_streams.fleet.commands import Role
 
 Lane = Literal["safety", "models' cancels", "health", "others"]
-"""``safety``: what operators stop, release and cancel. Others can fill none of the lanes but their own."""
+"""The lane of a command, which others can't fill. ``safety`` is for what operators stop, release and cancel."""
 
 _HEALTH = re.compile("/(healthz|robots)")
 _CANCEL = re.compile("/calls/[^/?#]+/cancel")

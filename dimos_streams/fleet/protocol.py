@@ -7,35 +7,36 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 PROTOCOL = 1
-"""Both sides must speak the same one: the hub refuses another with ``FLEET_VERSION``, and nothing is lost."""
+"""The version of the protocol. Both sides must speak the same one: the hub refuses others with ``FLEET_VERSION``;
+nothing is lost."""
 
 MAX_ENTRIES = 512
-"""Events and gaps in one batch."""
+"""Maximum number of events and gaps in one batch."""
 MAX_BATCH_BYTES = 192 * 1024
-"""The size of a batch's body; a single event is always smaller."""
+"""Maximum size of a batch's body, in bytes; a single event is always smaller."""
 MAX_ANSWER_BYTES = 192 * 1024
-"""The size of what a bridge answers to a command, as JSON."""
+"""Maximum size of a bridge's answer to a command, as JSON, in bytes."""
 MAX_REPORT_BYTES = 192 * 1024
-"""The size of a report; skills that have no room in it are left out, and counted."""
+"""Maximum size of a report, in bytes; skills that have no room in it are left out, and counted."""
 MAX_OFFSET = 2**53 - 1
 MAX_KEY = 400
 MAX_TEXT = 1000
 
 COMMANDS_PING_S = 2.0
-"""A stream of commands that has nothing to say sends a comment after so long."""
+"""Time, in seconds, after which a stream of commands that has nothing to say sends a comment."""
 COMMANDS_SILENCE_S = 8.0
-"""A robot that heard nothing on it for so long takes it for dead, and asks for another one."""
+"""Time, in seconds, after which a robot that heard nothing on a stream takes it for dead and asks for another."""
 COMMANDS_AGE_S = 600.0
-"""The hub ends a stream of commands that is as old, and a robot one that is a little older: two monotonic clocks
-count apart by 0.1 s at most in such a time."""
+"""Age, in seconds, at which the hub ends a stream of commands; a robot ends one that is a little older: two monotonic
+clocks count apart by 0.1 s at most in such a time."""
 CLOCK_MARGIN_S = 0.2
-"""A command is as good as expired so long before it expires."""
+"""Time, in seconds, before its expiry from which on a command counts as expired."""
 REPORT_EVERY_S = 20.0
-"""A robot reports at least so often, and at once when its skills change."""
+"""Longest time, in seconds, between two reports of a robot; it also reports at once when its skills change."""
 DEFAULT_EXPIRY_S = 10.0
 MAX_EXPIRY_S = 300.0
 MAX_EXPIRES_AT_S = 2 * COMMANDS_AGE_S + MAX_EXPIRY_S
-"""On a stream that is old already."""
+"""Maximum of ``expires_at_s``, for a command on a stream that is old already."""
 
 # The ends of the types of problems (RFC 9457) on which a robot does more than try again later.
 FOREIGN_ROBOT = "foreign-robot"
@@ -48,7 +49,7 @@ FLEET_CONFLICT = "fleet-conflict"
 """409, with ``offset``: another event is stored at that offset. The journal has lost its end and was written anew:
 what comes from that offset on belongs into a journal with an id of its own."""
 FLEET_ENTRY = "fleet-entry"
-"""422, with ``offset``: the event there is none. A gap in its place lets the others pass."""
+"""422, with ``offset``: what is there is no event. A gap in its place lets the others pass."""
 HUB_UNAVAILABLE = "hub-unavailable"
 """503, with ``Retry-After``: the hub can't store anything now. All that it has acknowledged is safe."""
 
@@ -61,6 +62,6 @@ Offset = Annotated[int, Field(strict=True, ge=1, le=MAX_OFFSET)]
 
 
 class FleetMessage(BaseModel):
-    """Base: frozen, and a field that it does not know is an error."""
+    """The base of all messages: frozen, and an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -19,23 +19,23 @@ class Report(FleetMessage):
     protocol: int = PROTOCOL
     version: Annotated[str, Field(max_length=100)]
     sent_utime: int
-    """The robot's clock when it sent this, µs since the Unix epoch: shown, never decided by."""
+    """The robot's clock when it sent this, µs since the Unix epoch: only shown, nothing is decided by it."""
     journal: JournalId
     """The journal that it writes now."""
     last_offset: Annotated[int, Field(ge=0)]
-    """The newest one in it, so that the hub can say how much is still to come."""
+    """The newest offset in it, so that the hub can say how much is still to come."""
     status: Annotated[str, Field(max_length=50)]
-    """As in the bridge's ``/healthz``: ``ok`` or ``degraded``."""
+    """The status as in the bridge's ``/healthz``: ``ok`` or ``degraded``."""
     notes: Annotated[tuple[Annotated[str, Field(max_length=MAX_TEXT)], ...], Field(max_length=_MAX_NOTES)] = ()
-    """What is not well, a line each."""
+    """The things that are not well, a line each."""
     open_calls: Annotated[int, Field(ge=0)] = 0
     modules: Annotated[int, Field(ge=0)] = 0
     stopped: bool = False
-    """Whether an operator has stopped it, or a part of it, and not released it."""
+    """True if an operator has stopped it, or a part of it, and not released it."""
     robots: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=200)] = ()
     """Namespaces of the robots in its run, if it has several."""
     skills: Annotated[list[OfferedSkill], Field(max_length=_MAX_SKILLS)] | None = None
-    """All that it offers; None if that is as it was in its last report."""
+    """The skills that it offers; None if they are as in its last report."""
     skills_left_out: Annotated[int, Field(ge=0)] = 0
 
 
@@ -45,4 +45,4 @@ class Reported(FleetMessage):
     protocol: int = PROTOCOL
     version: str
     wants_skills: bool = False
-    """The hub does not know the robot's skills: the next report, at once, is to have them."""
+    """True if the hub does not know the robot's skills: the next report, at once, is to have them."""

@@ -25,7 +25,7 @@ from dimos_streams.hub.parts import HubParts
 
 
 def create_app(parts: HubParts) -> ASGIApp:
-    """What a hub serves: robots with their tokens on one side, operators behind their guard on the other."""
+    """The app of a hub: robots with their tokens on one side, operators behind their guard on the other."""
     settings = parts.settings
     robots = Guard(
         RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts

@@ -24,11 +24,11 @@ from dimos_streams.tool_stream.event import json_text
 _POLL_S = 0.5
 EXPIRES_IN_S = DEFAULT_EXPIRY_S
 ANSWER_S = 15.0
-"""So long after its expiry a command's answer is waited for, if whoever asks does not say how long to wait."""
+"""Time, in seconds, of waiting for an answer after a command's expiry, if whoever asks does not say how long."""
 MARGIN_S = 5.0
-"""So long after what whoever asks has said that they wait."""
+"""Time, in seconds, by which an answer is waited for longer than whoever asks has said that they wait."""
 _TELLING_S = 2.0
-"""A command expires so long before nobody waits for it any more: they learn that it was not carried out."""
+"""Time, in seconds, from a command's expiry until nobody waits any more: they learn that it was not carried out."""
 _ENDS = (
     "the hub ends: nobody here waits for the robot's answer any more; the same request with the same idempotency key,"
     " at another hub or when this one is back, asks for it"
@@ -38,19 +38,19 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class CommandRefusedError(DimosStreamsError):
-    """The hub does not take a command: another one has its key, or too many wait."""
+    """Raised if the hub does not take a command: another one has its key, or too many wait."""
 
 
 class RobotUnreachableError(DimosStreamsError):
-    """A command has expired before its robot took it. It was not carried out, and will not be."""
+    """Raised if a command has expired before its robot took it. It was not carried out, and will not be."""
 
 
 class HubEndsError(DimosStreamsError):
-    """The hub ends, and waits for no answer any more."""
+    """Raised if the hub ends, and waits for no answer any more."""
 
 
 class RobotSilentError(DimosStreamsError):
-    """A command was sent, and nobody knows what became of it."""
+    """Raised if a command was sent, and nobody knows what became of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +64,28 @@ class BridgeRequest:
     asked_by: str = "operator"
     role: Role = "operator"
     key: str | None = None
-    """What makes it one and the same request; without it each is another one."""
+    """The key that makes it one and the same request; without it each is another one."""
     lease_wait_s: float = 0.0
-    """So long a call may wait for its resources before it begins."""
+    """Maximum time, in seconds, that a call may wait for its resources before it begins."""
     timeout_s: float | None = None
-    """So long the bridge is to wait before it answers, if it was told."""
+    """Maximum time, in seconds, that the bridge is to wait before it answers; None if it was not told."""
 
     @property
     def within_s(self) -> float:
-        """So long its answer is waited for, in all."""
+        """Time, in seconds, for which its answer is waited for, in all."""
         if self.timeout_s is None:
             return EXPIRES_IN_S + self.lease_wait_s + ANSWER_S
         return self.lease_wait_s + self.timeout_s + MARGIN_S
 
     @property
     def expires_in_s(self) -> float:
-        """So long it may be begun: not when nobody waits for it any more."""
+        """Time, in seconds, within which it may be begun: not when nobody waits for it any more."""
         return min(EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
 
 
 @dataclass(frozen=True, slots=True)
 class BridgeReply:
-    """What a robot's bridge has answered."""
+    """The answer of a robot's bridge."""
 
     status: int
     body: Any
@@ -103,18 +103,18 @@ class Asker:
         self._ended = False
 
     def wake(self) -> None:
-        """There may be an answer."""
+        """Note that there may be an answer."""
         self._woken.set()
 
     def end(self) -> None:
-        """Wait for nothing any more: whoever does is told so. Twice is fine."""
+        """Wait for nothing any more: whoever waits is told so. Twice is fine."""
         self._ended = True
         for future in (future for futures in self._waiting.values() for future in futures):
             if not future.done():
                 future.set_exception(HubEndsError(_ENDS))
 
     async def ask(self, request: BridgeRequest) -> BridgeReply:
-        """The bridge's reply.
+        """Give the command, and return the bridge's reply.
 
         Raises ``CommandRefusedError``, ``RobotUnreachableError``, ``RobotSilentError``, ``HubEndsError``,
         ``StorageUnavailableError``.

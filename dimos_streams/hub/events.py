@@ -22,11 +22,11 @@ from dimos_streams.hub.storage.storage import Storage
 T = TypeVar("T")
 
 MAX_WAITING = 20_000
-"""Entries that wait to be stored; with more, robots are asked to come again."""
+"""Maximum number of entries that wait to be stored; with more, robots are asked to come again."""
 _MOST = 10_000
-"""Entries of one transaction, but for what a single batch has."""
+"""Number of entries from which on no further batch joins a transaction."""
 _POLL_S = 0.5
-"""Looks for what other hubs have stored, where no notice of it came."""
+"""Interval, in seconds, of looking for what other hubs have stored, where no notice of it came."""
 _AGAIN_S = 1.0
 _FEED_EVENTS, _FEED_BYTES = 4096, 4 * 1024 * 1024
 _PACE_S = (0.05, 2.0)
@@ -35,20 +35,20 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class HubBusyError(DimosStreamsError):
-    """More waits to be stored than may."""
+    """Raised if more waits to be stored than may."""
 
 
 class Intake:
-    """Stores parcels: all that have come while the last transaction was under way are the next one."""
+    """Stores parcels: all that have come during one transaction are stored in the next one."""
 
     def __init__(self, storage: Storage, executor: Executor, stored: Callable[[], None]) -> None:
         """``stored`` is called when there are new events."""
         self.trouble = ""
-        """Why the newest transaction failed, empty if it did not."""
+        """The reason why the newest transaction failed; empty if it did not."""
         self.entries = 0
-        """Entries that were stored, or had been stored before."""
+        """Number of entries that were stored, or had been stored before."""
         self.pace_s = _PACE_S[0]
-        """The pause that robots had better leave between their batches."""
+        """The pause, in seconds, that robots had better leave between their batches."""
         self._storage = storage
         self._executor = executor
         self._stored = stored
@@ -148,7 +148,7 @@ class StoragePages:
         return query.nothing(None)
 
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
-        """See ``Pages``. Raises ``StorageUnavailableError``: who looks back can ask again."""
+        """See ``Pages``. Raises ``StorageUnavailableError``: a reader that looks back can ask again."""
         last = self._log.last_offset
         return await in_thread(self._executor, self._storage.read_back, query, limit, max_bytes, last)
 
@@ -164,17 +164,17 @@ class Feed:
         self.log = SequenceLog(bounds)
         self.broadcast = Broadcast(self.log, StoragePages(storage, executor, self.log))
         self.trouble = ""
-        """Why nothing can be read at the moment, empty if it can."""
+        """The reason why nothing can be read at the moment; empty if it can."""
         self._storage = storage
         self._executor = executor
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
-        """There may be something new."""
+        """Note that there may be something new."""
         self._woken.set()
 
     def note_first(self, first: int) -> None:
-        """Events before a number are not kept any more."""
+        """Note that events before a number are not kept any more."""
         self.log.bounds = self.log.bounds._replace(first=max(first, self.log.bounds.first))
 
     async def run(self) -> None:
@@ -196,7 +196,7 @@ class Feed:
                 continue
 
     async def _read_on(self) -> bool:
-        """Hand on a page; whether there was any."""
+        """Hand on a page; return whether there was any."""
         last = self.log.last_offset
         read = await in_thread(self._executor, self._storage.read, Query(last), _FEED_EVENTS, _FEED_BYTES)
         if read.first > last + 1:
@@ -213,5 +213,5 @@ class Feed:
 
 
 async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
-    """Wait for work in one of the threads that use the storage."""
+    """Run a function in one of the threads that use the storage, and wait for it."""
     return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)

@@ -29,13 +29,13 @@ class RobotView(BaseModel):
 
     name: str
     connected: bool
-    """Whether it takes commands now."""
+    """True if it takes commands now."""
     heard_s: float | None
     """Seconds since the hub has heard of it, None if it never has."""
     status: str
     """``ok`` or ``degraded``, as it said last; ``unknown`` before it has said anything."""
     notes: tuple[str, ...]
-    """What is not well, a line each."""
+    """The things that are not well, a line each."""
     stopped: bool
     open_calls: int
     modules: int
@@ -56,13 +56,13 @@ class FleetRobot:
 
     @cached_property
     def skills(self) -> dict[str, OfferedSkill]:
-        """By name, as it reported them."""
+        """The skills by name, as the robot reported them."""
         return {skill.name: skill for skill in _SKILLS.validate_json(self.row.skills or "[]")}
 
     @property
     def offered(self) -> list[OfferedSkill]:
-        """Its skills as those of one in a fleet, each with the robot's name before its own; none is available while
-        it is not connected."""
+        """Its skills as those of a robot in a fleet, each with the robot's name before its own; none is available
+        while it is not connected."""
         here = {"robot": self.name} | ({} if self.row.connected else {"available": False})
         return [
             skill.model_copy(update={**here, "name": f"{self.name}_{name}"}) for name, skill in self.skills.items()
@@ -70,16 +70,16 @@ class FleetRobot:
 
     @cached_property
     def report(self) -> Report | None:
-        """What it reported last, without its skills."""
+        """The robot's last report, without its skills; None before the first one."""
         return Report.model_validate_json(self.row.report) if self.row.report else None
 
     @property
     def open_calls(self) -> int:
-        """As it reported last."""
+        """The number of open calls in its last report."""
         return self.report.open_calls if self.report else 0
 
     def view(self, now_utime: int) -> RobotView:
-        """As it is shown at a time."""
+        """The view of it at a time."""
         report = self.report
         notes = list(report.notes) if report else []
         if self.row.clock_us is not None and abs(self.row.clock_us) > _CLOCK_DIFFERS_US:
@@ -106,7 +106,7 @@ class FleetRobot:
 
 
 class FleetView:
-    """All robots. Use from the loop only."""
+    """The robots of a fleet. Use from the loop only."""
 
     def __init__(self, storage: Storage, executor: Executor) -> None:
         self._storage = storage
@@ -121,11 +121,11 @@ class FleetView:
         return self._robots
 
     def forget(self) -> None:
-        """A robot has changed, or none may be missed: look again."""
+        """Look again next time: a robot has changed, or none may be missed."""
         self._until = 0.0
 
     async def all(self) -> dict[str, FleetRobot]:
-        """All robots by name, as they were a second ago at most, and not before ``forget``.
+        """Return all robots by name, as they were a second ago at most, and not before ``forget``.
 
         Raises ``StorageUnavailableError``.
         """

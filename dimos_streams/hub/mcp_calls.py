@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.gateway import CallView
 
 _REMEMBERED = 10_000
 _CALLS = 500
-"""The newest calls that clients may list."""
+"""Maximum number of calls that clients may list, the newest ones."""
 _ENDS_WITHIN_S = 5.0
 
 
@@ -55,7 +55,7 @@ class FleetCalls:
         return call_id
 
     async def view(self, call_id: str) -> CallView:
-        """See ``McpCalls``; of one of which nothing has come yet, as its robot says."""
+        """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
         with _as_skill_errors():
             try:
                 return _view((await find(self._parts, call_id, None)).record)
@@ -131,7 +131,7 @@ class FleetCalls:
 
 @contextlib.contextmanager
 def _as_skill_errors() -> Iterator[None]:
-    """What the hub refuses, in the words that it would have over HTTP."""
+    """Raise what the hub refuses as ``SkillError``, in the words that it would have over HTTP."""
     try:
         yield
     except ProblemError as error:

@@ -13,7 +13,7 @@ _NOTHING = "\0"
 
 
 class NoEventError(DimosStreamsError):
-    """What stands at an offset is no event."""
+    """Raised if what stands at an offset is no event."""
 
     def __init__(self, offset: int, why: str) -> None:
         self.offset = offset
@@ -21,7 +21,7 @@ class NoEventError(DimosStreamsError):
 
 
 def parcel_of(robot: str, batch: Batch) -> Parcel:
-    """A robot's batch, each event checked. Raises ``NoEventError``."""
+    """The parcel of a robot's batch, each event checked. Raises ``NoEventError``."""
     entries = (_gap(each) if isinstance(each, ShippedGap) else _event(each) for each in batch.entries)
     return Parcel(robot, batch.journal, tuple(entries))
 

@@ -16,10 +16,10 @@ from dimos_streams.hub.streams import CommandStreams
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubParts:
-    """All of them work on one loop; what waits for the database runs in ``executor``."""
+    """The parts of a hub, which all work on one loop; what waits for the database runs in ``executor``."""
 
     name: str
-    """This process of the hub, among those of one database."""
+    """The name of this process of the hub, among those of one database."""
     settings: HubSettings
     storage: Storage
     executor: Executor
@@ -31,9 +31,9 @@ class HubParts:
     abort: Callable[[object], None]
     """Ends the connection of a client's address."""
     others: Callable[[], list[tuple[str, str, str]]]
-    """The other hubs on the database: name, version and URL."""
+    """Returns the other hubs on the database: name, version and URL."""
     database_bytes: Callable[[], int]
-    """The size of the database when it was looked at last."""
+    """Returns the size of the database when it was looked at last."""
 
     async def now_utime(self) -> int:
         """The time by the database's clock, by which robots are heard of. Raises ``StorageUnavailableError``."""

@@ -49,7 +49,7 @@ class FleetHub:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches it."""
+        """The URL at which this machine reaches it."""
         return self._server.url
 
     async def start(self) -> None:
@@ -61,7 +61,7 @@ class FleetHub:
             raise
 
     async def wait(self) -> None:
-        """Wait for ever, or until a part of the hub has failed for a reason that nobody has foreseen; then that."""
+        """Wait for ever, or until a part of the hub has failed for an unforeseen reason; then raise that."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()

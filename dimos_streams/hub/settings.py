@@ -9,18 +9,18 @@ from dimos_streams.hub.storage.rows import Retention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubSettings:
-    """How a hub's process serves, and what it keeps."""
+    """Settings of a hub's process: how it serves, and what it keeps."""
 
     database: str = "sqlite:///hub.sqlite"
     host: str = "127.0.0.1"
-    """Anything but loopback needs a token."""
+    """Address to serve on. Anything but loopback needs a token."""
     port: int = 7790
     token: str | None = None
-    """What operators' requests must carry. Robots have tokens of their own, always."""
+    """The token that operators' requests must carry. Robots have tokens of their own, always."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which clients and robots may reach it."""
     connections: int = 768
-    """At a time; each robot has three."""
+    """Maximum number of connections at a time; each robot has three."""
     retention: Retention = field(default_factory=Retention)
     ping_s: float = 10.0
     send_timeout_s: float = 20.0

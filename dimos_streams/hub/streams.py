@@ -20,10 +20,10 @@ from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import Storage
 
 _POLL_S = 0.5
-"""Looks for commands that other hubs were given, where no notice of it came."""
+"""Interval, in seconds, of looking for commands that other hubs were given, where no notice of it came."""
 _KEEP_S = 3.0
 _VALID_S = 12.0
-"""A robot counts as connected for so long after its hub has said so."""
+"""Time, in seconds, for which a robot counts as connected after its hub has said so."""
 _MAX_CLOCKS = 100_000
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
@@ -36,20 +36,20 @@ class CommandStream:
         self.robot, self.name = robot, name
         self.began = clock.steady()
         self._commands: asyncio.PriorityQueue[tuple[int, int, Command | None]] = asyncio.PriorityQueue()
-        """No more wait than the storage lets wait for one robot. None ends the stream."""
+        """The commands to be sent, no more than the storage lets wait for one robot. None ends the stream."""
         self._numbers = itertools.count()
 
     def hand(self, command: Command) -> None:
-        """Send a command, before all that wait and are not for safety if it is."""
+        """Send a command; one for safety goes before all that wait and are not."""
         first = lane_of(command.method, command.path, command.role) == "safety"
         self._commands.put_nowait((0 if first else 1, next(self._numbers), command))
 
     def end(self) -> None:
-        """End it, behind what waits."""
+        """End the stream, behind what waits."""
         self._commands.put_nowait((2, next(self._numbers), None))
 
     async def frames(self, hub: str) -> AsyncGenerator[bytes, None]:
-        """Server-sent events, until another stream of the robot begins or this one is old."""
+        """Yield server-sent events, until another stream of the robot begins or this one is old."""
         yield _frame("hello", Hello(version=__version__, hub=hub, robot=self.robot))
         while (left := self.began + COMMANDS_AGE_S - clock.steady()) > 0:
             try:
@@ -64,7 +64,7 @@ class CommandStream:
 
 
 class CommandStreams:
-    """All of them at this hub, and robots that were heard of here. Use from the loop only."""
+    """The streams of commands at this hub, and the robots that were heard of here. Use from the loop only."""
 
     def __init__(self, storage: Storage, executor: Executor, hub: str) -> None:
         self.hub = hub
@@ -79,16 +79,16 @@ class CommandStreams:
         return len(self._streams)
 
     def wake(self) -> None:
-        """There may be a command."""
+        """Note that there may be a command."""
         self._woken.set()
 
     def hear(self, robot: str, sent_utime: int) -> None:
-        """A robot has sent something, at a time by its own clock."""
+        """Note that a robot has sent something, at a time by its own clock."""
         if len(self._clocks) < _MAX_CLOCKS:
             self._clocks[robot] = sent_utime - clock.utime()
 
     async def open(self, robot: str) -> CommandStream:
-        """A new stream of a robot; the one that it had is over. Raises ``StorageUnavailableError``."""
+        """Open a new stream of a robot; the one that it had is over. Raises ``StorageUnavailableError``."""
         stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}")
         await in_thread(self._executor, self._storage.robots.connect, robot, stream.name, _VALID_S)
         if (old := self._streams.get(robot)) is not None:
@@ -99,7 +99,7 @@ class CommandStreams:
         return stream
 
     async def close(self, stream: CommandStream) -> None:
-        """A stream's connection is over."""
+        """Note that a stream's connection is over."""
         if self._streams.get(stream.robot) is stream:
             del self._streams[stream.robot]
         try:

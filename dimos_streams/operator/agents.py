@@ -34,9 +34,9 @@ class AgentView:
     name: str
     """The name of its module."""
     prefix: str
-    """Before the names of its skills: ``""``, or ``"robot1_"`` for a namespaced agent."""
+    """The prefix of its skills' names: ``""``, or ``"robot1_"`` for a namespaced agent."""
     reports: bool
-    """Whether it has a skill ``report``."""
+    """True if it has a skill ``report``."""
     available: bool
 
     def skill(self, name: str) -> str:
@@ -44,12 +44,12 @@ class AgentView:
         return f"{self.prefix}{name}"
 
     def is_called(self, wanted: str) -> bool:
-        """Whether an operator who says ``wanted`` may mean it: its module, its namespace or its ``say``."""
+        """Return whether an operator who says ``wanted`` may mean it: its module, its namespace or its ``say``."""
         return is_called(self.name, wanted) or wanted == self.skill(SAY)
 
 
 def is_called(agent: str, wanted: str) -> bool:
-    """Whether ``wanted`` is an agent's module or namespace."""
+    """Return whether ``wanted`` is an agent's module or namespace."""
     return agent == wanted or agent.startswith(f"{wanted}/")
 
 
@@ -71,13 +71,13 @@ def public_name(module: str, skill: str) -> str:
 
 
 def is_conversation(event: ToolEvent) -> bool:
-    """Whether an event is part of an operator's talk with an agent, a call of its ``say``."""
+    """Return whether an event is part of an operator's talk with an agent, a call of its ``say``."""
     return event.skill == public_name(event.module, SAY)
 
 
 def is_look(event: ToolEvent) -> bool:
-    """Whether an event is of a call by which a program looks at an agent, or asks it: what people hear of that they
-    are told elsewhere."""
+    """Return whether an event is of a call by which a program looks at an agent, or asks it: people are told
+    elsewhere what they should hear of that."""
     if event.caller == MONITOR:
         return event.skill == public_name(event.module, REPORT)
     return event.skill in (public_name(event.module, APPROVALS), public_name(event.module, REVIEW))

@@ -1,4 +1,4 @@
-"""How people name an approval: by its id or the beginning of that, at the revision that they have seen."""
+"""References to approvals, as people write them: the id or its beginning, and the revision that they have seen."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _REFERENCE = re.compile(r"([A-Za-z0-9_/-]{1,200})(?:@([1-9][0-9]{0,8}))?")
 
 
 class ApprovalReference(NamedTuple):
-    """``ID@REVISION``, as approvals are shown, or ``ID``."""
+    """A reference to an approval: ``ID@REVISION``, as approvals are shown, or ``ID``."""
 
     id: str
     revision: int | None = None
 
     @classmethod
     def of(cls, text: str) -> ApprovalReference:
-        """Raises ``UserError`` for what names no approval."""
+        """Read a reference. Raises ``UserError`` for a text that names no approval."""
         match = _REFERENCE.fullmatch(text)
         if match is None:
             shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

@@ -1,4 +1,4 @@
-"""What the velocity gates say of a hold: whoever holds a robot still believes that, and not what was sent."""
+"""The velocity gates' answers to a hold: whoever holds a robot believes these, and not what was sent."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class GateAnswers:
 
     def __init__(self, directory: ModuleDirectory | None, source: str, concerns: Callable[[str], bool]) -> None:
         """``concerns`` says whether a gate has to hold for ``source``, by its module's name. Without a ``directory``
-        there are none."""
+        there are no gates."""
         self._directory = directory
         self._source = source
         self._concerns = concerns
         self._instances: dict[str, str] = {}
-        """The instance of each gate: no message that is damaged makes one of them none."""
+        """The instance of each gate, so that no damaged message makes it no gate any more."""
 
     def view(self, since: float = -math.inf) -> HoldView:
         """The gates' present answer; what they said before ``since`` does not count."""
@@ -39,7 +39,7 @@ class GateAnswers:
         return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
 
     def gates(self) -> Iterator[tuple[ModuleView, GateState]]:
-        """Who has ever said since its start that it is a gate that this concerns, with what it says now."""
+        """The concerned modules that have said since their start that they are gates, with what they say now."""
         if self._directory is None:
             return
         modules = {module.name: module for module in self._directory.reporting(GATE)}
@@ -70,5 +70,5 @@ class GateAnswers:
 
 
 def _silence(age_s: float) -> str:
-    """Coarse, so that not every moment has a text of its own."""
+    """The text about a silence; coarse, so that not every moment has a text of its own."""
     return f"it has been silent for {f'{age_s:.0f}' if age_s < 10 else 'more than 10'} s"

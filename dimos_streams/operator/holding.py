@@ -1,7 +1,7 @@
 """Holding a robot still: who holds it (``Hold`` messages), and what a velocity gate says of that in its heartbeats.
 
-Who wants a robot still publishes ``Hold`` on ``/hold``, again and again while it lasts. The velocity gate and the
-skills read it with one ``HoldTable`` each, so they agree on who holds, and for how long.
+Whoever wants a robot to stand still publishes ``Hold`` on ``/hold``, again and again while that lasts. The velocity
+gate and the skills read it with one ``HoldTable`` each, so they agree on who holds, and for how long.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from dimos_streams.streams import In
 from dimos_streams.tool_stream.event import MAX_NAME, is_name
 
 HOLD_PERIOD_S: Final = 0.2
-"""Whoever holds says so again at least so often."""
+"""Maximum time, in seconds, between two messages of somebody who holds."""
 LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
-"""After listening for so long a reader knows who holds, even if one message got lost."""
+"""Time, in seconds, of listening after which a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
-"""No hold counts for longer without being repeated: nobody could let go of it after a crash."""
+"""Maximum time, in seconds, for which a hold counts unrepeated: nobody could let go of it after a crash."""
 _MEANT_S: Final = 3_600.0
-"""A hold for longer is damage: nobody means it, and one flipped bit in a usual one (65,536 s instead of 1 s) must not
-hold a robot."""
+"""Time, in seconds, beyond which a hold is damage: nobody means it, and one flipped bit in a usual one (65,536 s
+instead of 1 s) must not hold a robot."""
 MAX_SOURCES: Final = 8
-"""Sources that are known at a time: with all their names, what a gate says of itself is still small."""
+"""Maximum number of sources that are known at a time: with all their names, what a gate says of itself is small."""
 REMEMBERED_S: Final = 10.0
-"""A source's order is known for so long after its newest message; older messages of it that come late are skipped."""
+"""Time, in seconds, for which a source's newest message is remembered; older ones that come late are skipped."""
 RELEASES: Final = 5
-"""How often the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
+"""Number of times that the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
 STOP_ROBOT: Final = "stop-robot"
 """The source of an operator's stop, which no module can be called. It holds teleoperation as well, and is always
 listened to, whoever else holds."""
 STOPPED: Final = "an operator has stopped the robot"
-"""So begins the reason for which the calls that a stop ends are cancelled."""
+"""The beginning of the reason for which the calls that a stop ends are cancelled."""
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 
@@ -59,7 +59,7 @@ class _Newest:
         return self.message.hold and now - self.at <= min(self.message.valid_s, MAX_VALID_S)
 
     def precedes(self, message: Hold) -> bool:
-        """Whether a message is newer. A source that was started again counts anew, but its clock has gone on."""
+        """Return whether a message is newer. A restarted source counts anew, but its clock has gone on."""
         return (message.utime, message.seq) > (self.message.utime, self.message.seq)
 
 
@@ -67,7 +67,7 @@ class HoldTable:
     """The sources that hold the robot still. Time is handed in, in seconds of any clock that does not go back; it is
     the reader's own, so no clock of another machine matters.
 
-    A hold that wants to count for longer than ``MAX_VALID_S`` counts for so long. One that is damaged is skipped:
+    A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time. One that is damaged is skipped:
     its source is no name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
     Both show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source
     came before.
@@ -78,7 +78,7 @@ class HoldTable:
         self._reader = reader
         self._newest: OrderedDict[str, _Newest] = OrderedDict()
         self.skipped = 0
-        """Messages that were no holds."""
+        """Number of messages that were skipped."""
         self._odd, self._odd_until = "", 0.0
 
     def update(self, message: Hold, now: float) -> None:
@@ -104,11 +104,12 @@ class HoldTable:
         return tuple(newest.message for _, newest in sorted(self._newest.items()) if newest.holds(now))
 
     def held(self, now: float) -> bool:
-        """Whether anybody holds: until it lets go, or was silent for as long as its newest message counts."""
+        """Return whether anybody holds: until they let go, or are silent for as long as their newest message
+        counts."""
         return any(newest.holds(now) for newest in self._newest.values())
 
     def stopped(self, now: float) -> bool:
-        """Whether an operator has stopped the robot: then teleoperation can't move it either."""
+        """Return whether an operator has stopped the robot: then teleoperation can't move it either."""
         newest = self._newest.get(STOP_ROBOT)
         return newest is not None and newest.holds(now)
 
@@ -138,18 +139,18 @@ class HoldInput:
     """The state that an input of ``Hold`` messages is in now, by the clock of the running loop."""
 
     def __init__(self, stream: In[Hold], reader: str) -> None:
-        """Listens from now on. ``reader`` is named in the log."""
+        """Listen from now on. ``reader`` is named in the log."""
         self._table = HoldTable(reader)
         stream.on_message(lambda message: self._table.update(message, clock.monotonic()))
 
     @property
     def held(self) -> bool:
-        """Whether somebody holds the robot still: then a motion waits instead of being blocked."""
+        """True if somebody holds the robot still: then a motion waits instead of being blocked."""
         return self._table.held(clock.monotonic())
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Who does, in alphabetical order."""
+        """The sources that hold, in alphabetical order."""
         return self._table.sources(clock.monotonic())
 
 
@@ -159,18 +160,18 @@ class GateState(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     listens: bool
-    """Whether its ``hold`` input is wired."""
+    """True if its ``hold`` input is wired."""
     channel: str = ""
     """The channel on which it listens."""
     holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
     """The sources for which it holds the robot still: no skill can move the base."""
     still: bool
-    """Whether it lets nothing move the base now: its newest command is to stand, or nobody commands."""
+    """True if it lets nothing move the base now: its newest command is to stand, or nobody commands."""
 
     max_speed: float | None = Field(default=None, strict=False)
-    """What it lets pass, m/s; None where it does not say."""
+    """Maximum speed that it lets pass, m/s; None if it does not say."""
     max_turn: float | None = Field(default=None, strict=False)
-    """The same for turns, rad/s."""
+    """Maximum rate of turn that it lets pass, rad/s; None if it does not say."""
 
     def __str__(self) -> str:
         if not self.listens:

@@ -1,4 +1,4 @@
-"""How agents' events and snapshots travel in the tool stream of a ``report`` call, and the names of operator skills.
+"""The form of agents' events and snapshots in the tool stream of a ``report`` call, and the names of operator skills.
 
 The skills of an agent module that operators' tools call (all with ``audience="operator"``; of a namespaced agent
 ``robot1_pause`` and so on):
@@ -34,15 +34,15 @@ REPORT: Final = "report"
 SAY: Final = "say"
 APPROVALS: Final = "approvals"
 DECISION: Final = "an operator's decision"
-"""So notes of a conversation name what it waits for, where that is one."""
+"""The words with which notes of a conversation name an operator's decision that it waits for."""
 MONITOR: Final = "monitor"
 """Caller of the monitor's ``report`` calls, which tools do not show among calls."""
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
-"""Bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
+"""Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
 _CUT = "…"
 _ARGUMENTS = (8_000, 1_000, 100)
-"""Bytes of the arguments of a call that waits, as little as will do."""
+"""Limits to the bytes of a waiting call's arguments, tried in turn: they are shortened as little as will do."""
 _Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
 
 
@@ -110,7 +110,7 @@ def _smaller(snapshot: AgentSnapshot) -> AgentSnapshot | None:
 
 
 def within(value: Any, most_bytes: int = MAX_REPORT) -> Any:
-    """JSON of at most so many bytes: what is long is shortened, as little as will do."""
+    """The value as JSON of at most ``most_bytes``: what is long is shortened, as little as will do."""
     for limit in (8_000, 4_000, 1_000, 100, 20):
         if _size(value) <= most_bytes:
             return value

@@ -1,4 +1,4 @@
-"""Who may call what: decided here for every way on which a call may begin, by who stands at the chain's beginning.
+"""Decides who may call what, for every way in which a call may begin, by who stands at the beginning of its chain.
 
 Operators and programs, over HTTP, the monitor or within the process, speak for themselves. A call that a running
 skill asks for is a call of whoever began the first call of the chain, as the ledger knows it; what the skill says of
@@ -23,15 +23,15 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.review import review_skill
 
 MCP = "mcp/"
-"""The callers of MCP clients begin so."""
+"""The prefix of MCP clients' caller names."""
 McpApproval = Literal["refuse", "client"]
-"""What becomes of MCP clients' calls of skills with ``approval="ask"``: refused, or left to the client's own user."""
+"""The treatment of MCP clients' calls of skills with ``approval="ask"``: refused, or left to the client's user."""
 UNKNOWN = "unknown"
-"""The caller of calls that come from nowhere, and are refused."""
+"""The caller of a call that no known call asks for; such a call is refused."""
 
 
 class Authority:
-    """Looks at calls before they begin. Use from the loop only."""
+    """Checks calls before they begin. Use from the loop only."""
 
     def __init__(self, directory: ModuleDirectory, calls: Calls, mcp_approval: McpApproval = "refuse") -> None:
         self._directory = directory
@@ -39,16 +39,17 @@ class Authority:
         self._mcp_approval = mcp_approval
 
     def knows(self, call: CallState) -> bool:
-        """Whether all is known that there is to know of who asks for a call."""
+        """Return whether everything is known about who asks for a call."""
         asking = self._calls.get(call.parent)
         if asking is None:
             return not call.parent
         return not asking.by_agent or self._is_agent(asking.caller)
 
     def trace(self, call: CallState) -> None:
-        """Enter who stands at the beginning of the chain into a call that a skill asks for.
+        """Set ``caller`` and ``by_agent`` of a call that a skill asks for, from the beginning of its chain.
 
-        Raises ``CallRejectedError`` if what asks for it is no call that is open.
+        Raises ``CallRejectedError`` if one of the calls that lead to it is not open or was asked to end, or if the
+        chain is too deep.
         """
         asking = self._calls.get(call.parent)
         if asking is not None:
@@ -58,7 +59,7 @@ class Authority:
         self._check_family(call)
 
     def name(self, call: CallState) -> None:
-        """Enter the public name of the skill that a skill asks for, which is looked for in its module's namespace
+        """Set the public name of the skill that is asked for; it is looked up in the asking module's namespace
         first."""
         asking = self._calls.get(call.parent)
         with contextlib.suppress(UnknownSkillError):  # which is said where the call is checked
@@ -66,7 +67,7 @@ class Authority:
             call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
 
     def admit(self, call: CallState) -> None:
-        """Look at a call that somebody begins for himself. Raises ``CallRejectedError``."""
+        """Check a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
         if is_bridge(call.caller):
             raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
         call.by_agent = self._is_agent(call.caller)
@@ -77,7 +78,7 @@ class Authority:
             )
 
     def check(self, call: CallState, skill: SkillInfo) -> None:
-        """Whether a call may reach a skill, and be asked for still. Raises ``CallRejectedError``."""
+        """Check that a call may reach a skill, and is still asked for. Raises ``CallRejectedError``."""
         if call.parent:
             self._check_asking(call, call.parent)
         why = refusal(skill.name, skill.audience, caller=call.caller, parent=call.parent)
@@ -103,7 +104,7 @@ class Authority:
             )
 
     def reviewer(self, call: CallState) -> tuple[ModuleView, SkillInfo] | None:
-        """The agent that has to look at a call, with its skill for that; None if there is none.
+        """The agent that has to review a call, with its review skill; None if the call needs no review.
 
         Raises ``CallRejectedError`` if the agent is gone.
         """
@@ -117,11 +118,11 @@ class Authority:
         return module, skill
 
     def may_replace(self, call: CallState, running: CallState) -> bool:
-        """Whether a call may end a duplicate to take its place. A call of a model ends only those of its caller."""
+        """Return whether a call may end a duplicate to take its place. A model's call ends only its caller's."""
         return running.caller == call.caller or not (call.by_agent or call.caller.startswith(MCP))
 
     def _check_asking(self, call: CallState, call_id: str) -> None:
-        """Whether the call whose skill asks for another one is there to do so, or one that this belongs to."""
+        """Check that a call which asks for ``call``, or leads to it, is open and was not asked to end."""
         asking = self._calls.get(call_id)
         part = "which asks for" if call_id == call.parent else "which leads to"
         who = f"call {call_id!r}, {part} {call.skill!r},"
@@ -136,7 +137,7 @@ class Authority:
             raise CallRejectedError(f"{who} was asked to end{why}")
 
     def _check_family(self, call: CallState) -> None:
-        """Whether all that a child belongs to goes on, and is not too much."""
+        """Check that all further ancestors of a child call are open, and that it is not nested too deep."""
         ancestors = ancestors_of(call.call_id)
         for call_id in ancestors[1:]:
             self._check_asking(call, call_id)
@@ -151,7 +152,7 @@ class Authority:
         return module is not None and review_skill(module.skills) is not None
 
     def _takes_back(self, call: CallState, skill: SkillInfo) -> bool:
-        """Whether a skill takes back a call of the same caller, as agents do when operators ask for it."""
+        """Return whether a call takes back one of the same caller, as agents do when operators ask for it."""
         taken_back = {info.name for _, info in self._directory.skills() if info.undo == skill.name}
         what = call.arguments.get("arguments")
         return any(

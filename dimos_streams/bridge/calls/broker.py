@@ -44,7 +44,7 @@ _MAX_WAITING = 100
 
 
 class UnknownCallError(SkillError):
-    """No call of that id is remembered."""
+    """Raised for an id of which no call is remembered."""
 
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
@@ -52,7 +52,7 @@ class UnknownCallError(SkillError):
 
 
 DEAF_S = UNHEARD_S
-"""After so long without a word of its own from the bus a bridge is deaf."""
+"""Time, in seconds, without a message of its own from the bus after which a bridge counts as deaf."""
 
 
 class Broker:
@@ -71,9 +71,9 @@ class Broker:
         beside: Path | None = None,
         mcp_approval: McpApproval = "refuse",
     ) -> None:
-        """``directory`` is somebody else's to start and to stop, ``journal`` must be open; ``random`` makes the ids
-        of calls. Which robots an operator has stopped, and which settings are to be taken back, is kept in files
-        ``beside`` that one; without it that ends with the broker."""
+        """``directory`` is started and stopped by somebody else; ``journal`` must be open; ``random`` makes the ids
+        of calls. Files next to the path ``beside`` keep which robots an operator has stopped and which settings are
+        to be taken back; without it this is forgotten when the broker ends."""
         self._name = name
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
@@ -106,7 +106,7 @@ class Broker:
 
     @property
     def is_deaf(self) -> bool:
-        """Whether the bridge has not heard its own heartbeats for so long that no flood explains it: a route is gone,
+        """True if the bridge has not heard its own heartbeats for so long that no flood explains it: a route is gone,
         or the other end of its transport."""
         own = self.directory.module(self._name)
         return own is not None and own.age_s > DEAF_S
@@ -134,7 +134,7 @@ class Broker:
         self.receiver.stop()
 
     def malformed(self) -> dict[str, int]:
-        """Messages that were skipped because they were none, by who read them."""
+        """The numbers of malformed messages that were skipped, by what they were meant to be."""
         return {
             "events": self.receiver.statistics().malformed,
             "heartbeats": self.directory.malformed,
@@ -142,7 +142,7 @@ class Broker:
         }
 
     def contradictions(self) -> int:
-        """Instances of modules, and events of calls, that came in another one's name; none was believed."""
+        """The number of module instances and call events that came in another one's name; none was believed."""
         return self.directory.contradictions + self.receiver.statistics().foreign
 
     async def skills(self) -> list[OfferedSkill]:
@@ -155,7 +155,7 @@ class Broker:
         ]
 
     async def modules(self) -> list[ModuleView]:
-        """All modules that were heard of."""
+        """Return all modules that were heard of."""
         return self.directory.modules()
 
     async def call(
@@ -171,11 +171,11 @@ class Broker:
         journalled: bool = True,
         begin_by: float | None = None,
     ) -> str:
-        """See ``SkillGateway``. A resource that is taken is waited for up to ``lease_wait_s``. A call does not begin
-        later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
+        """See ``SkillGateway``. Wait up to ``lease_wait_s`` for a resource that another call holds. The call does not
+        begin later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
 
-        The events of a call that is not ``journalled`` go to the ledger's live reader and to nobody else: for calls
-        of the bridge itself, of whose events only the newest counts.
+        The events of a call that is not ``journalled`` go only to the ledger's live reader: this is for calls of the
+        bridge itself, of whose events only the newest counts.
         """
         new = CallState(
             call_id=self._new_id(),
@@ -207,12 +207,12 @@ class Broker:
         return self._known(call_id).view()
 
     def journals(self, call_id: str) -> bool:
-        """Whether a call's events can be read, now or once it has begun: not those of reports to watchers."""
+        """Return whether a call's events can be read, now or later; those of reports to watchers can't."""
         call = self._find(call_id)
         return call is None or call.journalled
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
-        """Wait for a call's answer or close; False when time ran out. Raises ``UnknownCallError``."""
+        """Wait for a call's answer or close; return False when time ran out. Raises ``UnknownCallError``."""
         call = self._known(call_id)
         try:
             async with asyncio.timeout(timeout_s):
@@ -264,7 +264,8 @@ class Broker:
         self._watchdog.request(call)
 
     def _check_form(self, call: CallState) -> SkillInfo:
-        """Find the skill, whether it may be called, and with these arguments; sets the module and what it uses."""
+        """Check that the skill can be called now with these arguments, set the call's module, resources and
+        ``on_loss``, and return the skill. Raises ``SkillError``."""
         if not (is_name(call.caller) and is_name(call.skill)):
             raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
         module, info = self.directory.find(call.skill)
@@ -294,10 +295,12 @@ class Broker:
         return f"{self._random.getrandbits(64):016x}"
 
     def _may_open(self, event: ToolEvent) -> bool:
-        """Whether an event may be the first of a call: one of the module that was asked to run it.
+        """Return whether an event may be the first one of a call: only the module that was asked to run the call may
+        send it.
 
-        Of calls that were begun elsewhere all is believed, as there is nothing else to know of them; but what a call
-        asks for that the bridge looks after was begun by the bridge, which may have lost its journal since.
+        Of calls that were begun elsewhere everything is believed, as nothing else is known of them. But a call whose
+        asking call the bridge looks after was begun by the bridge, which may have lost its journal since; its event
+        must come from a module that can run the skill.
         """
         if not self.ledger.resume(event.call_id).stranger:
             call = self.ledger.calls.get(event.call_id)

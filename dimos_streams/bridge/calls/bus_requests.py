@@ -39,11 +39,11 @@ from dimos_streams.tool_stream.family import parent_of
 
 _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
-"""The bound of those requests that name no call that is open."""
+"""Maximum number of waiting requests that name no open call."""
 _LOOK_S = 0.05
 _MAX_TEXT = 4000
 _INTRODUCTION_S = 1.0
-"""For the call that asks, and its agent, to become known: an event or a heartbeat may have got lost on the way."""
+"""Time, in seconds, for the asking call and its agent to become known: an event or a heartbeat may get lost."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -55,7 +55,7 @@ class _Pending:
     call: CallState
     task: asyncio.Task[None] | None = None
     withdrawn: str | None = None
-    """Why who asked for it does not want it any more."""
+    """The reason why the asker does not want the call any more; None if it still does."""
 
 
 class SkillRequests:
@@ -128,13 +128,13 @@ class SkillRequests:
         pending.task.add_done_callback(lambda task: self._on_done(pending, task))
 
     def _may_be_meant(self, call_id: str, module: str, skill: str, caller: str, parent: str) -> bool:
-        """Whether a call is for the broker, not given by it to a host, and there is more to do than to ignore it."""
+        """Return whether a call is meant for the broker, not given by it to a host, and can't simply be ignored."""
         calls = self._ledger.calls
         known = call_id in self._pending or calls.get(call_id) is not None or calls.get(parent) is not None
         return not module and (known or self._has_room(parent))
 
     def _has_room(self, parent: str) -> bool:
-        """Whether another request may wait. Those that no open call makes are few, and end within a moment."""
+        """Return whether one more request may wait. Those that no open call makes are few, and end soon."""
         if len(self._pending) >= _MAX_PENDING:
             return False
         if self._ledger.calls.get(parent) is not None:
@@ -143,7 +143,7 @@ class SkillRequests:
         return sum(unknown) < _MAX_FROM_NOWHERE
 
     def _answer_again(self, call: CallState) -> None:
-        """Who asks a second time has not heard the first answer."""
+        """Repeat the answer to a request: whoever asks a second time has not heard the first answer."""
         if call.state != CLOSED:
             self._watchdog.request(call)
         else:
@@ -166,14 +166,14 @@ class SkillRequests:
             self._refuse(pending.call, error)  # so that a request that comes late begins nothing
 
     async def _until_known(self, call: CallState) -> None:
-        """Wait a moment for what has to be known of who asks."""
+        """Wait a moment until the asking call and its agent are known."""
         await self._watchdog.until_all_are_known()
         deadline = clock.monotonic() + _INTRODUCTION_S
         while not self._authority.knows(call) and clock.monotonic() < deadline:  # noqa: ASYNC110 - two tables
             await asyncio.sleep(_LOOK_S)
 
     def _refuse(self, call: CallState, error: DimosStreamsError) -> None:
-        """Refused calls have events too, so that their caller hears of them."""
+        """Close a call as rejected. Refused calls have events too, so that their caller hears of them."""
         holder = error.holder if isinstance(error, CallRejectedError) else ""
         call.resources, call.requested_utime = (), clock.utime()
         if len(json_text(call.arguments).encode()) > MAX_ARGUMENTS:
@@ -205,7 +205,7 @@ class SkillRequests:
 def _read_call(channel: str, data: bytes) -> CallState | None:
     """The call that a skill asks for; None for a call that the broker gives to a host. Raises ``MessageError``.
 
-    Who calls is not taken from the message: it is whoever began the call that asks.
+    The caller is not taken from the message: it is whoever began the asking call.
     """
     message = decode(SkillCall, data, channel=channel)
     if message.module:

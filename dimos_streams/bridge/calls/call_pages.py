@@ -1,4 +1,4 @@
-"""Lists of calls in pages of a bounded size, the newest calls first to be had."""
+"""Lists of calls in pages of a bounded size; the first page has the newest calls."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
-"""The size of a page; a larger call is a page by itself."""
+"""Maximum size of a page, in bytes; a larger call is a page by itself."""
 
 _SLICE = 32
-"""Calls that are put into a page in one turn of the loop."""
+"""Number of calls that are put into a page in one turn of the loop."""
 _CURSOR = r"^(-?[0-9]{1,20})-([^\n]{1,200})$"
 
 
@@ -38,7 +38,7 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """The inverse of ``str``. Raises ``ValueError`` for a text that no page has given as where it ends."""
+        """The inverse of ``str``. Raises ``ValueError`` for a text that is not the cursor of a page."""
         match = re.fullmatch(_CURSOR, text)
         if match is None:
             raise ValueError("this is not where a page ends; take it from the Link header of one")
@@ -59,7 +59,7 @@ CursorText = Annotated[str, AfterValidator(_checked), Field(json_schema_extra={"
 
 @dataclass(frozen=True, slots=True)
 class CallPage:
-    """Some calls, oldest first, as a JSON array, and where those before them are to be had."""
+    """Some calls, oldest first, as a JSON array, and the cursor for those before them."""
 
     body: bytes
     before: Cursor | None
@@ -67,17 +67,18 @@ class CallPage:
 
 
 class CallQuery(NamedTuple):
-    """Which calls are asked for: the newest ones before a position, up to a number."""
+    """A query for calls: the newest ones before a position, up to a number."""
 
     state: Literal["open", "closed"] | None = None
     before: Cursor | None = None
     limit: int = DEFAULT_LIMIT
 
     async def page(self, calls: Iterable[CallState], turn: asyncio.Lock) -> CallPage:
-        """The page among all calls, in any order; each as it is when the page comes to it.
+        """Return the page of the wanted calls out of ``calls``, which may be in any order; each is shown as it is
+        when the page comes to it.
 
-        A thousand calls take some 30 ms. Who holds ``turn`` has the present turn of the loop: pages that are asked
-        for at the same time take turns, so that a turn is as short as if there were one.
+        A thousand calls take some 30 ms. Pages that are asked for at the same time take turns by the lock ``turn``,
+        so that a turn of the loop is as short as if there were only one.
         """
         wanted = [call for call in calls if self._wants(call)]
         newest = heapq.nlargest(self.limit, wanted, key=attrgetter("requested_utime", "call_id"))
@@ -104,7 +105,7 @@ class CallQuery(NamedTuple):
 
 
 def _encode(calls: Iterable[CallState], encoded: list[bytes], room: int) -> int:
-    """Add calls that there is room for, the first one always, as JSON; the room that is left, 0 for none."""
+    """Append calls as JSON while there is room, the first one always; return the room that is left, 0 for none."""
     for call in calls:
         body = call.view().model_dump_json().encode()
         room -= len(body)

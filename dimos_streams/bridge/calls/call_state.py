@@ -25,25 +25,25 @@ REQUESTED: Final = "requested"
 OPEN: Final = "open"
 CLOSED: Final = "closed"
 _UNTOLD: Final[set[str]] = set()
-"""Which fields were given at the beginning is asked of no call."""
+"""A stand-in for pydantic's set of the fields that were given at the beginning, which nobody asks a call for."""
 ENDS_WITHIN_S: Final = 3.0
-"""A call that was asked to end and goes on for longer is one that operators hear of."""
+"""Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
-"""Characters, and values, of what is remembered of somebody else's call that has no room for more."""
+"""Maximum characters of a text, and number of values, that are remembered of somebody else's call."""
 
 
 @dataclass(slots=True)
 class Repeat:
-    """When to send a message again that nobody has reacted to; each pause is longer than the one before."""
+    """The schedule for repeating a message that nobody has reacted to; each pause is longer than the one before."""
 
     at: float
     pause: float = 0.1
     sent: int = 0
     utime: int = field(default_factory=clock.utime)
-    """When it was to be sent first, µs since the Unix epoch."""
+    """Time at which it was first to be sent, µs since the Unix epoch."""
 
     def due(self, now: float, longest: float = 0.5) -> bool:
-        """Whether it is time, in which case the next time is set."""
+        """Return whether it is time to send; if so, set the next time."""
         if now < self.at:
             return False
         self.at, self.pause, self.sent = now + self.pause, min(self.pause * 1.5, longest), self.sent + 1
@@ -65,39 +65,39 @@ class CallState(CallView):
     key: str | None = None
     """The idempotency key with which it was begun."""
     by_agent: bool = False
-    """Whether ``caller``, who stands at the beginning of the chain, is an agent."""
+    """True if ``caller``, who stands at the beginning of the chain, is an agent."""
     journalled: bool = True
-    """Whether its events are kept and read by everybody; False for what only the bridge itself reads."""
+    """True if its events are kept and read by everybody; False if only the bridge itself reads them."""
     wish: OnLoss | None = None
-    """The caller's wish for its loss; it holds for the calls that it begins as well."""
+    """The caller's wish for what happens when a link is cut; it also holds for the calls that this one begins."""
     instance: str = ""
-    """The start of its module in which it runs, empty until an event of it or a heartbeat names it."""
+    """The instance of its module in which it runs; empty until an event of it or a heartbeat names it."""
     cancel_reason: str | None = None
-    """Why it was asked to end, None if it was not."""
+    """The reason why it was asked to end; None if it was not."""
 
     begin_by: float | None = Field(default=None, exclude=True)
-    """When it is too late for it to begin, on ``clock.steady``; None if it never is."""
+    """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)
-    """When it was requested, or taken over from the journal, on the loop's clock."""
+    """Time at which it was requested, or taken over from the journal, on the loop's clock."""
     listed: float = Field(default=0.0, exclude=True)
-    """When its module last showed that it runs it, by an event or a heartbeat, on the loop's clock."""
+    """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
     request: Repeat | None = Field(default=None, exclude=True)
     cancel: Repeat | None = Field(default=None, exclude=True)
     foreign: bool = Field(default=False, exclude=True)
-    """It was begun without the broker, since that started."""
+    """True if it was begun without the broker, since the broker started."""
     missing_open: bool = Field(default=False, exclude=True)
-    """Its ``open`` is gone, and with it what it uses; that is looked up when its skill is known."""
+    """True if its ``open`` is gone, and with it what the call uses; that is looked up when its skill is known."""
     closing: bool = Field(default=False, exclude=True)
-    """It is being given up as lost."""
+    """True while it is being given up as lost."""
     last: ToolEvent | None = Field(default=None, exclude=True)
-    """Its newest event; None for a foreign one, whose data may be large."""
+    """Its newest event; None for a foreign call, whose data may be large."""
     progress: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-    """The data of its newest progress, empty before the first since the bridge was started; of a foreign one only
+    """The data of its newest progress, empty before the first since the bridge was started; of a foreign call only
     numbers and short texts."""
     answered: Moment = Field(default_factory=Moment, exclude=True)
     closed: Moment = Field(default_factory=Moment, exclude=True)
     arguments_bytes: int | None = Field(default=None, exclude=True)
-    """The memory that its arguments take, about; None until somebody asks for ``size``."""
+    """Approximate memory of its arguments, in bytes; None until somebody asks for ``size``."""
 
     def model_post_init(self, context: Any, /) -> None:
         # Pydantic's own set is a third of a call's memory.
@@ -107,7 +107,7 @@ class CallState(CallView):
     __setattr__ = object.__setattr__
 
     def is_turned_by(self, event: ToolEvent) -> bool:
-        """Whether the call's next event changes more of it than what was said last."""
+        """Return whether the call's next event changes more of its state than its newest text and progress."""
         return (
             event.type in ("open", "close")
             or self.state != OPEN
@@ -116,8 +116,8 @@ class CallState(CallView):
         )
 
     def apply(self, event: ToolEvent) -> None:
-        """Take the call's next event. One that neither turns it nor has the newest progress may be left out before
-        a later one."""
+        """Apply the call's next event. An event that neither turns the call nor has its newest progress may be
+        skipped before a later one."""
         if event.seq > self.last_seq:
             self.last_seq = event.seq
         if not self.skill:
@@ -140,7 +140,7 @@ class CallState(CallView):
 
     @property
     def size(self) -> int:
-        """Bytes of memory of what is remembered of it, about; the last event of one of ours says the same again."""
+        """Approximate memory that it takes, in bytes; the last event of a call of ours repeats its text."""
         if self.arguments_bytes is None:
             self.arguments_bytes = _weight(json_text(self.arguments))
         texts = len(self.text) + len(self.answer or "")
@@ -148,19 +148,19 @@ class CallState(CallView):
         return 1000 + 2 * texts + result + self.arguments_bytes
 
     def shorten(self) -> None:
-        """Remember the beginnings of its texts only; readers of its events have them."""
+        """Keep only the beginnings of its texts; readers of its events have the whole texts."""
         self.text = at_most(self.text, _SHORT_TEXT)
         self.answer = None if self.answer is None else at_most(self.answer, _SHORT_TEXT)
 
     def wake(self) -> None:
-        """Wake who waits for what has happened; after the events are safe in the journal."""
+        """Wake those who wait for its answer or its close; call it when the events are safe in the journal."""
         if self.answer is not None:
             self.answered.set()
         if self.state == CLOSED:
             self.closed.set()
 
     def lingers(self) -> bool:
-        """Whether it was asked to end and has not, for longer than ``ENDS_WITHIN_S``."""
+        """Return whether it was asked to end more than ``ENDS_WITHIN_S`` ago and has not ended."""
         if self.state == CLOSED or self.cancel is None:
             return False
         return clock.utime() - self.cancel.utime > ENDS_WITHIN_S * 1e6
@@ -177,7 +177,7 @@ class CallState(CallView):
 
     @classmethod
     def from_row(cls, row: CallRow) -> CallState:
-        """The inverse of ``row``. Raises pydantic's ``ValidationError`` for a record that is none."""
+        """The inverse of ``row``. Raises pydantic's ``ValidationError`` for an invalid record."""
         call = cls.model_validate_json(row.record)
         call.last_seq, call.listed = row.last_seq, clock.monotonic()
         if call.cancel_reason is not None and call.state != CLOSED:
@@ -187,7 +187,7 @@ class CallState(CallView):
 
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:
-        """A call that was begun without the broker, at its first event. What is not as it should be is left out."""
+        """A call that was begun without the broker, at its first event. What is invalid in the event is left out."""
         opening = opening_of(event.data)
         return cls(
             call_id=event.call_id,
@@ -204,7 +204,7 @@ class CallState(CallView):
 
 
 def _weight(json: str) -> int:
-    """The memory that the value of a JSON text takes, about: short values take more than their text."""
+    """Approximate memory of the value of a JSON text, in bytes: short values take more than their text."""
     return len(json) + 64 * sum(map(json.count, "{[")) + 32 * sum(map(json.count, ",:"))
 
 
@@ -218,9 +218,9 @@ def _is_short(value: Any) -> bool:
 
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024
-"""The size of the texts, arguments and results of closed calls; those that are forgotten are in the journal."""
+"""Maximum size of the texts, arguments and results of closed calls, in bytes; forgotten ones are in the journal."""
 _FOREIGN_SHARE = 4
-"""Of both bounds a fourth is for calls that were begun without the broker: who makes up such pushes out no other."""
+"""Divisor of both bounds for calls that were begun without the broker: inventing such calls pushes out no others."""
 
 
 class ClosedCalls:
@@ -251,7 +251,7 @@ class Calls:
         self._foreign = ClosedCalls(keep_closed // _FOREIGN_SHARE, KEEP_CLOSED_BYTES // _FOREIGN_SHARE)
 
     def __iter__(self) -> Iterator[CallState]:
-        """Oldest first."""
+        """Iterate over the calls, oldest first."""
         known = [*self._closed.calls.values(), *self._foreign.calls.values(), *self._open.values()]
         return iter(sorted(known, key=lambda call: call.requested_utime))
 
@@ -273,7 +273,7 @@ class Calls:
 
     @property
     def open(self) -> list[CallState]:
-        """All that are not closed, oldest first."""
+        """The calls that are not closed, oldest first."""
         return list(self._open.values())
 
 

@@ -1,8 +1,8 @@
-"""Events that the bridge writes in a module's stead: ends of calls that their modules can't end, or not say again.
+"""Events that the bridge writes in a module's stead: ends of calls that their modules can't write, or not again.
 
-Each is in the name of the instance that runs the call. Where there was none, and where somebody asks again, who may
-not know that one any more, it is in the name of the instance whose skill asks for the call: only those know it who
-read that one's events.
+Each is in the name of the instance that runs the call. If there was none, or if whoever asks again may not know that
+instance any more, it is in the name of the instance whose skill asks for the call: only those who read that one's
+events know it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def conflict_of(call: CallState | None) -> ConflictError | None:
 
 
 def close_again(bus: Bus, ledger: Ledger, call: CallState) -> None:
-    """Say again how a call ended, to who asked for it; as its close was, or as the journal's record has it."""
+    """Repeat to whoever asked for a call how it ended: with its close, or as the journal's record has it."""
     event = call.last
     if event is None:
         close = {"outcome": str(call.outcome), "result": call.result}

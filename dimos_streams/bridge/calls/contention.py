@@ -37,7 +37,7 @@ class Contention:
         self._may_replace = may_replace
 
     async def make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
-        """Wait until no duplicate and no lease is in the way; then nothing else has run in between."""
+        """Wait until no duplicate and no lease is in the way. Nothing else runs between that and the return."""
         await self._watchdog.until_all_are_known()
         deadline = clock.monotonic() + lease_wait_s
         while True:
@@ -85,7 +85,8 @@ class Contention:
                 raise CallRejectedError(text, holder=old.call_id)
 
     def _check_family(self, duplicates: list[CallState], call: CallState) -> None:
-        """What would end a call that it belongs to would wait for its own end. Raises ``CallRejectedError``."""
+        """Refuse a call that would end one to which it belongs, and wait for its own end. Raises
+        ``CallRejectedError``."""
         ancestors = ancestors_of(call.call_id)
         for duplicate in duplicates:
             if duplicate.call_id in ancestors:
@@ -117,5 +118,5 @@ class Contention:
 
 
 def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:
-    """Whether calls count as duplicates of each other."""
+    """Return whether two calls count as duplicates of each other."""
     return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)

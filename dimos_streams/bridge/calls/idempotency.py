@@ -1,4 +1,4 @@
-"""Idempotency keys: who asks a second time for the same call gets the one that there is."""
+"""Idempotency keys: whoever asks a second time for the same call gets the first one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ class IdempotencyKeys:
         self._calls: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
 
     def restore(self, call: CallState) -> None:
-        """Know a call of the journal by its key."""
+        """Remember a call of the journal by its key."""
         self._remember(call).set_result(call.call_id)
 
     async def begin(self, call: CallState, admit: Callable[[], Awaitable[None]]) -> str:
-        """Begin a call that has a key by ``admit``, unless it was begun before; its id, or that of the first one.
+        """Begin a call that has a key by ``admit``, unless it was begun before; return its id, or that of the first
+        one.
 
         Raises what ``admit`` raises, for all that wait for it, and ``CallRejectedError`` for the key of another call.
         """

@@ -10,17 +10,17 @@ from dimos_streams.tool_stream.family import ancestors_of
 class Leases:
     """Exclusive holds on named resources. A call gets all that it uses or nothing, and gives all back at once.
 
-    What a call holds passes to a child that uses it, for as long as that runs. Who has passed what on to whom
-    follows from the ids of the calls, in whatever order they become known.
+    What a call holds passes to a child that uses it, for as long as the child runs. Which call has passed what on to
+    which follows from the ids of the calls, in whatever order they become known.
     """
 
     def __init__(self) -> None:
         self._holders: dict[str, list[str]] = {}
-        """By resource: who holds it is the last, to whom it was passed on by those before."""
+        """The calls of each resource: the last one holds it, and those before have passed it on."""
 
     def conflicts(self, call_id: str, resources: Iterable[str]) -> dict[str, str]:
-        """Those of the resources that a call can't have, with the ids of the calls that hold them: all but it and
-        those that it belongs to."""
+        """The resources that a call can't have, with the ids of the calls that hold them. The call itself and those
+        to which it belongs don't count."""
         family = (call_id, *ancestors_of(call_id))
         held = self.holders()
         return {resource: held[resource] for resource in resources if held.get(resource, call_id) not in family}
@@ -34,21 +34,21 @@ class Leases:
                 chain.sort(key=lambda each: len(ancestors_of(each)))
 
     def lacking(self, call_id: str, resources: Iterable[str]) -> dict[str, str]:
-        """Those of the resources that a call has never got, with who holds them: a call that knew no broker may run
-        without them. What it has passed on to a child it does not lack."""
+        """The resources that a call has never got, with the ids of their holders: a call that knew no broker may run
+        without them. A resource that it has passed on to a child is not lacking."""
         held = self.holders()
         return {name: held[name] for name in resources if name in held and call_id not in self._holders[name]}
 
     def release(self, call_id: str) -> None:
-        """Take back whatever a call holds. Who has passed it on to that one holds it again."""
+        """Take back whatever a call holds. A call that had passed it on holds it again."""
         left = {name: [each for each in chain if each != call_id] for name, chain in self._holders.items()}
         self._holders = {name: chain for name, chain in left.items() if chain}
 
     def holders(self) -> dict[str, str]:
-        """All held resources with the ids of their calls."""
+        """The resources that are held, with the ids of their calls."""
         return {resource: chain[-1] for resource, chain in self._holders.items()}
 
 
 def _are_kin(one: str, other: str) -> bool:
-    """Whether one of two calls belongs to the other."""
+    """Return whether one of two calls belongs to the other."""
     return one in ancestors_of(other) or other in ancestors_of(one)

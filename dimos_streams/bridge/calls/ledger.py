@@ -18,19 +18,19 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
-"""Calls that may be open at a time; more are refused."""
+"""Maximum number of open calls; more are refused."""
 MAX_FOREIGN = 500
-"""The bound of calls that were begun without the bridge; more are not looked at,"""
+"""Maximum number of open calls that were begun without the bridge; more are ignored."""
 FOREIGN_BYTES = 1024 * 1024
-"""nor what goes beyond so much memory for the texts and arguments of all of them, of which long texts have half;"""
+"""Maximum memory of the texts and arguments of all these calls, in bytes, of which long texts get half."""
 _NEW_FOREIGN = (5.0, 200.0)
-"""nor more new ones in a second, and at once: each is entered, watched, closed and reported."""
+"""Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 LiveReader = Callable[[int, ToolEvent], None]
-"""Gets an event that is not journalled, with the offset of the newest event that came before it."""
+"""A function that gets an event that is not journalled, with the offset of the newest event before it."""
 
 
 class Ledger:
@@ -51,14 +51,14 @@ class Ledger:
         self._foreign_bytes = 0
         self._new_foreign = Allowance(*_NEW_FOREIGN)
         self.ignored = 0
-        """Events of calls that were closed already, or of too many calls."""
+        """Number of events that were ignored, of calls that were closed already, or of too many calls."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
-        """Calls that were closed since the ledger was made, by outcome."""
+        """Numbers of calls that were closed since the ledger was made, by outcome."""
 
     def restore(self) -> bool:
         """Take up the calls of a journal that was written before a restart, and their leases.
 
-        False if the journal was lost: then calls may run that are not in it.
+        Return False if the journal was lost: then calls may run that are not in it.
         """
         for row in self.journal.calls(_KEPT_CLOSED):
             try:
@@ -99,7 +99,7 @@ class Ledger:
         self.journal.settle()
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
-        """The journalled calls of events none of which turns its call; None if any does."""
+        """The calls of these events by id if all are journalled and no event turns its call; None otherwise."""
         calls: dict[str, CallState] = {}
         for event in events:
             call = calls.get(event.call_id) or self.calls.get(event.call_id)
@@ -148,7 +148,7 @@ class Ledger:
         call.wake()
 
     def _weigh(self, call: CallState) -> None:
-        """Keep count of the memory of a call that was begun without the bridge; what is too much is cut."""
+        """Count the memory of a call that was begun without the bridge; shorten its texts if it is too much."""
         others = self._foreign_bytes - self._foreign.get(call.call_id, 0)
         if others + call.size > FOREIGN_BYTES // 2:
             call.shorten()
@@ -156,7 +156,7 @@ class Ledger:
         self._foreign_bytes = others + size
 
     def recall(self, call_id: str) -> CallState | None:
-        """A closed call that only the journal knows any more, None if that does not know it either."""
+        """A closed call that only the journal still knows; None if it does not know it either."""
         row = self.journal.call(call_id)
         if row is None or not row.closed:
             return None
@@ -167,7 +167,7 @@ class Ledger:
             return None
 
     def resume(self, call_id: str) -> ResumePoint:
-        """Where a receiver stands in a call."""
+        """The point from which a receiver resumes a call."""
         call = self.calls.get(call_id)
         if call is not None:
             return ResumePoint(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
@@ -192,8 +192,8 @@ class Ledger:
 
 
 def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:
-    """Those of a batch that turns no call of which something remains: what was said last of each, and the newest
-    progress."""
+    """The events that leave a trace in their calls, out of a batch that turns no call: the newest of each type and
+    call."""
     if len(events) == 1:
         return events
     newest = {(event.call_id, event.type): event for event in events}

@@ -23,7 +23,7 @@ MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
 
 
 class CallReviews:
-    """Holds a review open until its call has begun, so that the agent may take a permission back, for a pause say."""
+    """Holds a review open until its call has begun, so that the agent may take a permission back, as for a pause."""
 
     def __init__(
         self, name: str, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]

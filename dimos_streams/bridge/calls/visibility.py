@@ -1,4 +1,4 @@
-"""Which calls models may know of that are no agents of the run: MCP clients, and those of a fleet hub."""
+"""Decides which calls may be known to models that are no agents of the run: MCP clients, and those of a fleet hub."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dimos_streams.tool_stream.gateway import CallView
 
 
 async def shown_to_models(broker: Broker) -> Callable[[CallView], bool]:
-    """Says whether they may know of a call: of each that they could have begun, and of their own while its skill is
-    gone."""
+    """A function that returns whether these models may know of a call: of each that they could have begun, and of
+    their own while its skill is gone."""
     audiences = {skill.name: skill.audience for skill in await broker.skills()}
 
     def is_shown(call: CallView) -> bool:

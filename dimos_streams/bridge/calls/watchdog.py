@@ -29,31 +29,31 @@ _logger = logging.getLogger(__name__)
 _TICK_S = 0.1
 _MAX_REASON = 4000
 _MAX_LOST = 1000
-"""Lost calls that are reported at a time; of more, those that were reported for longest are not any more."""
+"""Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""
 _PARENTS_TRIES = 3
-"""A call is asked to end so often, within 0.5 s, before its children are asked besides: it should end them itself,
-in its order."""
+"""Number of times that a call is asked to end, within 0.5 s, before its children are asked too: it should end them
+itself, in its order."""
 _NOISE = 4.0
-"""So many times longer a silence may last in which this process missed messages: in a flood, it may be its own."""
+"""Factor by which a silence may last longer if this process missed messages in it: in a flood, it may be at fault."""
 _FOREIGN_OUTCOMES = 10.0
-"""Words a second on how calls ended that were begun without the bridge: whoever forges calls, or heartbeats that name
-them, must not make a flood of these."""
+"""Messages a second about the ends of calls that were begun without the bridge: whoever forges calls, or heartbeats
+that name them, must not make a flood of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long the broker waits for what, in seconds."""
+    """The broker's timeouts, in seconds."""
 
     begin_s: float = 2.0
-    """For a module to begin a call."""
+    """Time for a module to begin a call."""
     silence_s: float = ALIVE_S
-    """For a heartbeat of a module, and for heartbeats to list a call that should run."""
+    """Time for a heartbeat of a module, and for heartbeats to list a call that should run."""
     continue_s: float = 60.0
-    """For a heartbeat of a module that runs a call which is to go on when a link is cut."""
+    """Time for a heartbeat of a module that runs a call which is to go on when a link is cut."""
     cancels: int = 20
-    """How often a cancel is sent, every 0.5 s at last; the skill may take longer to end."""
+    """Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
     replace_s: float = 10.0
-    """For a call that is replaced to end."""
+    """Time for a call that is replaced to end."""
 
 
 class Watchdog:
@@ -78,7 +78,8 @@ class Watchdog:
         self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
         self._task: asyncio.Task[None] | None = None
         self._listening_since = 0.0
-        """What was not heard before says nothing: this process had not begun, or was held up."""
+        """Silence before this time does not count, on the loop's clock: this process had not begun, or was held
+        up."""
         self._known_from = 0.0
 
     def start(self, *, all_known: bool = True) -> None:
@@ -132,7 +133,7 @@ class Watchdog:
             self._send_cancel(call.call_id, call.cancel_reason or "")
 
     def on_status(self, status: ModuleStatus) -> None:
-        """Take a heartbeat: which calls its module runs, in which of its lives."""
+        """Take a heartbeat, which says which calls its module runs, and in which instance of it."""
         now = clock.monotonic()
         for call_id in status.call_ids:
             call = self._ledger.calls.get(call_id)
@@ -253,7 +254,7 @@ class Watchdog:
         return seconds * _NOISE if missed_at >= since else seconds
 
     def lose(self, call: CallState, why: str) -> None:
-        """Close a call as lost, behind what its module has said of it."""
+        """Close a call as lost, after the events of it that have already come."""
         if not call.closing:
             call.closing = True
             self._receiver.finish(call.call_id)
@@ -277,7 +278,7 @@ class Watchdog:
         self._repeat_loss(call, clock.monotonic())
 
     def _repeat_losses(self, now: float) -> None:
-        """A module that runs such a call and is heard is informed besides, whenever its heartbeats name it."""
+        """Report lost calls again. A module that is heard is informed besides, whenever its heartbeats name one."""
         for call in list(self._lost.values()):
             self._repeat_loss(call, now)
 

@@ -15,9 +15,9 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
 
 _MAX_OWED = 1000
-"""Answers that wait. A hub that takes none of so many has forgotten the oldest."""
+"""Maximum number of answers that wait. A hub that takes none of so many has forgotten the oldest."""
 _PASSING = (FOREIGN_ROBOT, FLEET_VERSION, "token-needed", "")
-"""Refusals that are about the robot or the hub, not about one answer; also from what is no hub."""
+"""Kinds of refusals that are about the robot or the hub, not about one answer; empty if no hub answers."""
 
 _logger = logging.getLogger(__name__)
 

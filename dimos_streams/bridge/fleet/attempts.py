@@ -1,4 +1,4 @@
-"""How a part of the link to a hub goes on after something went wrong."""
+"""Repeated attempts of a part of the link to a hub after something went wrong."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import UserError
 
 FAILURES = (HubUnreachableError, HubRefusalError, UserError)
-"""What a request to a hub raises; ``UserError`` where a file of the robot's settings can't be read."""
+"""The errors that a request to a hub raises; ``UserError`` if a file of the robot's settings can't be read."""
 REFUSED_WAIT_S = 30.0
-"""Between attempts after a refusal: a token may be replaced, a hub upgraded."""
+"""Minimum time, in seconds, between attempts after a refusal: a token may be replaced, a hub upgraded."""
 
 
 class Attempts:
@@ -22,14 +22,15 @@ class Attempts:
     def __init__(
         self, part: str, troubles: Troubles, *, rng: random.Random, initial_s: float, longest_s: float
     ) -> None:
-        """The first pause after a hub that can't be reached, and the longest one; ``rng`` is for jitter."""
+        """``initial_s`` and ``longest_s`` are the first and the longest pause after a hub that can't be reached;
+        ``rng`` is for jitter."""
         self._part = part
         self._troubles = troubles
         self._random = rng
         self._backoff = Backoff(rng, initial_s=initial_s, maximum_s=longest_s)
 
     async def failed(self, error: Exception, *, quietly: bool = False) -> None:
-        """Wait until it makes sense to try again. ``quietly`` is for what is nothing unless it happens again."""
+        """Wait until it makes sense to try again. ``quietly`` is for what is no trouble the first time."""
         if not quietly:
             self._troubles.begin(self._part, str(error))
         if isinstance(error, HubUnreachableError):
@@ -38,6 +39,6 @@ class Attempts:
             await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
 
     def succeeded(self) -> None:
-        """The hub has taken something."""
+        """Note that the hub has taken something."""
         self._backoff.reset()
         self._troubles.end(self._part)

@@ -14,9 +14,9 @@ from dimos_streams.fleet.commands import Answer
 
 _PREFIX = "command/"
 KEEP_S = 3600.0
-"""Keys are remembered at least so long, many times as long as a command is valid."""
+"""Minimum time, in seconds, for which keys are remembered, many times as long as a command is valid."""
 MAX_NOTES = 5000
-"""Commands that are remembered at most: one more a second than in an hour are an attack or a mistake, and refused."""
+"""Maximum number of commands that are remembered: more in an hour are an attack or a mistake, and refused."""
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_OWED = 100
 _GONE = "it was carried out; the answer is not kept, there are too many"
@@ -25,16 +25,16 @@ _logger = logging.getLogger(__name__)
 
 
 class CommandNote(BaseModel):
-    """What is remembered of a command."""
+    """The record of a command."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     utime: int
-    """When it was taken, µs since the Unix epoch."""
+    """Time at which it was taken, µs since the Unix epoch."""
     answer: Answer | None = None
-    """None while it is carried out, and for ever if the bridge has ended meanwhile."""
+    """Its answer; None while it is carried out, and for ever if the bridge has ended meanwhile."""
     settled: bool = True
-    """Whether the answer holds for whoever asks again; otherwise the bridge is asked again then."""
+    """True if the answer holds for whoever asks again; otherwise the bridge is asked again then."""
     owed: tuple[int, ...] = ()
     """The ids under which the hub has not taken the answer yet."""
 
@@ -46,11 +46,11 @@ class CommandNotes:
         self._journal = journal
         self._notes: OrderedDict[str, CommandNote] = OrderedDict()
         self._taken_at: dict[str, float] = {}
-        """By ``clock.steady``, of those of this life: a robot's wall clock may be set while it runs."""
+        """Times at which they were taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
         self._sizes: dict[str, int] = {}
 
     def restore(self) -> None:
-        """Know what was noted before a restart."""
+        """Restore what was noted before a restart."""
         found: list[tuple[str, CommandNote]] = []
         for name, value in self._journal.notes(_PREFIX).items():
             try:
@@ -63,12 +63,12 @@ class CommandNotes:
             self._taken_at[key] = clock.steady()
 
     def get(self, key: str) -> CommandNote | None:
-        """What is noted of a command."""
+        """The note of a command, None if there is none."""
         return self._notes.get(key)
 
     def answer_to(self, key: str, command_id: int) -> Answer | None:
-        """What a command is answered without being carried out: what it was answered before, or what holds for its
-        key."""
+        """The answer to a command that is not to be carried out: the one that it got before, or the one that holds
+        for its key. None if there is neither."""
         note = self._notes.get(key)
         if note is None or note.answer is None:
             return None
@@ -76,7 +76,7 @@ class CommandNotes:
         return note.answer if note.settled or was_answered else None
 
     def begin(self, key: str) -> bool:
-        """Note that a command is about to be carried out; False if there are too many to remember one more."""
+        """Note that a command is about to be carried out; return False if there are too many to remember one more."""
         self._forget_old()
         if key not in self._notes and len(self._notes) >= MAX_NOTES:
             return False
@@ -86,7 +86,7 @@ class CommandNotes:
         return True
 
     def answered(self, key: str, answer: Answer, *, settled: bool) -> Answer:
-        """Note what is answered, and owed to the hub; the answer, without its body if there is no room for that."""
+        """Note an answer, which is owed to the hub from now on. Return it, without its body if there is no room."""
         note = self._notes[key]
         if sum(self._sizes.values()) > _MAX_BYTES:
             answer = answer.model_copy(update={"status": 410, "body": {"status": 410, "detail": _GONE}})

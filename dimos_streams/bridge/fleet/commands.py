@@ -23,11 +23,11 @@ from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCO
 from dimos_streams.tool_stream.event import MAX_NAME
 
 _MAX_AT_ONCE: Mapping[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
-"""Commands of a lane that are carried out at a time; some wait for a call to end."""
+"""Maximum number of commands of each lane that are carried out at a time; some wait for a call to end."""
 _SLOW_START_S = 2.0
 _SLOW_STARTS = 3
-"""A stream whose first word took longer takes that off each command's time. It is asked for again at once, so many
-times in a row: the link may be as slow as that."""
+"""Maximum time, in seconds, that a stream may take to begin, as each command loses that time; a slower one is asked
+for again at once, and the third in a row is kept: the link may be as slow as that."""
 _AGE_GRACE_S = 30.0
 _PART = "commands"
 _LATE = "the command came too late, and was not carried out"
@@ -62,14 +62,14 @@ class CommandDesk:
         self._troubles = troubles
         self._attempts = Attempts(_PART, troubles, rng=rng, initial_s=0.2, longest_s=5.0)
         self._tasks: dict[asyncio.Task[None], Lane] = {}
-        """What is being carried out."""
+        """The tasks that carry commands out, with the lanes of the commands."""
         self._began_slowly = False
         self._waiting: dict[str, set[int]] = {}
-        """By the keys of the commands that are being carried out, the ids of all that have such a key."""
+        """The ids of all commands with the same key, by the keys of the commands that are being carried out."""
         self._slow_starts = 0
         """Streams in a row that began too slowly."""
         self.connected = False
-        """Whether the hub's stream of commands is there."""
+        """True if the hub's stream of commands is there."""
 
     async def run(self) -> None:
         """Take commands until cancelled; calls that have begun then go on."""
@@ -83,7 +83,7 @@ class CommandDesk:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _hold_stream(self) -> None:
-        """One stream of commands, and the pause after it."""
+        """Hold one stream of commands, and pause after it."""
         try:
             # Before the request is sent: the moment from which the hub counts is never earlier than this one.
             base = clock.steady()
@@ -102,7 +102,7 @@ class CommandDesk:
             self.connected = False
 
     def _take(self, message: Hello | Command, base: float) -> bool:
-        """Whether the stream is to go on."""
+        """Take a message of the stream; return whether the stream is to go on. Raises ``HubRefusalError``."""
         if isinstance(message, Command):
             return self._begin(message, base + message.expires_at_s - CLOCK_MARGIN_S) or not self._began_slowly
         if message.protocol != PROTOCOL:
@@ -114,7 +114,7 @@ class CommandDesk:
         return self.connected
 
     def _begins_well(self, took_s: float) -> bool:
-        """Whether a stream that took so long to begin is kept."""
+        """Return whether a stream is kept that took ``took_s`` seconds to begin."""
         self._began_slowly = took_s > _SLOW_START_S
         if not self._began_slowly:
             self._slow_starts = 0
@@ -125,8 +125,8 @@ class CommandDesk:
         return self._slow_starts >= _SLOW_STARTS
 
     def _begin(self, command: Command, begin_by: float) -> bool:
-        """Carry a command out, in a task, unless it was before: then it gets the answer that there is. False for one
-        that came too late."""
+        """Carry out a command in a task, unless it was carried out before: then it gets the answer that there is.
+        Return False for one that came too late."""
         if (waiting := self._waiting.get(command.key)) is not None:
             waiting.add(command.id)
             return True
@@ -173,7 +173,7 @@ class CommandDesk:
                 self._answers.put(answer)
 
     def _note(self, command: Command, answer: Answer) -> None:
-        """Answer, and remember that."""
+        """Answer a command, and remember the answer."""
         # What begins no call has no other authority than the notes; the bridge knows calls by their keys itself.
         is_settled = answer.outcome == "answered"
         if begins_call(command):
@@ -188,7 +188,7 @@ def _lane(command: Command) -> Lane:
 
 
 def changes(command: Command) -> bool:
-    """Whether it is one that must not be carried out twice."""
+    """Return whether a command must not be carried out twice."""
     return command.method != "GET"
 
 

@@ -34,7 +34,7 @@ M = TypeVar("M", bound=BaseModel)
 
 _TIMEOUT_S = (5.0, 20.0)
 _KEEP_S = 3.0
-"""A connection that nobody has used for longer may be found closed by the other side."""
+"""Time, in seconds, after which an unused connection may be found closed by the other side."""
 _HUNG_UP = (ConnectionError, ssl.SSLEOFError)
 _MAX_TEXT = 500
 _MAX_RETRY_AFTER_S = 60.0
@@ -134,14 +134,15 @@ class HubConnection:
         raise self._refusal(response.status_code, response.content, response.headers.get("Retry-After", ""))
 
     def _about_cert(self, error: Exception) -> str:
-        """What ends a connection where TLS is spoken may miss the robot's certificate, which many don't say."""
+        """A hint that the robot's certificate may be missing, if a peer has ended a TLS connection: many don't say
+        that this is why. Empty for other errors."""
         if not self._base.startswith("https:") or not any(isinstance(inner, _HUNG_UP) for inner in _chain(error)):
             return ""
         cert = "not given" if self._tls.cert is None else str(self._tls.cert)
         return f"; where robots need a certificate, this may be why: `cert` is {cert}"
 
     def _refusal(self, status: int, body: bytes, retry_after: str = "") -> HubUnreachableError | HubRefusalError:
-        """What an answer means that is no success."""
+        """The error for an answer that is not a success."""
         try:
             problem = parse_json(body)
         except ValueError:
@@ -185,7 +186,8 @@ class _Line:
         self._is_cut = False
 
     def request(self, method: str, url: str, body: bytes | None, headers: dict[str, str]) -> requests.Response:
-        """Blocks. Raises ``requests.RequestException`` and ``OSError``; the next request then connects anew."""
+        """Send a request. Blocks. Raises ``requests.RequestException`` and ``OSError``; the next one connects
+        anew."""
         session = self._kept()
         try:
             response = session.request(
@@ -223,7 +225,7 @@ class _Line:
 
 
 def _why(error: Exception) -> str:
-    """A certificate's trouble is said in full: it is no matter of the network."""
+    """The reason for an error. A certificate's trouble is said in full, as it is no matter of the network."""
     return next((str(inner) for inner in _chain(error) if isinstance(inner, ssl.SSLError)), None) or why(error)
 
 

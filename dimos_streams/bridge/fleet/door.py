@@ -31,19 +31,19 @@ _MODELS = {
     "GET": re.compile(rf"/(healthz|skills)|{_CALL}"),
     "POST": re.compile(rf"/calls|(?!/calls/cancel$){_CALL}/cancel"),
 }
-"""A model holds no robot against its operators, and changes no setting."""
+"""The requests that models may make: a model holds no robot against its operators, and changes no setting."""
 _HEADERS = {b"location": "Location", b"link": "Link"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the bridge says to a command."""
+    """The bridge's reply to a command."""
 
     status: int
     body: Any
     headers: dict[str, str]
     refused: bool = False
-    """Whether the command did not get through the door, and nothing was done."""
+    """True if the command did not get through the door, and nothing was done."""
 
 
 def refusal(kind: Kind, detail: str, *, refused: bool = True) -> Reply:
@@ -56,7 +56,7 @@ class Door:
     """Hands commands to the bridge's app as if they had come over HTTP: the same checks, the same gates."""
 
     def __init__(self, app: ASGIApp, broker: Broker) -> None:
-        """``app`` is the app behind its guard, which knows hosts and tokens: a hub has shown who it is otherwise."""
+        """``app`` is the app without its guard, which checks hosts and tokens: a hub has shown who it is."""
         self._app = app
         self._broker = broker
 
@@ -81,7 +81,7 @@ class Door:
         return await self._ask(command, body, begin_by)
 
     async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
-        """Why a model may not ask for this, empty if it may."""
+        """The reason why a model may not ask for this; empty if it may."""
         if path == "/calls":
             caller = (body or {}).get("caller")
             if not (isinstance(caller, str) and caller.startswith(MCP)):
@@ -122,7 +122,7 @@ class Door:
 
 
 def _not_for_operators(caller: object) -> str:
-    """Why an operator may not call by this name, empty if they may."""
+    """The reason why an operator may not call by this name; empty if they may."""
     try:
         check_caller(caller if isinstance(caller, str) else "")
     except CallRejectedError as error:
@@ -158,7 +158,7 @@ class _Answer:
                 self._content += piece
 
     def reply(self) -> Reply:
-        """What has come."""
+        """The reply that has come."""
         if self._size > MAX_ANSWER_BYTES:
             text = f"the answer has {self._size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
             return refusal(kinds.TOO_LARGE, text, refused=False)
@@ -170,7 +170,7 @@ class _Answer:
 
 
 def begins_call(command: Command) -> bool:
-    """Whether a command begins a call, which the bridge knows again by its idempotency key."""
+    """Return whether a command begins a call, which the bridge knows again by its idempotency key."""
     return command.method == "POST" and _path(command) == "/calls"
 
 

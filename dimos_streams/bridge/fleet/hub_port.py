@@ -1,4 +1,4 @@
-"""What a robot asks of a hub, whatever the way to it is."""
+"""The requests of a robot to a hub, whatever the way to it is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dimos_streams.fleet.reports import Report, Reported
 
 
 class HubUnreachableError(DimosStreamsError):
-    """The hub can't be reached, or can't take anything now; ``retry_after_s`` is its wish."""
+    """Raised if the hub can't be reached, or can't take anything now; ``retry_after_s`` is its wish."""
 
     def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
         self.retry_after_s = retry_after_s
@@ -20,30 +20,30 @@ class HubUnreachableError(DimosStreamsError):
 
 
 class HubRefusalError(DimosStreamsError):
-    """The hub does not take a request, and will not take it unchanged."""
+    """Raised if the hub does not take a request, and will not take it unchanged."""
 
     def __init__(self, problem: str, kind: str = "", offset: int | None = None) -> None:
         self.kind = kind
-        """The end of the problem's type; empty for an answer that is none of a hub."""
+        """The end of the problem's type; empty for an answer that is not a hub's."""
         self.offset = offset
         """The offset that the refusal is about, or up to which all is stored."""
         super().__init__(problem)
 
 
 class HubPort(Protocol):
-    """A hub, as one robot has it. Everything raises ``HubUnreachableError`` and ``HubRefusalError``."""
+    """A hub, as one robot sees it. All methods raise ``HubUnreachableError`` and ``HubRefusalError``."""
 
     async def position(self, journal_id: str) -> Position:
-        """How far the hub has stored a journal."""
+        """The position up to which the hub has stored a journal."""
 
     async def ship(self, batch: bytes) -> Position:
         """Hand over a ``Batch``."""
 
     async def report(self, report: Report) -> Reported:
-        """Say how the robot is."""
+        """Report the state of the robot."""
 
     async def answer(self, answer: Answer) -> None:
         """Say what became of a command."""
 
     def commands(self) -> AsyncGenerator[Hello | Command, None]:
-        """Ask for commands, once: it ends with the stream, by an error at the latest."""
+        """Ask for one stream of commands; it ends by an error at the latest."""

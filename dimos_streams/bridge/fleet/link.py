@@ -1,4 +1,4 @@
-"""The link of a bridge to a fleet hub: all its parts, and how they are."""
+"""The link of a bridge to a fleet hub: all its parts, and their state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub
 
 _FLUSH_S = 0.4
-"""What a bridge that ends gives to the events that are not shipped yet; the rest is for its next start."""
+"""Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class HubLink:
         rng: random.Random,
         notes: Callable[[], list[str]],
     ) -> None:
-        """``app`` is the bridge's, behind its guard. ``rng`` is for jitter, ``notes`` say what is not well."""
+        """``app`` is the bridge's, without its guard; ``rng`` is for jitter; ``notes`` returns what is not well."""
         self._settings = settings
         self._connection = HubConnection(settings, rng=rng)
         self._troubles = Troubles(_logger, settings.url)
@@ -91,7 +91,7 @@ class HubLink:
         self._connection.close()
 
     def view(self) -> dict[str, Any]:
-        """How it is, for ``/healthz``."""
+        """The state of the link, for ``/healthz``."""
         state = self._shipper.state()
         return {
             "url": self._settings.url,

@@ -27,9 +27,9 @@ from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
 T = TypeVar("T")
 
 ROBOT_NOTE = "fleet/robot"
-"""The note of a journal that says as which robot it is shipped."""
+"""The name of a journal's note that says as which robot it is shipped."""
 _SHIPPED_NOTE = "fleet/shipped"
-"""The note of the offset up to which the hub had it when it was last looked at."""
+"""The name of a journal's note of the offset up to which the hub had it when it was last looked at."""
 _LOOK_S = 60.0
 _MAX_FILES = 100
 
@@ -52,7 +52,7 @@ class OlderJournal:
         return self.last_offset
 
     async def open(self) -> None:
-        """Look what is in it. Raises ``sqlite3.Error``."""
+        """Look at what is in it. Raises ``sqlite3.Error``."""
         await self._in_file(self._look)
 
     def _look(self, db: sqlite3.Connection) -> None:
@@ -84,7 +84,7 @@ class OlderJournal:
         self.identity = identity
 
     async def note_shipped(self) -> None:
-        """Ask no hub for it again. Raises ``sqlite3.Error``."""
+        """Note that the hub has it, so that no hub is asked for it again. Raises ``sqlite3.Error``."""
         await self._in_file(lambda db: tables.set_note(db, _SHIPPED_NOTE, f"{self.last_offset}"))
 
     async def _in_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -130,7 +130,7 @@ class OlderJournals:
             await asyncio.sleep(_LOOK_S)
 
     async def _ship_file(self, path: Path) -> None:
-        """Ship one file to its end, however often that takes. A file that can't be read is left alone."""
+        """Ship one file to its end, however many attempts that takes. A file that can't be read is left alone."""
         while path not in self._bad:
             try:
                 journal = OlderJournal(path)
@@ -158,7 +158,8 @@ class OlderJournals:
 
 
 def _of_earlier_runs(live: Path) -> Iterator[Path]:
-    """Runs' directories are beside each other, and each says whose it is. What a run that lives has, it ships."""
+    """The journals of ended runs. Runs' directories are beside each other, and each says whose it is; a run that
+    lives ships its own."""
     if not (live.parent / OWNER_FILE).exists():
         return
     for owner in live.parent.parent.glob(f"*/{OWNER_FILE}"):

@@ -15,7 +15,7 @@ from dimos_streams.fleet.batches import ShippedGap, encoded_batch, encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES, MAX_ENTRIES
 
 _HEAD = 1024
-"""The bytes of a batch besides its entries, at most."""
+"""Maximum bytes of a batch besides its entries."""
 _TRIMMED = "the robot's journal was trimmed before the hub had these events"
 _REFUSED = "the hub can't take this event"
 _TOO_LARGE = "the event has more bytes than a batch may have"
@@ -26,7 +26,7 @@ class JournalSource(Protocol):
 
     @property
     def identity(self) -> Identity:
-        """Which one it is now."""
+        """The identity of the journal now."""
 
     @property
     def resumed_at(self) -> int:
@@ -34,13 +34,13 @@ class JournalSource(Protocol):
 
     @property
     def last_offset(self) -> int:
-        """The newest one now."""
+        """The newest offset now."""
 
     async def read(self, after: int) -> Read:
         """A page behind an offset."""
 
     def rename(self, begin: int) -> None:
-        """Give what comes from an offset on a name of its own."""
+        """Give the journal a new identity from an offset on."""
 
 
 class LiveJournal:
@@ -86,7 +86,7 @@ class Parcel:
     """The last offset in it."""
     events: int
     full: bool
-    """Whether there is no room for one more."""
+    """True if there is no room for one more."""
 
 
 class _Piece(NamedTuple):

@@ -18,7 +18,7 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 1.0
 _HEAD = 8192
-"""The bytes of a report besides its skills, at most."""
+"""Maximum bytes of a report besides its skills."""
 _MAX_NOTES, _MAX_ROBOTS, _MAX_SKILLS = 20, 30, 1000
 
 
@@ -35,7 +35,7 @@ class Reporter:
         rng: random.Random,
         notes: Callable[[], list[str]],
     ) -> None:
-        """``notes`` are lines of what is not well with the bridge."""
+        """``notes`` returns lines about what is not well with the bridge."""
         self._broker = broker
         self._journal = journal
         self._hub = hub

@@ -16,12 +16,12 @@ from dimos_streams.fleet.protocol import RobotName
 
 
 def _from_text(value: Any) -> Any:
-    """A text alone is the URL."""
+    """Take a text alone as the URL."""
     return {"url": value} if isinstance(value, str) else value
 
 
 class HubSettings(BaseModel):
-    """Where a robot ships its journal to, and as whom."""
+    """Settings of a robot's link to a hub: the hub's address, and the robot's name and credentials."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -32,13 +32,13 @@ class HubSettings(BaseModel):
     token_file: Path | None = None
     """A file with the robot's token. It is read at each connection, so a token can be replaced at any time."""
     ca: Path | None = None
-    """Certificates (PEM) that the hub's must be signed by; without it those that are known everywhere."""
+    """Certificates (PEM), one of which must have signed the hub's; by default those that are known everywhere."""
     cert: Path | None = None
     """The robot's own certificate (PEM), where the hub wants one."""
     key: Path | None = None
     """The key of ``cert``, if it is not in the same file."""
     age_s: float = Field(default=0.5, ge=0.02, le=60.0)
-    """Events are collected for so long before they are shipped."""
+    """Time, in seconds, for which events are collected before they are shipped."""
 
     @field_validator("url")
     @classmethod
@@ -59,7 +59,7 @@ class HubSettings(BaseModel):
         return self
 
     def token(self) -> str | None:
-        """The robot's token as it is in its file now. Raises ``UserError`` if there is none."""
+        """The robot's token as its file has it now, None without one. Raises ``UserError`` if it can't be read."""
         if self.token_file is None:
             return None
         try:
@@ -72,7 +72,7 @@ class HubSettings(BaseModel):
 
 
 HubAddress = Annotated[HubSettings, BeforeValidator(_from_text)]
-"""In a blueprint, the URL alone or all of it."""
+"""The hub as a blueprint names it: the URL alone, or all settings."""
 
 
 def own_name() -> str:

@@ -17,35 +17,35 @@ from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
 
 _LONGEST_WAIT_S = 5.0
-"""Between attempts to reach a hub that does not answer."""
+"""Maximum time, in seconds, between attempts to reach a hub that does not answer."""
 _MAX_REFUSED = 20
-"""Events of one batch that become gaps because the hub refuses them. Where more are refused it is not the events, and
-they are tried again."""
+"""Maximum number of events of one batch that become gaps because the hub refuses them. If more are refused the events
+are not to blame, and they are tried again."""
 
 _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ShippingState:
-    """How far a hub has a journal."""
+    """The progress of a hub in storing a journal."""
 
     acknowledged: int | None
     """The newest offset that is safe there; None before the hub has said so."""
     behind: int
     """Events that the hub does not have; all of the journal's before it has said what it has."""
     age_s: float | None
-    """When the hub has last acknowledged any, or that it has all; None if it has not since the start."""
+    """Time, in seconds, since the hub has last said what it has; None if it has not since the start."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the hub has all."""
+        """True if the hub has all."""
         return self.acknowledged is not None and self.behind == 0
 
 
 class Shipper:
     """Ships one journal. The hub's word decides where it goes on, after each batch and after each pause.
 
-    Time is the loop's. Nothing of what goes wrong leaves ``run``: it is one of ``troubles``, and is tried again.
+    Times are the loop's. ``run`` raises nothing that goes wrong: it is one of ``troubles``, and is tried again.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Shipper:
         """Events that were shipped and acknowledged, since the start."""
 
     def state(self) -> ShippingState:
-        """How far the hub is."""
+        """The progress of the hub now."""
         is_known = self._journal == self._source.identity and self._after is not None
         after = self._after if is_known and self._after is not None else self._source.identity.begin - 1
         age_s = None if self._heard_at is None else clock.monotonic() - self._heard_at
@@ -81,7 +81,7 @@ class Shipper:
                 await self._attempts.failed(error)
 
     async def flush(self) -> None:
-        """Ship what is there, as long as that goes well, and return; while ``run`` does not run."""
+        """Ship what is there, as long as that goes well, and return. Call it while ``run`` does not run."""
         try:
             await self.ship_all()
         except FAILURES as error:
@@ -97,7 +97,7 @@ class Shipper:
                 await asyncio.sleep(pause_s)
 
     async def _ship(self) -> None:
-        """Ship one journal, until it is another one."""
+        """Ship the journal, until another one takes its place."""
         after = await self._position()
         while self._source.identity == self._journal:
             parcel = await next_parcel(self._source, after, self._refused)
@@ -115,8 +115,8 @@ class Shipper:
             await asyncio.sleep(pause_s)
 
     async def _position(self) -> int:
-        """Ask where to go on. A journal whose end the hub has and we have not has lost it: what we have written since
-        is something else, and gets a name of its own."""
+        """Ask the hub where to go on. If the hub has an end of the journal that we have not, the journal has lost it:
+        what we have written since is something else, and gets a new identity."""
         journal = self._source.identity
         position = await self._hub.position(journal.journal_id)
         if self._source.identity != journal:
@@ -133,8 +133,9 @@ class Shipper:
         return self._heard(position)
 
     async def _send(self, parcel: Parcel, after: int) -> tuple[int, float] | None:
-        """Hand a batch over; the offset to go on behind, and the pause before that. None if the journal is another
-        one now. Raises ``HubUnreachableError`` for a hub that takes it and acknowledges nothing."""
+        """Hand a batch over; return the offset behind which to go on, and the pause until then, in seconds. None if
+        the journal is another one now. Raises ``HubUnreachableError`` for a hub that takes it and acknowledges
+        nothing."""
         try:
             position = await self._hub.ship(parcel.body)
         except HubRefusalError as error:
@@ -161,7 +162,7 @@ class Shipper:
         return self._heard(position), position.wait_s
 
     def _heard(self, position: Position) -> int:
-        """The offset behind which the journal goes on, by what the hub has said."""
+        """Note what the hub has said; return the offset behind which the journal goes on."""
         self._heard_at = clock.monotonic()
         self._after = max(position.acknowledged, self._journal.begin - 1)
         for offset in [offset for offset in self._refused if offset <= self._after]:

@@ -1,4 +1,4 @@
-"""What is wrong with the link to a hub: each trouble is logged once, however often it is tried again."""
+"""The troubles of the link to a hub: each is logged once, however often it is tried again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Troubles:
 
     @property
     def text(self) -> str:
-        """What is wrong, empty if nothing is."""
+        """The present troubles; empty if there are none."""
         return "; ".join(dict.fromkeys(self._now.values()))
 
     def begin(self, part: str, text: str) -> None:
-        """A part of the link does not get on. Who has said so before says nothing, nor who says what another has."""
+        """Note that a part of the link does not work. It is logged unless some part has said the same already."""
         if text not in self._now.values():
             self._log.warning(
                 "the hub %s: %s; the run goes on, and what is new is kept in the journal", self._hub, text
@@ -27,6 +27,6 @@ class Troubles:
         self._now[part] = text
 
     def end(self, part: str) -> None:
-        """It does again."""
+        """Note that a part of the link works again."""
         if self._now.pop(part, None) is not None and not self._now:
             self._log.warning("the hub %s is back", self._hub)

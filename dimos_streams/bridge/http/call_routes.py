@@ -1,4 +1,4 @@
-"""``/calls``: calls are begun and cancelled."""
+"""``/calls``: the routes that begin and cancel calls."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import CallView
 
 BEGIN_BY = "dimos_streams.begin_by"
-"""Where the scope of a request that came another way than over HTTP has the latest time for a call to begin. Who may
-call by which name is looked at there."""
+"""Key under which the scope of a request that did not come over HTTP has the latest time for a call to begin. The
+caller's name is checked where such a request comes in."""
 MAX_WAIT_S = 300.0
 MAX_LEASE_WAIT_S = 60.0
 
@@ -32,7 +32,7 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
 def check_caller(caller: str) -> None:
-    """Raises ``CallRejectedError`` for a caller whose calls come another way: MCP clients read those of their name as
+    """Raise ``CallRejectedError`` for a caller whose calls come another way: MCP clients read calls of their name as
     their own."""
     if caller.startswith(MCP):
         raise CallRejectedError(
@@ -54,9 +54,9 @@ class CallBody(BaseModel):
     on_duplicate: OnDuplicate | None = None
     idempotency_key: Name | None = None
     lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)
-    """How long the call may wait for a resource that another one holds."""
+    """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
-    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
+    """The caller's wish whether it is to stop or to go on when a link is cut; without it its skill decides."""
 
 
 class BegunCall(BaseModel):
@@ -71,7 +71,7 @@ class WaitedCall(CallView):
     """The answer to ``POST /calls?wait=``."""
 
     waited: Literal["answer", "close", "timed_out"]
-    """What was waited for, or that it did not come in time."""
+    """The event that was waited for, or ``timed_out`` if it did not come in time."""
 
 
 class CancelRequest(BaseModel):

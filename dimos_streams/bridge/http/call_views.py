@@ -1,4 +1,4 @@
-"""``GET /calls`` and ``GET /calls/{id}``, of a bridge or of a recording: calls are looked at."""
+"""``GET /calls`` and ``GET /calls/{id}``, which show the calls of a bridge or of a recording."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dimos_streams.tool_stream.gateway import CallView
 def mount_call_views(
     app: FastAPI, known: Callable[[], Iterable[CallState]], view: Callable[[str], Awaitable[CallView]]
 ) -> None:
-    """Add the routes to an app, over the calls that are ``known`` in any order. ``view`` gives one by its id, and
-    raises ``UnknownCallError``."""
+    """Add the routes to an app. ``known`` returns the calls in any order; ``view`` returns one by its id, and raises
+    ``UnknownCallError``."""
     turn = asyncio.Lock()
 
     @app.get(

@@ -1,4 +1,4 @@
-"""``/openapi.json``: what the framework can't know of the answers, so that clients can be made of it."""
+"""``/openapi.json``: additions that the framework can't know of the answers, so that clients can be made of it."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def refusals(*of: Kind, takes_body: bool = False) -> Described:
 
 
 def answers(status: int, description: str, schema: Any = None, *, media_type: str = "", **headers: str) -> Described:
-    """What a route answers with if all is well, as far as its signature does not say so. ``_`` stands for ``-``."""
+    """A route's answer if all is well, as far as its signature lacks it. ``_`` stands for ``-``."""
     content = {} if schema is None else _content(schema, media_type)
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return {status: {"description": description, **content, **_headers(named)}}
 
 
 def describe(app: FastAPI, every: Sequence[Kind] = KINDS) -> None:
-    """Make the document of an app complete, whenever it is asked for first; ``every`` are its kinds of problems."""
+    """Complete the document of an app when it is first asked for; ``every`` are its kinds of problems."""
     plain = app.openapi
 
     def complete() -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _headers(texts: dict[str, str]) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter that may be left out is no null: a URL or a header has none."""
+    """The schema of an optional parameter without null, because a URL or a header has none."""
     others = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if len(others) != 1:
         return schema
@@ -160,7 +160,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _head(get: dict[str, Any]) -> dict[str, Any]:
-    """HEAD is GET without bodies."""
+    """The operation HEAD for a GET: the same without bodies."""
     responses = {
         status: {name: value for name, value in response.items() if name != "content"}
         for status, response in get["responses"].items()

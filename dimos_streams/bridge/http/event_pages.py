@@ -1,4 +1,4 @@
-"""Pages of events for who looks back: ``GET /events`` of a bridge, a hub, or whatever else has a ``Broadcast``."""
+"""Pages of events for readers that look back: ``GET /events`` of whatever has a ``Broadcast``, a bridge or a hub."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dimos_streams.bridge.journal.entry import gap_entry
 from dimos_streams.bridge.journal.query import QueryBack
 
 NEWEST = 2**53 - 1
-"""Before this offset comes all that there is."""
+"""An offset before which all events come."""
 DEFAULT_LIMIT = 250
 MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
-"""The size of a page; a larger event is a page by itself."""
+"""Maximum size of a page, in bytes; a larger event is a page by itself."""
 
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 Before = Annotated[int, Query(ge=0, le=NEWEST, description="An offset; the page has what came before it.")]

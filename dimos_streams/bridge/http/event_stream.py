@@ -20,7 +20,7 @@ _START = b"retry: 500\nid: %d\n\n"
 _PING = b": ping\n\n"
 _PING_AT = b": ping\nid: %d\n\n"
 _CHECKS = 4
-"""Looks at the time in the shortest of a stream's periods: how late a ping or a cut may come."""
+"""Number of looks at the time in the shortest of a stream's periods: how late a ping or a cut may come."""
 _GONE_S = 1.0
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -31,8 +31,8 @@ class EventStream(EventSourceResponse):
     when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
     may be a quarter late.
 
-    While the client keeps up, events are written as soon as they are published, and no task is woken for them. What
-    it leaves waiting the task waits for.
+    While the client keeps up, events are written as soon as they are published, and no task is woken for them. If it
+    leaves something waiting, the task waits for it.
 
     A client resumes at the newest id, and it has one before its first event: the stream begins with the offset from
     which it is read, and a ping brings the one up to which others' events have passed. Such an id is no event.
@@ -116,7 +116,7 @@ class EventStream(EventSourceResponse):
         return _PING if self._told == before else _PING_AT % self._told
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:
-        """Send it: the pace has one timer for all chunks, where the library has a cancel scope for each."""
+        """Send a message. The pace has one timer for all chunks, where the library has a cancel scope for each."""
         await send(message)
 
 
@@ -130,20 +130,20 @@ class _Pace:
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
         self._loop = asyncio.get_running_loop()
         self.is_stalled = False
-        """Whether the client has taken nothing for too long."""
+        """True once the client has taken nothing for too long."""
         self.begin()
         self._timer = self._loop.call_later(0.0, self._check)
 
     def begin(self) -> None:
-        """A chunk is on its way to the client."""
+        """Note that a chunk is on its way to the client."""
         self._sending, self._since = True, clock.monotonic()
 
     def end(self) -> None:
-        """The client, or the kernel for it, has taken the chunk."""
+        """Note that the client, or the kernel for it, has taken the chunk."""
         self._sending, self._since = False, clock.monotonic()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._timer.cancel()
 
     def _check(self) -> None:

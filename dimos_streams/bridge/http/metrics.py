@@ -104,7 +104,7 @@ def counter(name: str, help: str, value: float | _ByLabel) -> CounterMetricFamil
 
 
 def gauge(name: str, help: str, value: float | _ByLabel) -> GaugeMetricFamily:
-    """A value of now."""
+    """A present value."""
     return _filled(GaugeMetricFamily, name, help, value)
 
 

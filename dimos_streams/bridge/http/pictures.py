@@ -12,17 +12,17 @@ from dimos_streams.bridge.http.described import Described, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 
 PICTURES = "pictures"
-"""The folder for them in a run's directory."""
+"""The folder for pictures in a run's directory."""
 _TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
 _MAX_NAME = 255
-"""Bytes."""
+"""Maximum length of a name, in bytes."""
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 _ANSWERS: Described = {200: {"description": "The picture.", "content": dict.fromkeys(_TYPES.values(), _FILE)}}
 _HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "X-Content-Type-Options": "nosniff"}
 
 
 def _found(folder: Path, name: str) -> Path | None:
-    """The picture of that name in a folder; None for one that leads elsewhere, whatever is there."""
+    """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there."""
     # Longer names the system does not even look for.
     if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name.encode()) > _MAX_NAME:
         return None

@@ -8,7 +8,7 @@ TYPE = "urn:dimos-streams:problem:"
 
 
 class Kind(NamedTuple):
-    """What programs distinguish. What is particular to one occurrence is said in its ``detail``."""
+    """A kind of problem that programs distinguish. What is particular to one occurrence is in its ``detail``."""
 
     status: int
     name: str
@@ -47,6 +47,6 @@ SKILL_UNAVAILABLE = Kind(503, "skill-unavailable", "The skill is not available")
 TOO_MANY_BODIES = Kind(503, "too-many-bodies", "Too many bodies at once")
 TOO_MANY_CONNECTIONS = Kind(503, "too-many-connections", "Too many connections at once")
 HTTP_ERROR = Kind(400, "http-error", "The request was refused")
-"""What the framework refuses for a reason of its own, with any status."""
+"""A refusal of the framework for a reason of its own, with any status."""
 
 KINDS = tuple(value for value in globals().values() if isinstance(value, Kind))

@@ -56,10 +56,10 @@ _HEADERS: Mapping[int, Mapping[str, str]] = {
 
 
 class ProblemError(HTTPException):
-    """A request is answered with a problem."""
+    """Raised to answer a request with a problem."""
 
     def __init__(self, kind: Kind, detail: str, **more: Any) -> None:
-        """``more`` is for programs, besides what each problem has."""
+        """``more`` are fields for programs, besides those that each problem has."""
         super().__init__(kind.status, detail)
         self.kind = kind
         self.more = more
@@ -115,7 +115,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _methods(request: Request) -> list[str]:
-    """What can be done with the path of a request; several routes may have it."""
+    """The methods that are possible on the path of a request; several routes may have it."""
     here = [route for route in request.app.routes if isinstance(route, Route)]
     return sorted(
         {name for route in here if route.matches(request.scope)[0] != Match.NONE for name in route.methods or ()}
@@ -129,7 +129,7 @@ async def _internal_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def log_internal_error(error: Exception, where: str) -> tuple[str, str]:
-    """Log an error that is a bug; its id, and the text for the caller, which says how to find it."""
+    """Log an error that is a bug; return its id, and the text for the caller, which says how to find it."""
     error_id = secrets.token_hex(4)
     _logger.error("internal error %s in %s", error_id, where, exc_info=error)
     return error_id, internal_error(error_id, error)

@@ -1,4 +1,4 @@
-"""Query parameters that nobody reads: a misspelt filter would otherwise be none, without a word."""
+"""Query parameters that nobody reads are refused: a misspelt filter would otherwise be ignored without a word."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def query_names(route: APIRoute) -> frozenset[str]:
 
 
 def check_query(request: Request, names: Collection[str]) -> None:
-    """Raises ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``, or one
+    """Raise ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``, or one
     of those more than once: which one counts would be anybody's guess."""
     given = request.query_params
     twice = {name: values for name in sorted(names) if len(values := given.getlist(name)) > 1}

@@ -1,4 +1,4 @@
-"""``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``, and ``GET /robots``: the operator's last word.
+"""``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``, and ``GET /robots``: operators' orders to robots.
 
 These speak for operators, as all of HTTP but ``/mcp`` does.
 """

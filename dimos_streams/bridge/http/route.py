@@ -1,4 +1,4 @@
-"""What all routes of the bridge have in common: bodies that are JSON and are called so, and HEAD beside GET."""
+"""The common part of all routes of the bridge: bodies must be JSON and declared as JSON, and HEAD goes with GET."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASC
 
 class _StrictJsonRequest(Request):
     async def json(self) -> Any:
-        """The body. Refused if it is none: NaN, a depth that ends in a recursion error, half of a character."""
+        """The body as JSON. Refused if it is not: NaN, too deep for recursion, half of a character."""
         body = await self.body()
         try:
             return parse_json(body)
@@ -72,7 +72,7 @@ def answer_head(app: FastAPI) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """The framework would take an app that is a function for one that takes a request."""
+    """An app wrapped in an object: the framework would take a function for one that takes a request."""
 
     app: ASGIApp
 

@@ -1,4 +1,4 @@
-"""Where an event stream begins, and how it treats its client."""
+"""Options of an event stream: the offset behind which it begins, and the treatment of its client."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LastEventId = Annotated[str, AfterValidator(_offset), Field(json_schema_extra={"
 
 
 class StreamOptions(BaseModel):
-    """How event streams treat their clients."""
+    """The treatment of event streams' clients."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ping_s: float = Field(default=10.0, gt=0)
-    """Pause without events after which a comment is sent."""
+    """Pause without events, in seconds, after which a comment is sent."""
     send_timeout_s: float = Field(default=20.0, gt=0)
-    """A client that takes nothing for so long is cut off."""
+    """Time, in seconds, after which a client that takes nothing is cut off."""
 
 
 def after_offset(last_event_id: str | None, from_offset: int | None) -> int | None:

@@ -19,9 +19,10 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
-"""The size of a page before it is coalesced, which leaves little of it."""
+"""Maximum size of a page before it is coalesced, which leaves little of it, in bytes."""
 _FRESH_EVENTS, _FRESH_BYTES = 256, 128 * 1024
-"""The newest events are kept decoded as well, for readers that keep up; that may take twenty times their size."""
+"""Number and bytes of the newest events that are kept decoded as well, for readers that keep up; that may take twenty
+times their size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +41,23 @@ class HubStatistics:
 
     readers: int
     lag: int
-    """Offsets that the slowest reader is behind."""
+    """Number of offsets that the slowest reader is behind."""
     ring_events: int
     ring_bytes: int
     coalesced: int
-    """Progress events that readers did not get because a later one stands for them."""
+    """Number of progress events that readers did not get because a later one stands for them."""
     gaps: int
-    """Gap events that readers got."""
+    """Number of gap events that readers got."""
     cut: int
-    """Readers whose connection was ended because they did not read."""
+    """Number of readers whose connection was ended because they did not read."""
 
 
 Take = Callable[[list[EncodedEntry]], bool]
-"""Takes new entries at once, at most a page of them; False if it can't, and then they are read as others are."""
+"""A function that takes new entries at once, a page at most, or returns False; they are then read like others."""
 
 
 class EventLog(Protocol):
-    """Where events are kept, by offsets of which none is left out."""
+    """A log of events by offsets, none of which is left out."""
 
     @property
     def first_offset(self) -> int:
@@ -74,7 +75,7 @@ class Pages(Protocol):
         """A page of what a query finds."""
 
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
-        """The page before an offset, for who looks back."""
+        """The page before an offset, for a reader that looks back."""
 
     def close(self) -> None:
         """Read no more. Twice is fine."""
@@ -136,7 +137,7 @@ class Broadcast:
         return reader
 
     def forget(self, reader: HubReader) -> None:
-        """For ``HubReader.close``."""
+        """Remove a reader that is being closed; ``HubReader.close`` calls it."""
         self._readers.pop(reader, None)
 
     def close(self) -> None:
@@ -208,26 +209,26 @@ class HubReader:
         self._take = take
         self._offset = query.after
         self._query = query
-        """What is wanted, from wherever it has come to."""
+        """The query as it was asked, with the offset behind which the reader began."""
         self._update = asyncio.Event()
         self._nudged = False
         self._is_waiting = False
-        """Whether somebody waits in ``page`` for what comes next."""
+        """True while somebody waits in ``page`` for new entries."""
         self._lag_before: int | None = None
         self.closed = False
 
     @property
     def offset(self) -> int:
-        """Up to here everything was given, or is none of what was asked for."""
+        """The offset up to which all that was asked for has been given."""
         return self._offset
 
     @property
     def lag(self) -> int:
-        """Offsets between this reader and the newest event."""
+        """Number of offsets between this reader and the newest event."""
         return max(0, self._hub.last_offset - self._offset)
 
     async def page(self) -> list[EncodedEntry]:
-        """The next entries; waits for them. Empty after ``nudge``, and when the reader or the hub was closed."""
+        """Wait for the next entries. Empty after ``nudge``, and when the reader or the hub was closed."""
         ready = False
         while not self.closed:
             self._update.clear()
@@ -253,14 +254,15 @@ class HubReader:
         self._wake()
 
     def close(self) -> None:
-        """End it; who waits in ``page`` gets an empty page. Twice is fine."""
+        """End the reader; whoever waits in ``page`` gets an empty page. Twice is fine."""
         self.closed = True
         self._take = None  # who takes entries knows this reader
         self._wake()
         self._hub.forget(self)
 
     def offer(self, entries: list[EncodedEntry], before: int) -> None:
-        """New entries, behind offset ``before``; for the hub. Who is up to date and wants none of it sleeps on."""
+        """Take note of new entries behind offset ``before``; the hub calls it. A reader that is up to date and wants
+        none of them sleeps on."""
         wanted = [entry for entry in entries if self._query.wants(entry)] if self._offset == before else None
         if wanted == [] or (wanted and self._is_waiting and self._is_taken(wanted)):
             self._offset = entries[-1].offset
@@ -276,7 +278,7 @@ class HubReader:
         self._update.set()
 
     async def _next_page(self) -> list[EncodedEntry]:
-        """The next page, as far as a bounded search finds any, and move on. Nothing is awaited between the two."""
+        """Find the next page in a bounded search, and move behind it. Nothing is awaited between the two."""
         lag, before = self.lag, self._lag_before
         found = self._hub.entries(self._offset, PAGE)
         if found is None:
@@ -305,7 +307,7 @@ class HubReader:
         return page
 
     def _missing(self, first: int) -> EncodedEntry | None:
-        """A gap, if the next offset is older than the oldest, ``first``; the reader then stands behind it."""
+        """Return a gap, and move behind it, if the next offset is older than the oldest, ``first``; else None."""
         asked = self._offset + 1
         if self._offset > self._hub.last_offset:
             # It has read in a journal that was lost: all that is here may be new to it.
@@ -321,7 +323,7 @@ class HubReader:
 
 
 def _within(entries: list[EncodedEntry], limit: int) -> Iterator[EncodedEntry]:
-    """As many as have ``limit`` bytes together, at least one."""
+    """The first entries that have ``limit`` bytes together, at least one."""
     sizes = itertools.accumulate(len(entry.body) for entry in entries)
     for index, (entry, size) in enumerate(zip(entries, sizes, strict=True)):
         if index and size > limit:

@@ -19,7 +19,7 @@ from dimos_streams.common.limited_log import LimitedLog
 
 PAGE = 256
 PAGE_BYTES = 32 * 1024
-"""The size of the events in one page; a larger event has a page for itself."""
+"""Maximum size of the events in one page, in bytes; a larger event has a page for itself."""
 _SHARED_PAGES, _SHARED_BYTES = 64, 1024 * 1024
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -39,7 +39,7 @@ class JournalPages:
 
     def __init__(self, journal: Journal) -> None:
         self.reads = 0
-        """Pages that were read from the journal, not shared."""
+        """Number of pages that were read from the journal, not shared."""
         self._journal = journal
         self._turn = asyncio.Lock()
         self._thread: ThreadPoolExecutor | None = None
@@ -131,7 +131,7 @@ class _File:
             self._db.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Twice is fine."""
+        """Close the connection. Twice is fine."""
         db, self._db = self._db, None
         if db is not None:
             db.close()

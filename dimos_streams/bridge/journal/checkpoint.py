@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 
 _BUSY_S = 0.02
-"""How long a reader may keep the log from being emptied; it is tried again with the next checkpoint."""
+"""Time, in seconds, for which a reader may keep the log from being emptied; the next checkpoint tries again."""
 
 
 class Checkpoint:
@@ -29,7 +29,7 @@ class Checkpoint:
         self._changes = 0
         self._is_complete = False
         self.pages = 0
-        """Pages that the log had."""
+        """Number of pages that the log had."""
 
     def begin(self) -> None:
         """Keep the log from being begun anew behind what is written now."""
@@ -45,7 +45,7 @@ class Checkpoint:
         self._is_complete = not busy and self.pages == copied
 
     def finish(self) -> bool:
-        """Empty the log if nothing was written since ``begin``; whether that was done. Waits for nothing."""
+        """Empty the log if nothing was written since ``begin``; return whether that was done. Waits for nothing."""
         self.close()
         if not self._is_complete or self._writer.total_changes != self._changes:
             return False

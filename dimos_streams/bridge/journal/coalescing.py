@@ -25,7 +25,7 @@ def coalesce(entries: list[EncodedEntry]) -> list[EncodedEntry]:
 
 
 def _events_in(entry: EncodedEntry) -> int:
-    """How many events an entry stands for; a publisher may have coalesced it before."""
+    """The number of events that an entry stands for; a publisher may have coalesced it before."""
     if entry.type == "progress" and b'"coalesced"' in entry.body:
         count = entry.event.data.get("coalesced")
         return count if isinstance(count, int) and count > 1 else 1

@@ -14,11 +14,11 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 
 ENTRY_BYTES = 500
-"""The memory of an entry besides its body, bytes, with what keeps it."""
+"""Memory of an entry besides its body, with what keeps it, in bytes."""
 
 
 class EncodedEntry:
-    """A ``JournalEntry`` in the form in which it is kept and sent, which most readers need no other of.
+    """A ``JournalEntry`` in the form in which it is kept and sent, the only one that most readers need.
 
     ``body`` is the event's JSON, encoded once for the journal and all readers.
     """
@@ -35,7 +35,7 @@ class EncodedEntry:
         event: ToolEvent | None = None,
         robot: str = "",
     ) -> None:
-        """``robot`` is told by a fleet hub only."""
+        """Create an entry; ``robot`` is given only by a fleet hub."""
         self.offset = offset
         self.call_id = call_id
         self.caller = caller
@@ -56,7 +56,7 @@ class EncodedEntry:
 
     @property
     def size(self) -> int:
-        """Of the memory that it takes without its event as an object, bytes."""
+        """Memory that it takes without its event as an object, in bytes."""
         return len(self.body) + ENTRY_BYTES
 
     def forget_decoded(self) -> None:
@@ -73,7 +73,7 @@ class EncodedEntry:
 
 
 def encode_event(event: ToolEvent) -> bytes:
-    """One line of JSON. Never fails: what has no JSON form is repaired, or shown as text."""
+    """The event as one line of JSON. Never fails: what has no JSON form is repaired, or shown as text."""
     try:
         return to_json(event.to_dict(), inf_nan_mode="null")
     except PydanticSerializationError:

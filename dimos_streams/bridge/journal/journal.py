@@ -23,15 +23,15 @@ _logger = logging.getLogger(__name__)
 FoundT = TypeVar("FoundT")
 
 _MEMORY_BYTES = 32 * 1024 * 1024
-"""The size of what is kept in memory at most, instead of a file."""
+"""Maximum size of a journal that is in memory instead of a file, in bytes."""
 _FEW = 8
-"""Events that are kept in the tail first; for more a commit costs each of them less than that."""
+"""Maximum number of events that are kept in the tail first; for more, a commit costs less for each."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _CHECKPOINTS = 3
-"""So often a checkpoint is made at once, each shorter than the one before, until nothing is written during one,"""
+"""Maximum number of checkpoints in a row, each shorter than the one before, until nothing is written during one."""
 _LONG_LOG = 1024
-"""if the log has so many pages; a shorter one may wait for the next time."""
+"""Pages of the log from which on a checkpoint is repeated at once; a shorter log may wait for the next time."""
 
 InThread = Callable[[Callable[[], None]], Awaitable[None]]
 """Runs a function in another thread; done when that has returned."""
@@ -66,7 +66,7 @@ class Journal:
         self.storage = Storage(path)
         self._since_trim = 0
         self._checkpointed = (0, 0)
-        """Which file was checkpointed as a whole last, and how much had been written to it."""
+        """The number of the file that was last checkpointed as a whole, and how much had been written to it."""
 
     @property
     def path(self) -> Path | None:
@@ -80,12 +80,12 @@ class Journal:
 
     @property
     def files(self) -> int:
-        """How often a file was opened; another number is another file, of the same path too."""
+        """The number of times that a file was opened; another number means another file, even of the same path."""
         return self.storage.files
 
     @property
     def identity(self) -> Identity:
-        """Which journal it is, from ``open`` on."""
+        """The identity of the journal, from ``open`` on."""
         return self.storage.identity
 
     @property
@@ -112,12 +112,12 @@ class Journal:
         self.storage.close()
 
     def come_back(self) -> bool:
-        """Go on in a file, with all that memory has, after the disk refused; whether it does now."""
+        """Go on in a file, with all that memory has, after the disk refused; return whether it does now."""
         return self.storage.come_back()
 
     def rename(self, begin: int) -> None:
-        """Give what comes from an offset on a name of its own: other events are known at these offsets of the old
-        one. That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
+        """Give the journal a new identity from an offset on: other events are known at these offsets of the old one.
+        That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
         self.storage.rename(begin)
 
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
@@ -136,8 +136,8 @@ class Journal:
         return entries
 
     def keep(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
-        """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; then
-        ``settle``."""
+        """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; call
+        ``settle`` then."""
         self.settle()
         storage = self.storage
         if not storage.tail.is_open or not 0 < len(events) <= _FEW or storage.last < storage.first:
@@ -154,7 +154,7 @@ class Journal:
             self._grow(self.storage.settle())
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
-        """See ``Asked.run``. It is for who may hold up the loop; readers go through ``JournalPages``."""
+        """See ``Asked.run``. Only for callers that may hold up the loop; readers go through ``JournalPages``."""
         try:
             return query.run(self.storage.database, self.first_offset, self.last_offset, limit, max_bytes)
         except sqlite3.Error as error:
@@ -166,7 +166,7 @@ class Journal:
         return self.storage.ask(lambda db: tables.call_row(db, call_id), None)
 
     def calls(self, closed: int) -> list[CallRow]:
-        """All open calls and the newest ``closed`` ones, oldest first; for a broker that starts again.
+        """The rows of all open calls and of the newest ``closed`` ones, oldest first, for a broker that starts again.
 
         The seq of an open call is that of its newest event.
         """
@@ -177,12 +177,12 @@ class Journal:
         return [row._replace(last_seq=max(row.last_seq, seqs.get(row.call_id, 0))) for row in rows]
 
     def notes(self, prefix: str) -> dict[str, str]:
-        """What was noted beside the events, under names that begin so."""
+        """The notes beside the events whose names begin with ``prefix``."""
         return {name: value for name, value in self.storage.notes.items() if name.startswith(prefix)}
 
     def note(self, name: str, value: str | None) -> None:
-        """Keep a text beside the events, in place of the one of that name; None forgets it. Whoever notes anything
-        bounds how much: all are in memory, too."""
+        """Keep a text beside the events, in place of the one of that name; None removes it. The caller must bound how
+        much it notes, because all notes are in memory too."""
         if value is None:
             self.storage.notes.pop(name, None)
         else:

@@ -1,4 +1,4 @@
-"""Files of the journal that are moved aside: damaged ones, and such as lack what came later."""
+"""Files of the journal that are moved aside: damaged ones, and those that lack what came later."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dimos_streams import clock
 _logger = logging.getLogger(__name__)
 
 _DAMAGED, _LEFT = ".damaged-", ".left-"
-"""In the names of files that were moved aside, because they are bad or because they lack what came later."""
+"""Parts of the names of files that were moved aside because they are damaged, or lack what came later."""
 _REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""The errors of SQLite for a disk that may take it another time."""
+"""SQLite's error codes for a disk that may accept the data another time."""
 
 
 def leave_behind(path: Path) -> None:
@@ -29,7 +29,7 @@ def leave_behind(path: Path) -> None:
 
 
 def set_aside(path: Path, error: sqlite3.Error) -> bool:
-    """Move a damaged file aside, without its write-ahead log; whether that could be done."""
+    """Move a damaged file aside, without its write-ahead log; return whether that could be done."""
     aside = path.with_name(f"{path.name}{_DAMAGED}{clock.utime()}")
     try:
         path.rename(aside)
@@ -43,7 +43,7 @@ def set_aside(path: Path, error: sqlite3.Error) -> bool:
 
 
 def has_predecessor(path: Path) -> bool:
-    """Whether a journal of that name was moved aside."""
+    """Return whether a journal of that name was moved aside."""
     return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
 
 
@@ -54,10 +54,10 @@ def left_files(path: Path) -> list[Path]:
 
 
 def is_refusal(error: sqlite3.Error) -> bool:
-    """Whether the disk is to blame, which may be different later."""
+    """Return whether the disk is to blame, which may be different later."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
 
 
 def is_damaged(error: sqlite3.Error) -> bool:
-    """Whether the file itself is bad, not the disk or the rights to it."""
+    """Return whether the file itself is bad, not the disk or the rights to it."""
     return type(error) is sqlite3.DatabaseError

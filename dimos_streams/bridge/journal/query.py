@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from dimos_streams.bridge.journal.entry import EncodedEntry
 
 SPAN = 4096
-"""Offsets that one read looks at: bounds its time (about 1 ms) however rare the events are that it wants."""
+"""Number of offsets that one read looks at, which bounds its time (about 1 ms) however rare the wanted events are."""
 
 
 class Read(NamedTuple):
@@ -34,7 +34,7 @@ FoundT_co = TypeVar("FoundT_co", covariant=True)
 
 
 class Asked(Protocol[FoundT_co]):
-    """What a journal can be asked: a ``Query`` or a ``QueryBack``."""
+    """A query that a journal can be asked: a ``Query`` or a ``QueryBack``."""
 
     def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> FoundT_co:
         """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in offsets ``first`` to ``last``."""
@@ -50,10 +50,10 @@ class Query(NamedTuple):
     caller: str | None = None
     call_id: str | None = None
     robot: str | None = None
-    """At a fleet hub only: the journal of a bridge is one robot's."""
+    """The robot that is wanted, at a fleet hub only: the journal of a bridge is one robot's."""
 
     def wants(self, entry: EncodedEntry) -> bool:
-        """Whether an entry is one of those, apart from its offset."""
+        """Return whether an entry is one that is wanted, apart from its offset."""
         return (
             (self.caller is None or entry.caller == self.caller)
             and (self.call_id is None or entry.call_id == self.call_id)
@@ -79,15 +79,15 @@ class Query(NamedTuple):
 
 
 class QueryBack(NamedTuple):
-    """The query of who looks back: the newest entries before an offset, of one caller or call if it says so."""
+    """A query that looks back: the newest entries before an offset, of one caller or call if it says so."""
 
     before: int
     caller: str | None = None
     call_id: str | None = None
     robot: str | None = None
-    """At a fleet hub only."""
+    """The robot that is wanted, at a fleet hub only."""
     progress: bool = False
-    """Whether it wants the ``progress`` too, which can be nearly all that there is and is of little use later."""
+    """True if ``progress`` is wanted too, which can be nearly all that there is and is of little use later."""
 
     def run(self, db: sqlite3.Connection, first: int, last: int, limit: int, max_bytes: int) -> ReadBack:
         """Find up to ``limit`` entries of ``max_bytes`` together, at least one, in offsets ``first`` to ``last``.
@@ -105,7 +105,7 @@ class QueryBack(NamedTuple):
 
     @property
     def no_progress(self) -> str:
-        """The end of a condition."""
+        """The end of an SQL condition, which leaves out ``progress`` unless it is wanted."""
         return "" if self.progress else " AND type <> 'progress'"
 
     def nothing(self, first: int | None) -> ReadBack:
@@ -114,7 +114,7 @@ class QueryBack(NamedTuple):
 
 
 def condition_of(**columns: str | None) -> tuple[str, list[str]]:
-    """The end of a condition on those of some columns that are to have a value, and the values."""
+    """The end of an SQL condition on those columns that must have a value, and the values."""
     wanted = {column: value for column, value in columns.items() if value is not None}
     return "".join(f" AND {column} = ?" for column in wanted), list(wanted.values())
 
@@ -139,9 +139,9 @@ def _entry(row: tuple[int, str, str, str, bytes]) -> EncodedEntry:
 
 
 def _within(entries: Iterator[EncodedEntry], limit: int, max_bytes: int) -> tuple[list[EncodedEntry], bool]:
-    """As many as are wanted, at least one, and whether there are no more.
+    """The entries that are within the limits, at least the first, and whether there are no more.
 
-    One by one: what is beyond the bounds is not read from the disk.
+    They are taken one by one, so that nothing beyond the limits is read from the disk.
     """
     page: list[EncodedEntry] = []
     size = 0

@@ -1,4 +1,4 @@
-"""Where the events of a journal are kept: in a file, or in memory for as long as a disk refuses it."""
+"""The storage of a journal's events: in a file, or in memory for as long as a disk refuses it."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ class Storage:
     """The database of a journal, its tail, and the offsets that it has. Use from one thread.
 
     A file that is damaged is moved aside; when the disk fails or is full, ``fall_back`` goes on in memory from the
-    next offset on, with all notes. The file is moved aside then, too: who opens it next must not take it for the
+    next offset on, with all notes. The file is moved aside then, too: whoever opens it next must not take it for the
     whole. ``come_back`` goes on in a new file. A new file beside one that was moved aside begins with its notes.
     """
 
     def __init__(self, path: Path | None) -> None:
-        """``path`` None is memory from the beginning."""
+        """Without a ``path`` it is in memory from the beginning."""
         self.path = path
         """The file; None while memory is used."""
         self.home: Path | None = None
-        """Where the file is to be again, while a disk that refuses keeps it in memory."""
+        """The path of the file to come back to while a disk's refusal keeps the journal in memory; else None."""
         self.state = "ok"
         """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
         self.files = 0
-        """How often a file was opened; another number is another file, of the same path too."""
+        """The number of times that a file was opened; another number means another file, even of the same path."""
         self.first, self.last = 1, 0
-        """The oldest offset and the newest, ``last`` included that only the tail has."""
+        """The oldest and the newest offset; events that only the tail has count for ``last``."""
         self.identity = Identity("", 1)
-        """Which journal it is, from ``open`` on."""
+        """The identity of the journal, from ``open`` on."""
         self.resumed_at = 0
         """The newest offset that it had when it was opened."""
         self.notes: dict[str, str] = {}
-        """What is noted beside the events; whatever becomes of the file, it is in what comes after it, too."""
+        """The notes beside the events; whatever becomes of the file, its successor has them too."""
         self.tail = Tail()
         self.db: sqlite3.Connection | None = None
-        """The database as it is, for who looks at it beside its work; None while it is closed."""
+        """The database without the events that only the tail has, for checkpoints; None while it is closed."""
         self._opened = False
-        """Whether the file was ours and its offsets are known."""
+        """True if the file was ours and its offsets are known."""
 
     def open(self) -> None:
         """Open or create the file, or fall back to memory."""
@@ -92,14 +92,14 @@ class Storage:
         return self.db
 
     def settle(self) -> int:
-        """Have the database take in what only the tail has; how many events those were."""
+        """Have the database take in what only the tail has; return how many events those were."""
         count = len(self.tail.unsettled)
         if count:
             self.ask(lambda db: None, None)
         return count
 
     def ask(self, look: Callable[[sqlite3.Connection], AnswerT], otherwise: AnswerT) -> AnswerT:
-        """What the database answers; ``otherwise``, and memory from now on, where it fails."""
+        """Return the database's answer; if it fails, go on in memory and return ``otherwise``."""
         try:
             return look(self.database)
         except sqlite3.Error as error:
@@ -107,7 +107,7 @@ class Storage:
             return otherwise
 
     def rename(self, begin: int) -> None:
-        """Give what comes from an offset on a name of its own."""
+        """Give the journal a new identity from an offset on."""
         self.identity = tables.new_identity(begin)
         self.ask(lambda db: tables.set_identity(db, self.identity), None)
 
@@ -131,10 +131,10 @@ class Storage:
         self._name()
 
     def come_back(self) -> bool:
-        """Go on in a file, with all that memory has, after the disk refused; whether it does now.
+        """Go on in a file, with all that memory has, after the disk refused; return whether it does now.
 
         Offsets go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
-        for what memory holds at most.
+        for as much as memory may hold.
         """
         home, memory = self.home, self.db
         if home is None or memory is None:
@@ -185,7 +185,7 @@ class Storage:
         self.tail.open(path)
 
     def _name(self) -> None:
-        """Know which journal it is, from the database, or name it if it is a new one."""
+        """Read the journal's identity from the database, or give it one if it is new."""
         known = tables.identity(self.database)
         if known is None:
             known = tables.new_identity(self.first)
@@ -194,13 +194,13 @@ class Storage:
         self.resumed_at = self.last
 
     def _begin_anew(self) -> None:
-        """Readers stand at offsets of a journal that is gone. None of it may be taken for one of this journal: the
+        """Begin at offsets that no journal before has had, because readers stand at offsets of one that is gone: the
         microseconds since 1970 are ahead of anything that was counted one by one."""
         self.first = clock.utime()
         self.last = self.first - 1
 
     def _leave(self, path: Path, error: sqlite3.Error) -> None:
-        """Move a file that fails out of the way, and know whether it can be come back to."""
+        """Move a file that fails out of the way, and keep its path if the journal may come back to it."""
         if is_damaged(error):
             set_aside(path, error)
         elif self._opened:

@@ -27,7 +27,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
 )
 CACHE_KB = 512
-"""Of a connection's pages in memory: what is written and read is at the journal's end, or read once."""
+"""Size of a connection's page cache, in KiB: what is written and read is at the journal's end, or read once."""
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -41,7 +41,7 @@ class CallRow(NamedTuple):
 
 
 Row = tuple[int, int, str, int, str, str, bytes]
-"""What the journal keeps of an event: offset, when it was journalled in µs since the Unix epoch, call, seq, caller,
+"""The row of an event in the journal: offset, time of journalling in µs since the Unix epoch, call, seq, caller,
 type, and the event as JSON."""
 
 
@@ -53,8 +53,8 @@ class Identity(NamedTuple):
 
 
 def new_identity(begin: int) -> Identity:
-    """A name that no other journal has. It is not out of the run's seed, and not of the clock alone: a robot that
-    knows no time when it starts has both twice."""
+    """An identity with a name that no other journal has. It comes neither from the run's seed nor from the clock
+    alone: a robot that does not know the time when it starts has both twice."""
     return Identity(secrets.token_hex(8), begin)
 
 
@@ -121,14 +121,14 @@ def identity(db: sqlite3.Connection) -> Identity | None:
 
 
 def set_identity(db: sqlite3.Connection, identity: Identity) -> None:
-    """Name a journal, once."""
+    """Set the identity of a journal, in place of any before."""
     with _transaction(db):
         db.execute("DELETE FROM identity")
         db.execute("INSERT INTO identity VALUES (?, ?)", identity)
 
 
 def notes(db: sqlite3.Connection, prefix: str) -> dict[str, str]:
-    """The notes whose names begin so."""
+    """The notes whose names begin with ``prefix``."""
     rows = db.execute("SELECT name, value FROM notes WHERE substr(name, 1, ?) = ?", (len(prefix), prefix))
     return dict(rows.fetchall())
 
@@ -149,7 +149,7 @@ def set_notes(db: sqlite3.Connection, notes: Mapping[str, str]) -> None:
 
 
 def notes_of(path: Path) -> dict[str, str]:
-    """The notes of a journal's file that nobody has open; none of a file that is no journal."""
+    """The notes of a journal's file that nobody has open; empty for a file that is no journal."""
     with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         return notes(db, "") if owner == _APPLICATION_ID else {}
@@ -187,7 +187,7 @@ def call_row(db: sqlite3.Connection, call_id: str) -> CallRow | None:
 
 
 def call_rows(db: sqlite3.Connection, closed: int) -> list[CallRow]:
-    """All open calls and the newest ``closed`` ones, oldest first; ``newest_seqs`` may know better."""
+    """The rows of all open calls and of the newest ``closed`` ones, oldest first; ``newest_seqs`` may be newer."""
     newest = "SELECT number FROM calls WHERE closed ORDER BY number DESC LIMIT ?"
     return _call_rows(db, f"WHERE NOT closed OR number IN ({newest}) ORDER BY number", closed)
 
@@ -204,7 +204,7 @@ def last_before(db: sqlite3.Connection, utime: int, upto: int) -> int:
 
 
 def drop_events(db: sqlite3.Connection, upto: int) -> None:
-    """Forget the events up to an offset. How far a call got that is open outlives them."""
+    """Forget the events up to an offset. How far an open call got is kept in its row."""
     with _transaction(db):
         seqs = db.execute("SELECT max(seq), call_id FROM events WHERE offset <= ? GROUP BY call_id", (upto,))
         db.executemany("UPDATE calls SET last_seq = max(last_seq, ?) WHERE call_id = ?", seqs.fetchall())

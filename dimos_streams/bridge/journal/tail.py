@@ -25,16 +25,16 @@ _LONGEST = 16 * 1024 * 1024
 
 
 class Tail:
-    """The tail of a journal's file, to write, or none: of memory, or where it can't be written. That is said once."""
+    """The tail of a journal's file. There is none for memory, or where it can't be written, which is logged once."""
 
     def __init__(self) -> None:
         self.unsettled: list[Row] = []
-        """What is in the tail and not yet in the database."""
+        """The rows that are in the tail and not yet in the database."""
         self._path = Path()
         self._file = -1
 
     def open(self, path: Path) -> None:
-        """Begin an empty one of a journal's file; the database must have what was left in it."""
+        """Begin an empty tail of a journal's file; the database must have what was left in the old one."""
         self._path = _beside(path)
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -43,11 +43,11 @@ class Tail:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is one."""
+        """True if there is a tail."""
         return self._file >= 0
 
     def keep(self, journal_id: str, rows: list[Row]) -> bool:
-        """Keep rows in the place of those before them, which the database must have; whether they are safe now."""
+        """Keep rows in place of those before, which the database must have; return whether they are safe now."""
         # JSON has no line ends.
         lines = b"\n".join([b"%d %d %b" % (offset, utime, body) for offset, utime, *_, body in rows])
         data = b"%b %d %d\n%b" % (journal_id.encode(), zlib.crc32(lines), len(lines), lines)
@@ -72,8 +72,8 @@ class Tail:
 def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
     """The rows behind offset ``last`` that a process which was killed has left in the tail of its journal's file.
 
-    None where the tail is another journal's, or not whole, or where something between the two is missing: after a
-    power cut the disk has a part of what was written, and not always the oldest one.
+    Empty if the tail is another journal's, or not whole, or if something between the two is missing: after a power
+    cut the disk has a part of what was written, and not always the oldest one.
     """
     try:
         with _beside(path).open("rb") as file:
@@ -89,7 +89,7 @@ def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
 
 
 def _row(line: bytes) -> Row:
-    """Raises ``ValueError`` or ``TypeError`` for a line that is none."""
+    """The row of a line of the tail. Raises ``ValueError`` or ``TypeError`` for an invalid line."""
     offset, utime, body = line.split(b" ", 2)
     event = ToolEvent.from_dict(parse_json(body))
     return int(offset), int(utime), event.call_id, event.seq, event.caller, event.type, body

@@ -1,4 +1,4 @@
-"""Frames: what watchers get of one message.
+"""Frames: the form in which watchers get a message.
 
 A frame is the length of its header (4 bytes, little-endian), the header (a JSON object in UTF-8), and the payload.
 """
@@ -30,7 +30,7 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.time import utime_of
 
 MAX_JSON = 256 * 1024
-"""Bytes of a message that is shown as JSON."""
+"""Maximum size of a message that is shown as JSON, in bytes."""
 
 _LENGTH = struct.Struct("<I")
 _COUNT = struct.Struct(">i")
@@ -45,9 +45,9 @@ class Received(NamedTuple):
 
     data: bytes
     utime: int
-    """When, µs since the Unix epoch, by the run's clock."""
+    """Time at which it came, µs since the Unix epoch, by the run's clock."""
     number: int
-    """1, 2, 3 … since the topic is watched."""
+    """Its number, 1, 2, 3 … since the topic is watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Frame:
 
     number: int
     head: bytes
-    """The header, but for ``dropped``, which each watcher has its own of, and its closing brace."""
+    """The header without its closing brace, and without ``dropped``, which is different for each watcher."""
     payload: bytes
 
     def encoded(self, dropped: int) -> bytes:
-        """The frame for a watcher that so many frames did not get to."""
+        """The frame for a watcher that did not get ``dropped`` frames."""
         header = b'%b,"dropped":%d}' % (self.head, dropped)
         return b"".join((_LENGTH.pack(len(header)), header, self.payload))
 
@@ -74,14 +74,14 @@ class Fault:
 
 
 def is_slow(info: TopicInfo, data: bytes) -> bool:
-    """Whether the frame of a message takes so long to make that the loop must not wait for it."""
+    """Return whether a frame takes so long to make that the loop must not wait for it. Raises ``MessageError``."""
     if info.type == Image.msg_name:
         return _image_of(info, data)[0].encoding not in FILES
     return info.type not in _MAKERS and len(data) > ONE_PIECE
 
 
 def frame_of(info: TopicInfo, received: Received) -> Frame | Fault:
-    """What watchers get of a message. Any thread may call it."""
+    """Make the frame that watchers get of a message, or the fault for which there is none. Any thread may call it."""
     try:
         fields, payload = _MAKERS.get(info.type, _as_json)(info, received.data)
     except MessageError as error:
@@ -99,7 +99,7 @@ def frame_of(info: TopicInfo, received: Received) -> Frame | Fault:
 
 
 _Parts = tuple[dict[str, Any], bytes]
-"""What a kind adds to the header, and the payload."""
+"""The fields that a kind adds to the header, and the payload."""
 
 
 def _as_json(info: TopicInfo, data: bytes) -> _Parts:
@@ -133,7 +133,7 @@ def _compressed(info: TopicInfo, data: bytes) -> _Parts:
 
 
 def _file(info: TopicInfo, data: bytes) -> bytes:
-    """A file as it is, if it is none that would take all memory of those who show it."""
+    """The file as it is. Raises ``MessageError`` for one that would take all memory of those who show it."""
     try:
         check_claim(data)
     except MessageError as error:
@@ -204,5 +204,5 @@ def _stamped(header: Header) -> dict[str, Any]:
 
 
 def _stamp(header: Any) -> int | None:
-    """None for what has no header, and for one without a stamp."""
+    """The time of a header's stamp, µs since the Unix epoch; None if there is no header, or no stamp."""
     return utime_of(header) or None if isinstance(header, Header) else None

@@ -1,4 +1,4 @@
-"""What is shown of a topic, which follows from the type of its messages."""
+"""The kind of a topic, which decides what is shown of it and follows from the type of its messages."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: dict[str, Kind] = {
 
 
 def kind_of(type_name: str) -> Kind:
-    """``"picture"`` for ``"sensor_msgs.Image"``; ``"other"`` for types that nothing is known of."""
+    """The kind of a message type: ``"picture"`` for ``"sensor_msgs.Image"``, ``"other"`` for unknown types."""
     return _KINDS.get(type_name, "other")
 
 
@@ -55,18 +55,18 @@ class TopicInfo:
     type: str
     kind: Kind
     robot: str
-    """The namespace of the robot that it is of, empty for none."""
+    """The namespace of the robot that it belongs to, empty for none."""
 
     @property
     def is_bulky(self) -> bool:
-        """Whether its messages may be so large that nobody takes them off the bus only to count them."""
+        """True if its messages may be so large that nobody takes them off the bus only to count them."""
         return self.kind in ("picture", "grid", "other")
 
 
 def topic_infos(channels: Iterable[str], namespaces: Iterable[str]) -> list[TopicInfo]:
     """The topics of channels such as ``"/odom#nav_msgs.Odometry"``, by name; a channel without a type is left out.
 
-    A topic is of the robot whose namespace (``"robot1"``) its name begins with, of several the longest.
+    A topic belongs to the robot whose namespace (``"robot1"``) its name begins with, of several the longest.
     """
     known = set(namespaces)
     found: dict[str, TopicInfo] = {}

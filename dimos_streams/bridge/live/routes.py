@@ -14,7 +14,7 @@ from dimos_streams.bridge.live.topics import LiveTopics
 
 PATH = "/live"
 MAX_VIEWERS = 64
-"""At a time."""
+"""Maximum number of viewers at a time."""
 
 
 def mount_live(app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]) -> None:

@@ -16,7 +16,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 
 _WISHES = (2000.0, 4000.0)
-"""The cost that a client's messages may have, in a second and at once; who sends more is read later."""
+"""Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""
 _TOPIC_COSTS, _SEEN_COSTS = 20.0, 1.0
 _PAUSE_S = 0.05
 

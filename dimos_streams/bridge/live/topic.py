@@ -1,4 +1,4 @@
-"""One topic: what comes of it is kept until there is something newer, and made a frame if somebody wants one."""
+"""One live topic, which keeps its newest message and makes a frame of it if somebody wants one."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Making = Callable[[Callable[[], Frame | Fault], Callable[[Frame | Fault], None]]
 
 _log = LimitedLog(logging.getLogger(__name__))
 _RATE_SPAN = 4
-"""Measurements between the first and the last of which a rate is meant."""
+"""Number of measurements over which a rate is averaged."""
 
 
 class TopicWatcher(Protocol):
     """Somebody who watches a topic."""
 
     def on_message(self, topic: LiveTopic) -> None:
-        """There is something newer. Must not block."""
+        """Take note that there is something newer. Must not block."""
 
 
 class LiveTopic:
-    """Subscribed to while somebody watches it, or wants to know how often something comes."""
+    """A topic that is subscribed to while somebody watches it, or wants to know how often something comes."""
 
     def __init__(self, bus: Bus, info: TopicInfo, utime: Callable[[], int], make: Making) -> None:
         self.info = info
@@ -47,25 +47,25 @@ class LiveTopic:
         self._counted = False
         self._newest: Received | None = None
         self._frame: Frame | Fault | None = None
-        """The newest that was made."""
+        """The newest frame that was made."""
         self._is_making = False
         self._before = 0
-        """Messages of subscriptions that have ended."""
+        """Number of messages of subscriptions that have ended."""
         self._samples: deque[tuple[float, int]] = deque(maxlen=_RATE_SPAN)
 
     @property
     def watched(self) -> bool:
-        """Whether anybody watches it."""
+        """True if anybody watches it."""
         return bool(self._watchers)
 
     @property
     def subscribed(self) -> bool:
-        """Whether messages of it are taken off the bus."""
+        """True if messages of it are taken off the bus."""
         return self._subscription is not None
 
     @property
     def has_newest(self) -> bool:
-        """Whether the newest message is there still."""
+        """True if the newest message is still there."""
         return self._newest is not None
 
     def watch(self, watcher: TopicWatcher) -> None:
@@ -79,7 +79,7 @@ class LiveTopic:
         self._subscribe()
 
     def count(self, *, wanted: bool) -> None:
-        """Count messages, also if nobody watches: not those of bulky topics, which nobody should make for that."""
+        """Count messages even if nobody watches, except those of bulky topics, which nobody should make for that."""
         self._counted = wanted and not self.info.is_bulky
         self._subscribe()
 
@@ -93,7 +93,7 @@ class LiveTopic:
             self.hz = round((last - first) / (now - since), 1)
 
     def newer_than(self, number: int) -> Frame | Fault | None:
-        """The newest frame if its number is larger. None while there is none, or it is made: watchers hear of it."""
+        """The newest frame if its number is larger. None if there is none or it is being made; watchers are told."""
         if self._newest is None or self.number <= number:
             return None
         if self._frame is None or self._frame.number < self.number:

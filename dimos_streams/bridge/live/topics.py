@@ -1,4 +1,4 @@
-"""The topics of a run for those who look: as many viewers as there may be, each message taken and made ready once."""
+"""The live topics of a run: each message is taken and made ready once, however many viewers there are."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages import registry
 
 MAX_UNSEEN = 64 * 1024 * 1024
-"""Bytes that all viewers together were sent and have not acknowledged."""
+"""Maximum bytes that all viewers together were sent and have not acknowledged."""
 _BYTES_PER_S = 64 * 1024 * 1024
-"""Sent to all viewers together, equal shares to each."""
+"""Bytes per second that are sent to all viewers together, equal shares to each."""
 _RATES_EVERY_S = 1.0
 
 
 class LiveTopics:
-    """Costs nothing while nobody looks: then nothing is subscribed to. Use from the bus's loop only."""
+    """The live topics of a run. Nothing is subscribed to while nobody looks. Use from the bus's loop only."""
 
     def __init__(self, bus: Bus, topics: Iterable[TopicInfo], *, utime: Callable[[], int] = clock.utime) -> None:
         """``utime`` is the run's clock, µs since the Unix epoch."""
@@ -36,7 +36,7 @@ class LiveTopics:
 
     @property
     def viewers(self) -> int:
-        """How many look now."""
+        """The number of viewers now."""
         return len(self._viewers)
 
     @property
@@ -52,7 +52,7 @@ class LiveTopics:
         ]
 
     def view(self, cut: Callable[[], None] = lambda: None) -> Viewer:
-        """Somebody looks; close it when done. ``cut`` ends the connection to a client that takes up too much."""
+        """Begin a view; close it when done. ``cut`` ends the connection to a client that takes up too much."""
         viewer = Viewer(self, cut)
         if self._stopped:
             viewer.close()
@@ -71,7 +71,7 @@ class LiveTopics:
         self._encoder.shutdown(wait=False, cancel_futures=True)
 
     def topic(self, name: str) -> LiveTopic:
-        """One of those that are listed. Raises ``UserError`` for any other."""
+        """The listed topic of that name. Raises ``UserError`` for any other."""
         found = self._topics.get(name)
         if found is None:
             raise UserError(f"nobody in this run publishes on {name!r}{suggest(name, self._topics)}")
@@ -86,7 +86,7 @@ class LiveTopics:
         return found
 
     def on_sent(self) -> None:
-        """See ``Source``. Where there is too much on the way, who has not acknowledged any for longest is cut off."""
+        """See ``Source``. If too much is on the way, those that have not acknowledged any for longest are cut off."""
         while sum(viewer.unseen for viewer in self._viewers) > MAX_UNSEEN:
             min(self._viewers, key=lambda viewer: viewer.unseen_since).cut()
 

@@ -18,13 +18,13 @@ from dimos_streams.bridge.live.wishes import TopicWish
 from dimos_streams.errors import UserError
 
 _MAX_TEXTS = 64
-"""Texts that wait to be sent; of more the oldest go."""
+"""Maximum number of texts that wait to be sent; beyond it the oldest are dropped."""
 _FRAME_COSTS = 16 * 1024
-"""A frame counts for so many bytes more than it has: sending a small one takes time, too."""
+"""Bytes that a frame counts in addition to its size: sending a small one takes time, too."""
 _SHORTEST_S = 1 / 120
-"""Between two frames of a topic, whatever a client asks for."""
+"""Minimum time, in seconds, between two frames of a topic, whatever a client asks for."""
 _FAULT_EVERY_S = 1.0
-"""The client of a topic that can't be shown is told so."""
+"""Interval, in seconds, at which the client of a topic that can't be shown is told so."""
 
 
 def text(type: str, **fields: Any) -> str:
@@ -33,20 +33,20 @@ def text(type: str, **fields: Any) -> str:
 
 
 class Source(Protocol):
-    """Where a viewer has its topics from."""
+    """The source of a viewer's topics."""
 
     @property
     def bytes_per_s(self) -> float:
         """The share of one viewer in what is sent."""
 
     def watchable(self, name: str) -> LiveTopic:
-        """Raises ``UserError`` for a topic that is not there, or can't be shown."""
+        """The topic of that name. Raises ``UserError`` if it is not there, or can't be shown."""
 
     def on_sent(self) -> None:
-        """A viewer has been given a frame."""
+        """Note that a viewer has been given a frame."""
 
     def forget(self, viewer: Viewer) -> None:
-        """The viewer is closed."""
+        """Note that the viewer is closed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -58,7 +58,7 @@ class _Watched:
     shown: int
     """The number of the newest message that the client was sent, or that it was told of."""
     due: float
-    """When the next frame may be sent, on the loop's clock."""
+    """Time at which the next frame may be sent, on the loop's clock."""
     unseen: int = 0
     """Bytes of the frame that was sent and not acknowledged yet; 0 if there is none."""
     dropped: int = 0
@@ -77,14 +77,14 @@ class Viewer:
         self.unseen = 0
         """Bytes of frames that the client was sent and has not acknowledged."""
         self.unseen_since = float("inf")
-        """When it has acknowledged anything last while there were some, on the loop's clock."""
+        """Time since which it has acknowledged none of the frames sent, on the loop's clock; infinite if none is."""
         self._source = source
         self._cut = cut
         self._watched: dict[str, _Watched] = {}
-        """In the order of their turns."""
+        """The watched topics by name, in the order of their turns."""
         self._texts: deque[str] = deque(maxlen=_MAX_TEXTS)
         self._free_at = 0.0
-        """When it has had no more than its share."""
+        """Time from which on it may be sent a frame without exceeding its share, on the loop's clock."""
         self._update = asyncio.Event()
 
     def watch(self, wanted: Mapping[str, TopicWish]) -> None:
@@ -112,7 +112,7 @@ class Viewer:
         self._update.set()
 
     def see(self, name: str) -> None:
-        """A client has seen the newest frame of a topic; of one that it does not watch, that says nothing."""
+        """Note that the client has seen the newest frame of a topic; a topic that it does not watch is ignored."""
         watched = self._watched.get(name)
         if watched is not None:
             self._settle(watched)
@@ -130,7 +130,7 @@ class Viewer:
             self._update.set()
 
     async def next(self) -> str | bytes | None:
-        """The next message to be sent; waits for it. None when the viewer was closed."""
+        """Wait for the next message to be sent. Returns None when the viewer was closed."""
         while not self.closed:
             self._update.clear()
             if self._texts:
@@ -147,7 +147,7 @@ class Viewer:
         self._cut()
 
     def close(self) -> None:
-        """End it: who waits in ``next`` gets None. Twice is fine."""
+        """End it: whoever waits in ``next`` gets None. Twice is fine."""
         if not self.closed:
             self.closed = True
             self.watch({})
@@ -163,7 +163,7 @@ class Viewer:
         self.close()
 
     def _next_frame(self, now: float) -> tuple[bytes | None, float]:
-        """A frame that is to be sent now, else when to look again if nothing happens before."""
+        """A frame that is to be sent now, or None, and the time to look again if nothing happens before."""
         if now < self._free_at:
             return None, self._free_at
         again_at = float("inf")
@@ -199,13 +199,13 @@ class Viewer:
         return frame
 
     def _settle(self, watched: _Watched) -> None:
-        """Nothing of a topic is on its way any more."""
+        """Note that nothing of a topic is on its way any more."""
         self.unseen -= watched.unseen
         watched.unseen = 0
         self.unseen_since = clock.monotonic() if self.unseen else float("inf")
 
     async def _wait(self, again_at: float) -> None:
-        """Until something happens, or it is time to look again."""
+        """Wait until something happens, or it is time to look again."""
         timer = None
         if again_at < float("inf"):
             loop = asyncio.get_running_loop()

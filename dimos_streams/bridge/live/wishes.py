@@ -1,4 +1,4 @@
-"""What a client of ``WS /live`` says."""
+"""The messages that a client of ``WS /live`` may send."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.text import parse_json
 
 MAX_TOPICS = 64
-"""Topics that one client may watch at a time."""
+"""Maximum number of topics that one client may watch at a time."""
 
 _Name = Annotated[str, Field(max_length=200)]
 
@@ -20,10 +20,10 @@ class _Wish(BaseModel):
 
 
 class TopicWish(_Wish):
-    """How a topic is to be shown."""
+    """The wish how a topic is to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
-    """Frames a second at most."""
+    """Maximum number of frames a second."""
 
 
 class Watch(_Wish):
@@ -33,7 +33,7 @@ class Watch(_Wish):
 
 
 class Seen(_Wish):
-    """The newest frame of a topic is on the screen: the next one may come."""
+    """The word that the newest frame of a topic is on the screen: the next one may come."""
 
     seen: _Name
 
@@ -42,7 +42,7 @@ _VALID = '{"watch": {TOPIC: {"max_hz": NUMBER}, …}} or {"seen": TOPIC}'
 
 
 def parse_wish(text: str | None) -> Watch | Seen:
-    """Raises ``ValueError`` that says what is wrong with a message, and what would be valid; None is for bytes."""
+    """Parse a message; None is for bytes. Raises ``ValueError`` that says what is wrong, and what is valid."""
     if text is None:
         raise ValueError(f"send text, not bytes; valid: {_VALID}")
     try:

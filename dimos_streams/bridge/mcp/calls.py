@@ -1,4 +1,4 @@
-"""What MCP clients reach: the skills and calls of a bridge, or of whatever else offers as much."""
+"""The skills and calls that MCP clients reach: those of a bridge, or of whatever else offers as much."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dimos_streams.tool_stream.gateway import CallView
 
 
 class McpCalls(Protocol):
-    """Skills and calls. All raise ``SkillError`` for what can't be, ``UnknownCallError`` for unknown calls."""
+    """Skills and calls. All raise ``SkillError`` for what is impossible, ``UnknownCallError`` for unknown calls."""
 
     def skills(self) -> list[SkillInfo]:
-        """All skills that are offered now, whoever they are for."""
+        """Return all skills that are offered now, whoever they are for."""
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
-        """Begin a call; its id."""
+        """Begin a call; return its id."""
 
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
@@ -31,20 +31,20 @@ class McpCalls(Protocol):
         """Ask a call to end."""
 
     async def wait_closed(self, call_id: str, within_s: float) -> None:
-        """Wait for a call's close, at most so long."""
+        """Wait for a call's close, for ``within_s`` at most."""
 
     async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
         """Ask calls to end, and give them a moment for it."""
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
-        """Says whether a call that was looked at can have no events any more."""
+        """A function that returns whether a call that was looked at can have no events any more."""
 
     async def shown(self) -> Callable[[CallView], bool]:
-        """Says whether clients may know of a call."""
+        """A function that returns whether clients may know of a call."""
 
 
 class BrokerCalls:
-    """Those of a bridge."""
+    """The skills and calls of a bridge."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

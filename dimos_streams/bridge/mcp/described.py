@@ -1,4 +1,4 @@
-"""What ``/openapi.json`` says of ``/mcp``: JSON-RPC, whose form the framework does not see."""
+"""The description of ``/mcp`` in ``/openapi.json``: JSON-RPC, whose form the framework does not see."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Incoming(BaseModel):
 
     @property
     def wants_no_session(self) -> bool:
-        """Whether it can be a request of a client that keeps no session. dimos' ``McpClient`` is one: it greets
+        """True if it can be a request of a client that keeps no session. dimos' ``McpClient`` is one: it greets
         without a word about itself, lists tools and calls them."""
         bare_greeting = self.method == "initialize" and "params" not in self.model_fields_set
         return self.id is not None and (bare_greeting or self.method in ("tools/list", "tools/call"))
@@ -62,7 +62,7 @@ def _is_id(value: object) -> bool:
 
 
 class ClientInfo(BaseModel):
-    """What a client says of itself, as far as it is used."""
+    """A client's description of itself, as far as it is used."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
@@ -80,7 +80,7 @@ class Greeting(BaseModel):
 
 
 class RpcError(Exception):
-    """A request that can't be answered with a result."""
+    """Raised for a request that can't be answered with a result."""
 
     def __init__(self, code: int, text: str) -> None:
         self.code = code

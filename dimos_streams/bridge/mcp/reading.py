@@ -14,24 +14,24 @@ from dimos_streams.tool_stream.family import parent_of
 
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024
-"""The size of a page; one event may have more."""
+"""Maximum bytes of a page; one event may have more."""
 _TOLD = frozenset({"update", "close", "gap"})
 
 
 @dataclass(slots=True)
 class Page:
-    """Some events, and where to read on. A cursor is an offset in the journal."""
+    """Some events, and the cursor from which to read on. A cursor is an offset in the journal."""
 
     cursor: int
     children: bool = True
-    """Whether it has what calls say that belong to others; the skills that run them say what is worth it."""
+    """True if it has the events of child calls too; otherwise the skills that run them say what is worth it."""
     entries: list[EncodedEntry] = field(default_factory=list)
     more: bool = False
-    """Whether there was no room for all."""
+    """True if there was no room for all."""
     _bytes: int = 0
 
     def add(self, entry: EncodedEntry) -> bool:
-        """Take an event; False if there is no room for it."""
+        """Take an event; return False if there is no room for it."""
         if entry.type in _TOLD and (self.children or not parent_of(entry.call_id)):
             self._bytes += len(entry.body)
             if self.entries and (len(self.entries) == MAX_EVENTS or self._bytes > MAX_BYTES):
@@ -51,9 +51,9 @@ async def read_page(
     caller: str | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> Page:
-    """The updates and closes behind a cursor, of a call or of the calls that a caller has made; None begins with the
-    oldest that is kept. Where there are none it waits for some, at most so long, unless it is ``over``: none can
-    come any more."""
+    """Read the updates and closes behind the cursor ``after`` (None: from the oldest that is kept on) of a call, or
+    of the calls that a caller has made. If there are none, wait up to ``wait_s`` for some, unless ``over`` says that
+    none can come any more."""
     start = hub.first_offset - 1 if after is None else after
     page = Page(start, children=caller is None)
     deadline = clock.monotonic() + wait_s
@@ -83,7 +83,7 @@ async def _newer(reader: HubReader, wait_s: float) -> list[EncodedEntry]:
 
 
 def _note_missing_beginning(page: Page, first: EncodedEntry) -> None:
-    """Silence is no answer: a call whose first events were trimmed begins with a gap."""
+    """Begin the page of a call whose first events were trimmed with a gap, because silence is no answer."""
     event = first.event
     if event.type != "gap" and event.seq > 1:
         text = f"the events of call {first.call_id} before its {event.seq}th are not kept any more"

@@ -74,12 +74,12 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
 
 
 def _names_session(request: Request) -> bool:
-    """Whether a request says anything of a session, or of the version that was agreed on for it."""
+    """Return whether a request names a session, or the version that was agreed on for it."""
     return SESSION in request.headers or VERSION in request.headers
 
 
 def _takes_streams(request: Request) -> bool:
-    """Whether a client can read server-sent events: it says so, as the protocol wants, or nothing against it."""
+    """Return whether a client can read server-sent events: it says so, as it should, or nothing against it."""
     accepted = [each.partition(";")[0].strip().lower() for each in request.headers.get("Accept", "*/*").split(",")]
     return any(each in ("text/event-stream", "text/*", "*/*") for each in accepted)
 

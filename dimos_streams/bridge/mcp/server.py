@@ -37,7 +37,7 @@ VERSIONS = ("2025-11-25", "2025-06-18")
 """The versions of the protocol, newest first. 2025-03-26 is none of them: it wants batches of messages to be
 received, which the next version abolished."""
 ANSWER_WITHIN_S = 20.0
-"""A call that has not answered by then is reported as one that goes on."""
+"""Time, in seconds, after which a call that has not answered is reported as one that goes on."""
 _LOOK_S = 0.5
 _PING_S = 10.0
 _MAX_REASON = 4000
@@ -48,18 +48,20 @@ ends one."""
 
 
 class McpServer:
-    """Transport-free: takes messages, gives messages. None among those that it streams stands for a pause."""
+    """The server without its transport: takes and gives messages. None among those that it streams stands for a
+    pause."""
 
     def __init__(self, calls: McpCalls, hub: Broadcast) -> None:
         self.sessions = Sessions()
         self._streams = 0
-        """Open ``GET`` streams of all sessions."""
+        """Number of open ``GET`` streams of all sessions."""
         self._calls = calls
         self._hub = hub
         self._tools = McpTools(calls, hub)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
-        """Open a session; it and the response. Raises ``SessionsBusyError``, and ``RpcError`` for bad parameters."""
+        """Open a session; return it and the response. Raises ``SessionsBusyError`` and, for bad parameters,
+        ``RpcError``."""
         try:
             greeting = Greeting.model_validate(request.params)
         except ValidationError as problem:
@@ -96,12 +98,12 @@ class McpServer:
             return _internal_error(request, problem)
 
     def wants_progress(self, request: Incoming) -> bool:
-        """Whether a request is to be answered by ``follow``."""
+        """Return whether a request is to be answered by ``follow``."""
         return _calls_a_skill(request) and request.progress_token is not None
 
     async def follow(self, session: Session, request: Incoming) -> Messages:
-        """A call of a skill: its progress, if the client wants to hear of it, and the response at the call's answer.
-        There is none if the client has cancelled the request."""
+        """Call a skill: yield its progress, if the client wants to hear of it, and the response at the call's answer.
+        There is no response if the client has cancelled the request."""
         try:
             name, arguments = _call_parameters(request)
             assert request.id is not None
@@ -126,7 +128,7 @@ class McpServer:
             yield _internal_error(request, problem)
 
     async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
-        """Progress, and pauses, up to the first update or the close, or until time is up."""
+        """Yield progress, and pauses, up to the first update or the close, or until time is up."""
         deadline = clock.monotonic() + ANSWER_WITHIN_S
         sent = 0
         with contextlib.closing(self._hub.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
@@ -147,7 +149,7 @@ class McpServer:
                         )
 
     def why_not_listen(self, session: Session) -> str:
-        """Why a session may open no further ``GET`` stream; empty if it may."""
+        """The reason why a session may open no further ``GET`` stream; empty if it may."""
         if session.streams >= MAX_STREAMS:
             return f"this session has {MAX_STREAMS} streams open already, which is as many as it may; end one"
         if self._streams >= MAX_ALL_STREAMS:
@@ -155,7 +157,7 @@ class McpServer:
         return ""
 
     async def unasked(self, session: Session) -> Messages:
-        """The messages that a client gets without having asked: that the tools have changed."""
+        """Yield the messages that a client gets without having asked: that the tools have changed."""
         since = clock.monotonic()
         if self.why_not_listen(session):
             return  # others that came in the same moment were first

@@ -1,4 +1,4 @@
-"""Sessions of MCP clients: who calls, and which requests wait for calls. What was sent to whom is nowhere kept."""
+"""Sessions of MCP clients: who calls, and which requests wait for calls. It is not kept what was sent to whom."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
-"""The requests of one session that wait for calls; and as many whose clients have left without an answer. So many
-without a session are worked on at a time."""
+"""Maximum number of requests of one session that wait for calls, of those whose clients have left without an answer,
+and of requests without a session that are worked on at a time."""
 SESSIONLESS = f"{MCP}without-session"
 """The caller of the calls of all clients that keep no session."""
 EARLY_S = 30.0
-"""So long a request is waited for whose cancellation has overtaken it, on another connection."""
+"""Time, in seconds, for which a cancellation is kept that has overtaken its request, on another connection."""
 MAX_STREAMS = 2
-"""``GET`` streams of one session; a client that has lost one opens the next before the bridge has noticed."""
+"""Maximum number of ``GET`` streams of one session; a client that has lost one opens the next before the bridge has
+noticed."""
 MAX_ALL_STREAMS = 64
-"""``GET`` streams of all sessions."""
+"""Maximum number of ``GET`` streams of all sessions."""
 
 
 class SessionsBusyError(DimosStreamsError):
-    """There are as many sessions, or requests without one, as there may be, and each is at work."""
+    """Raised if there are as many sessions, or requests without one, as there may be, and each is at work."""
 
     def __init__(self, busy: str = f"all {MAX_SESSIONS} sessions are at work; end one (DELETE /mcp)") -> None:
         super().__init__(f"{busy}, or try again later")
@@ -41,11 +42,11 @@ class Request:
     """A client's request for a call of a skill."""
 
     call_id: str = ""
-    """Empty until the call has begun."""
+    """The id of the call; empty until the call has begun."""
     cursor: int = 0
-    """Behind it is all that the call says and that is not in the response."""
+    """The offset behind which is all that the call says and that is not in the response."""
     cancelled: str = ""
-    """Why the client has given it up; then it gets no response."""
+    """The reason why the client has given it up; it then gets no response. Empty if it has not."""
     answered: bool = False
 
 
@@ -55,21 +56,21 @@ class Session:
 
     id: str
     caller: str
-    """The caller of its calls: the same in each session of a client that calls itself so."""
+    """The caller of its calls: the same in each session of a client of that name."""
     skills: tuple[SkillInfo, ...] = ()
     """The skills as the client knows them."""
     streams: int = 0
-    """Open ``GET`` streams."""
+    """Number of open ``GET`` streams."""
     _asked: int = 0
-    """Requests of the bridge's own that are being answered."""
+    """Number of requests that begin no call and are being answered."""
     _early: OrderedDict[Id, tuple[str, float]] = field(default_factory=OrderedDict)
-    """The requests that were cancelled before they came: why, and until when that counts."""
+    """The requests that were cancelled before they came, with the reason, and the time until which that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
     _dropped: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
 
     @property
     def busy(self) -> bool:
-        """Whether the client waits for something."""
+        """True if the client waits for something."""
         return bool(self._running or self.streams or self._asked)
 
     @contextlib.contextmanager
@@ -120,7 +121,7 @@ class Session:
             self._early.popitem(last=False)
 
     def find(self, id: Id) -> Request | None:
-        """A request that has not been answered."""
+        """A request that has not been answered; None if there is none."""
         return self._running.get(id) or self._dropped.get(id)
 
 
@@ -130,7 +131,7 @@ class Sessions:
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._passing = 0
-        """Requests without a session that are being answered."""
+        """Number of requests without a session that are being answered."""
 
     @contextlib.contextmanager
     def passing(self) -> Iterator[Session]:
@@ -146,7 +147,7 @@ class Sessions:
             self._passing -= 1
 
     def open(self, client: str) -> Session:
-        """A session for a client that calls itself so. Raises ``SessionsBusyError``."""
+        """Open a session for a client that calls itself ``client``. Raises ``SessionsBusyError``."""
         if len(self._sessions) >= MAX_SESSIONS:
             idle = next((id for id, session in self._sessions.items() if not session.busy), None)
             if idle is None:

@@ -23,7 +23,7 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView
 
 MAX_WAIT_S = 50.0
-"""Clients give up on a request after a minute."""
+"""Maximum wait, in seconds: clients give up on a request after a minute."""
 _CANCEL_WAIT_S = 3.0
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -91,13 +91,13 @@ class McpTools:
         self._hub = hub
 
     def skills(self) -> tuple[SkillInfo, ...]:
-        """The skills that are meant for everyone; when any of it changes, the list of tools has changed."""
+        """The skills that are meant for everyone; when any of them changes, the list of tools has changed."""
         return tuple(
             info for info in self._calls.skills() if info.audience == "everyone" and info.name not in OWN_TOOLS
         )
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
-        """Begin a call of a skill; its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
+        """Begin a call of a skill; return its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
@@ -162,7 +162,7 @@ class McpTools:
         return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
 
     async def _cancel_all(self, reason: str) -> dict[str, Any]:
-        """Clients speak for models: they end what they may know of, but hold no robot against its operators."""
+        """End all calls that clients may know of. They speak for models, and hold no robot against its operators."""
         is_shown = await self._calls.shown()
         calls = [call.call_id for call in await self._calls.calls(open_only=True) if is_shown(call)]
         report = await self._calls.cancel_all(calls, reason)
@@ -177,7 +177,7 @@ class McpTools:
 
 
 def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:
-    """All tools: the skills, then ours."""
+    """The list of all tools: the skills, then ours."""
     return list(_skill_tools(skills)) + [
         {
             "name": name,

@@ -21,14 +21,14 @@ _MAX_FIELDS = 32
 
 
 class Collector:
-    """Reads the sources of a run. What does not change costs a comparison."""
+    """Reads the sources of a run. What has not changed costs only a comparison."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._scenes = Scenes()
         self._skills_of: object = None
         self.skills: tuple[SkillLine, ...] = ()
-        """As of the last snapshot."""
+        """The skills as of the last snapshot."""
 
     def snapshot(self, watchers: int) -> MonitorSnapshot:
         """The state now."""

@@ -31,7 +31,7 @@ class Commands:
         self._wait_s = wait_s
 
     async def carry_out(self, text: str) -> bytes:
-        """The answer to a command, a message without its ``seq``. Whatever the text is, it has one."""
+        """Carry out a command, and return the answer, a message without its ``seq``. Any text gets one."""
         try:
             given = parse_json(text)
         except ValueError as error:
@@ -104,7 +104,7 @@ def _fields(error: DimosStreamsError) -> dict[str, str]:
 
 
 def _id_of(given: Any) -> str | int | None:
-    """The id by which a client knows its command, if what came has one."""
+    """The id by which a client knows its command; None if what came has none."""
     id = given.get("id") if isinstance(given, dict) else None
     if isinstance(id, str):
         return id[:200]

@@ -25,7 +25,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 STATE_EVERY_S = 0.2
 LINGER_S = 2.0
 _MAX_REPORTED = 2048
-"""Events of reports that wait to be read; what is lost beyond is in the next snapshot."""
+"""Maximum number of reports' events that wait to be read; what is lost beyond it is in the next snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +34,21 @@ class MonitorStatistics:
 
     watchers: int
     gaps: int
-    """Times that a watcher's queue was full."""
+    """Number of times that a watcher's queue was full."""
     malformed: int
-    """Reports and robots' messages that could not be read."""
+    """Number of reports and robots' messages that could not be read."""
 
 
 class Monitor:
-    """Costs nothing while nobody watches. Use from the bus's loop only.
+    """The monitor of a run. It costs nothing while nobody watches. Use from the bus's loop only.
 
-    A look at the state every 0.2 s: it is shown only if it is different. All events that it contains were read
-    before, because a look reads what is there and then looks without letting anything happen in between.
+    It looks at the state every 0.2 s, and shows it only if it is different. All events that the state contains were
+    read before, because a look reads what is there and then takes the state without letting anything happen in
+    between.
     """
 
     def __init__(self, broker: Broker, hub: Hub, *, state_every_s: float = STATE_EVERY_S, linger_s: float = LINGER_S):
-        """Agents learn that nobody watches when nobody has for ``linger_s``."""
+        """Agents learn that nobody watches after nobody has for ``linger_s``."""
         self._broker = broker
         self._hub = hub
         self._state_every_s = state_every_s
@@ -57,12 +58,12 @@ class Monitor:
         self._collector = Collector(RunSources(broker, self._reports, self._robots))
         self._watchers = Watchers(self._look_soon)
         self._watched_at: dict[str, float] = {}
-        """When somebody last watched an agent, by its name."""
+        """Times at which somebody last watched an agent, by its name."""
         self._reported: deque[tuple[int, ToolEvent]] = deque(maxlen=_MAX_REPORTED)
         """Events of reports that have not been read, each with the offset behind which it came."""
         self._alone_since = 0.0
         self._due = False
-        """A look is due."""
+        """True if a look is due."""
         self._nudge: Callable[[], None] = lambda: None
         self._pump: asyncio.Task[None] | None = None
         self._stopped = False
@@ -152,7 +153,7 @@ class Monitor:
             self._watchers.offer_call(entry)
 
     def _read_reports(self, upto: int) -> None:
-        """Take the events of reports that came before whatever is behind an offset."""
+        """Read the events of reports that came before whatever is behind an offset."""
         while self._reported and self._reported[0][0] <= upto:
             event = self._reports.read(self._reported.popleft()[1])
             if event is not None:

@@ -31,18 +31,18 @@ class Reports:
     def __init__(self, broker: Broker, on_first: Callable[[], None]) -> None:
         """``on_first`` is called at an agent's first snapshot."""
         self.snapshots: dict[str, AgentSnapshot] = {}
-        """The newest of each agent, by its name, as long as it reports."""
+        """The newest snapshot of each agent, by its name, as long as it reports."""
         self.malformed = 0
         self._broker = broker
         self._on_first = on_first
         self._agents: dict[str, str] = {}
-        """By the ids of their calls."""
+        """The names of the agents that report, by the ids of their calls."""
         self._opening: set[str] = set()
         self._retry_at: dict[str, float] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
 
     def want(self, agents: Iterable[AgentView]) -> None:
-        """Have these report, and no others; again and again, because they come and go."""
+        """Have these agents report, and no others. Call it again and again, because agents come and go."""
         wanted = {agent.name: agent for agent in agents if agent.reports and agent.available}
         for call_id, name in list(self._agents.items()):
             if name not in wanted:
@@ -55,7 +55,7 @@ class Reports:
                 self._spawn(self._open(agent))
 
     def read(self, event: ToolEvent) -> AgentEvent | None:
-        """Read an event of a report; what happened in an agent, if it reports that."""
+        """Read an event of a report; return what happened in an agent, or None if it reports nothing of that kind."""
         name = self._agents.get(event.call_id)
         if name is None:
             return None

@@ -1,4 +1,4 @@
-"""Where robots are and how full their batteries, read off the bus while somebody watches."""
+"""The poses and batteries of robots, read off the bus while somebody watches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.operator.messages.run import RobotView
 
 FRESH_S = 2.0
-"""A pose that is older counts as unknown."""
+"""Age, in seconds, beyond which a pose counts as unknown."""
 BATTERY_FRESH_S = 60.0
 MAX_ROBOTS = 100
 
@@ -43,7 +43,7 @@ class _NewestMessage:
         self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1, largest=ONE_PIECE)
 
     def data(self, fresh_s: float) -> bytes | None:
-        """Its bytes, None if it is older."""
+        """The bytes of the message; None if there is none, or if it is older than ``fresh_s``."""
         heard = self.heard
         return heard.data if heard is not None and clock.monotonic() - heard.at <= fresh_s else None
 
@@ -56,7 +56,7 @@ class _NewestMessage:
 
 @dataclass(frozen=True, slots=True)
 class _Followed:
-    """What is listened to of one robot."""
+    """The messages of one robot that are listened to."""
 
     odometry: _NewestMessage
     pose: _NewestMessage
@@ -64,7 +64,7 @@ class _Followed:
 
     @classmethod
     def of(cls, bus: Bus, prefix: str) -> _Followed:
-        """``prefix`` stands before its topics."""
+        """Listen to a robot whose topics begin with ``prefix``."""
         return cls(
             _NewestMessage(bus, channel_name(f"{prefix}/odom", Odometry)),
             _NewestMessage(bus, channel_name(f"{prefix}/odom", PoseStamped)),
@@ -94,7 +94,7 @@ class Robots:
                 self._followed[namespace] = _Followed.of(self._bus, f"/{namespace}" if namespace else "")
 
     def views(self) -> dict[str, RobotView]:
-        """By namespace, only those that something is known of."""
+        """The views of robots by namespace, only of those about which something is known."""
         found = {}
         for namespace, robot in self._followed.items():
             known = {**self._pose(robot), **self._battery(robot.battery)}
@@ -113,7 +113,7 @@ class Robots:
         return {} if found is None else pose_fields(found.header, found.pose)
 
     def _stamped_pose(self, robot: _Followed) -> PoseStamped | None:
-        """Of what a robot says of its odometry, whichever type it has."""
+        """The pose in a robot's odometry, whichever type it has; None if there is none that is fresh."""
         for newest in (robot.odometry, robot.pose):
             data = newest.data(FRESH_S)
             try:
@@ -144,7 +144,7 @@ class Robots:
 
 
 def pose_fields(header: Header, pose: Pose) -> dict[str, float | str]:
-    """The fields of a ``RobotView`` for a robot that is there; none for a pose that is no robot's."""
+    """The fields of a ``RobotView`` for a robot at a pose; empty if it is no pose in the plane."""
     found = planar_pose(pose)
     if found is None:
         return {}
@@ -154,5 +154,5 @@ def pose_fields(header: Header, pose: Pose) -> dict[str, float | str]:
 
 
 def battery_fields(percentage: float) -> dict[str, float | str]:
-    """The fields of a ``RobotView`` for a battery so full; none for one that says nothing."""
+    """The fields of a ``RobotView`` for a battery's charge, 0 to 1; empty for any other value."""
     return {"battery": round(percentage, 3)} if 0 <= percentage <= 1 else {}

@@ -16,7 +16,7 @@ from dimos_streams.bridge.monitor.socket import serve
 from dimos_streams.operator.schema import schema
 
 MAX_WATCHERS = 64
-"""At a time; each may have a megabyte that waits for it."""
+"""Maximum number of watchers at a time; each may have a megabyte that waits for it."""
 
 
 def mount_monitor(

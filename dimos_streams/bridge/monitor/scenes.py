@@ -1,4 +1,4 @@
-"""What maps show besides robots: what modules say of it in their heartbeats, and agents' plans."""
+"""The contents of maps besides robots: scenes that modules give in their heartbeats, and agents' plans."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 class Scenes:
-    """Puts them together, by namespace. What does not change is not read again."""
+    """Puts scenes together, by namespace. What has not changed is not read again."""
 
     def __init__(self) -> None:
         self._read: dict[str, tuple[object, SceneView | None]] = {}
-        """By module: what it says, and what that means."""
+        """The state that each module gives for its scene, and the scene that it means, None if it is invalid."""
 
     def of(self, modules: Iterable[ModuleView], agents: Mapping[str, AgentSnapshot]) -> dict[str, SceneView]:
-        """The scene of each namespace of which something is known. Only what is alive goes anywhere."""
+        """The scene of each namespace of which something is known. A dead module has no goal and no path."""
         saying = {module.name: module for module in modules if SCENE in module.state}
         self._read = {name: read for name, read in self._read.items() if name in saying}
         found: dict[str, list[SceneView]] = defaultdict(list)
@@ -59,7 +59,7 @@ def _parsed(module: str, said: object) -> SceneView | None:
 
 
 def _points_of(plan: Mapping[str, Any] | None) -> tuple[tuple[float, float], ...]:
-    """The points to which the steps of a plan go that were not made yet, as far as their arguments say."""
+    """The points of a plan's steps that were not made yet, as far as their arguments name points."""
     steps = plan.get("steps") if plan is not None and plan.get("state") in _STATES else None
     points = map(_goal_of, steps) if isinstance(steps, list) else ()
     return tuple(point for point in points if point is not None)

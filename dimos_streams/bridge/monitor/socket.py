@@ -21,17 +21,17 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 class Watched(Protocol):
-    """What can be watched: a ``Monitor``, or a recording."""
+    """A source of watchers: a ``Monitor``, or a recording."""
 
     def watch(self, agent: str | None = None) -> Watcher:
         """A watcher of everything or of one agent; it is closed when the client is gone."""
 
 
 class Commanded(Protocol):
-    """What carries commands out: ``Commands``."""
+    """The part that carries commands out: ``Commands``."""
 
     async def carry_out(self, text: str) -> bytes:
-        """The answer to a command, a message without its ``seq``. Whatever the text is, it has one."""
+        """Carry out a command, and return the answer, a message without its ``seq``. Any text gets one."""
 
 
 async def serve(
@@ -96,7 +96,7 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
 async def _read(
     socket: WebSocket, watcher: Watcher, commands: Commanded, running: dict[asyncio.Task[None], None]
 ) -> None:
-    """Commands are begun in the order in which they come, and do not wait for each other's ends."""
+    """Read commands. They begin in the order in which they come, and do not wait for each other's ends."""
     slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
     while (received := await socket.receive())["type"] == "websocket.receive":
         await slots.acquire()

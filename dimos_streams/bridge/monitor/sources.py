@@ -1,4 +1,4 @@
-"""Where the state of a run is from."""
+"""The sources of a run's state."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Sources(Protocol):
     """A run at this moment; a recording at one of its moments."""
 
     def modules(self) -> list[ModuleView]:
-        """All modules that were heard of, by name."""
+        """Return all modules that were heard of, ordered by name."""
 
     def agents(self) -> Mapping[str, AgentSnapshot]:
-        """What agents report, by the names of their modules."""
+        """The snapshots that agents report, by the names of their modules."""
 
     def open_calls(self) -> Sequence[CallState]:
-        """The calls that are not closed, oldest first, those that only the bridge reads among them."""
+        """The calls that are not closed, oldest first, including those that only the bridge reads."""
 
     def leases(self) -> dict[str, str]:
         """Held resources with the ids of their calls."""
 
     def robots(self, modules: Iterable[str]) -> dict[str, RobotView]:
-        """Where the robots of these modules are, by namespace."""
+        """The poses and batteries of the robots of these modules, by namespace."""
 
     def stopped(self) -> StoppedRobots:
         """The robots that an operator has stopped."""

@@ -13,7 +13,7 @@ from dimos_streams.operator.agents import is_called
 
 MAX_MESSAGES = 512
 MAX_BYTES = 1024 * 1024
-"""The size of the events that wait; one state and the replies to a few commands come on top."""
+"""Maximum bytes of the events that wait; one state and the replies to a few commands come on top."""
 
 
 class Watcher:
@@ -34,9 +34,9 @@ class Watcher:
         self._queue: deque[bytes | StateView] = deque()
         self._bytes = 0
         self._behind = True
-        """It needs the whole state before any event."""
+        """True if it needs the whole state before any event."""
         self._reads = True
-        """Whether it would take that state now."""
+        """True if it would take that state now."""
         self._lost = 0
         self._queued: StateView | None = None
         """The state that was queued last."""
@@ -46,7 +46,7 @@ class Watcher:
         self._update = asyncio.Event()
 
     def wants(self, agent: str) -> bool:
-        """Whether the events of an agent are to be offered."""
+        """Return whether the events of an agent are to be offered."""
         return self.agent is None or is_called(agent, self.agent)
 
     @property
@@ -64,7 +64,7 @@ class Watcher:
             self._drop()
 
     def show(self, view: StateView) -> None:
-        """Show the newest state, in which all is that was offered before, and nothing else.
+        """Show the newest state, which contains all that was offered before, and nothing else.
 
         Call it again and again: while one state waits in the queue, a newer one does not get in.
         """
@@ -89,7 +89,7 @@ class Watcher:
         self._update.set()
 
     async def next(self) -> bytes | None:
-        """The next message, without its ``seq``; waits for it. None when the watcher was closed."""
+        """Wait for the next message, without its ``seq``. Returns None when the watcher was closed."""
         while not self.closed:
             if self._replies:
                 reply, taken = self._replies.popleft()
@@ -105,7 +105,7 @@ class Watcher:
         return None
 
     def close(self) -> None:
-        """End it: who waits in ``next`` gets None. Twice is fine."""
+        """End it: whoever waits in ``next`` gets None. Twice is fine."""
         if not self.closed:
             self.closed = True
             self._queue.clear()
@@ -122,7 +122,7 @@ class Watcher:
         self.close()
 
     def _is_new(self, view: StateView) -> bool:
-        """Whether it differs from what was queued last; something may have changed there and back again."""
+        """Return whether a view differs from the one queued last; something may have changed there and back again."""
         return self._queued is None or (view is not self._queued and view.snapshot != self._queued.snapshot)
 
     def _put(self, item: bytes | StateView) -> None:

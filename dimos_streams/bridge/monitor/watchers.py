@@ -1,4 +1,4 @@
-"""All watchers of one run, or of one recording."""
+"""The watchers of one run, or of one recording."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.operator.messages.run import MonitorSnapshot
 
 _SHOWN = frozenset({"open", "update", "close"})
-"""Progress is seen in the state; as events of their own it would be too many. A gap's events led to what is there."""
+"""Types of events that are shown by themselves. Progress is seen in the state, as it would be too many events, and
+the events missing in a gap have led to what is there."""
 
 
 class Watchers:
@@ -32,7 +33,7 @@ class Watchers:
 
     @property
     def gaps(self) -> int:
-        """Times that a watcher's queue was full."""
+        """Number of times that a watcher's queue was full."""
         return self._gaps + sum(watcher.gaps for watcher in self._watchers)
 
     def watch(self, agent: str | None, on_leaving: Callable[[], None] = lambda: None) -> Watcher:
@@ -50,7 +51,7 @@ class Watchers:
         return watcher
 
     def want(self, agent: str) -> bool:
-        """Whether anybody wants the events of an agent."""
+        """Return whether anybody wants the events of an agent."""
         return any(watcher.wants(agent) for watcher in self._watchers)
 
     def offer(self, agent: str, event: bytes) -> None:
@@ -65,7 +66,7 @@ class Watchers:
             self.offer(entry.caller, b'{"type":"call","offset":%d,"event":%b}' % (entry.offset, entry.body))
 
     def show(self, utime: int, state: MonitorSnapshot) -> None:
-        """Show the newest state, in which all is that was offered before, where it is different."""
+        """Show the newest state, which contains all that was offered before, where it is different."""
         for agent in dict.fromkeys(watcher.agent for watcher in self._watchers):
             snapshot = part_of(state, agent)
             if agent not in self._views or snapshot != self._views[agent].snapshot:
@@ -74,7 +75,7 @@ class Watchers:
             watcher.show(self._views[watcher.agent])
 
     def begin_anew(self) -> None:
-        """What waits is of another time: everybody gets the whole state next."""
+        """Drop what waits, as it is of another time: everybody gets the whole state next."""
         self._views.clear()
         for watcher in self._watchers:
             watcher.begin_anew()

@@ -1,4 +1,4 @@
-"""``/calls`` of all robots: begun at one of them, looked at and cancelled."""
+"""``/calls`` of all robots: the routes that begin, show and cancel calls."""
 
 from __future__ import annotations
 
@@ -143,8 +143,8 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
 async def begin(
     parts: HubParts, body: FleetCallBody, wait: Wait | None, timeout_s: float, *, model: bool = False
 ) -> tuple[str, BridgeReply]:
-    """Begin a call at its robot, which a ``model`` asks for, or whoever has an operator's rights; the robot, and what
-    its bridge says. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    """Begin a call at its robot, for a ``model``, or for somebody with an operator's rights; return the robot, and
+    its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
     robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
@@ -162,8 +162,9 @@ async def begin(
 
 
 def _key(body: FleetCallBody, path: str) -> str | None:
-    """What makes requests one and the same command: the call's key, and how it waits. Requests that wait otherwise
-    are other commands, which the bridge finds to be about one call."""
+    """The key of a command, the same for requests with one idempotency key that wait in the same way. Requests that
+    wait otherwise are other commands, which the bridge finds to be about one call. None without an idempotency
+    key."""
     if body.idempotency_key is None:
         return None
     what = [body.caller, body.idempotency_key, path, body.lease_wait_s, body.on_duplicate]
@@ -184,7 +185,7 @@ async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:
 
 
 def as_response(reply: BridgeReply) -> Response:
-    """What a bridge has answered, as the hub's own answer."""
+    """Turn a bridge's answer into the hub's own."""
     if reply.body is None and reply.status in (204, 205):
         return Response(status_code=reply.status, headers=reply.headers)
     media_type = MEDIA_TYPE if reply.status >= 400 else "application/json"
@@ -210,7 +211,7 @@ async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
 
 
 def _within(rows: list[CallRow]) -> list[CallRow]:
-    """As many as fit into a page, one at least."""
+    """The first rows that fit into a page, one at least."""
     size = 0
     for index, row in enumerate(rows):
         size += len(row.record)

@@ -1,4 +1,4 @@
-"""What a hub can't do, as problems."""
+"""The refusals of a hub, as problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ASKING = (
 )
 """The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
 _GONE_S = 60.0
-"""A robot that was not heard of for longer is not waited for."""
+"""Time, in seconds, after which a robot that was not heard of is not waited for."""
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def refused() -> Iterator[None]:
 
 
 async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
-    """The reply of a robot's bridge. Raises ``ProblemError``."""
+    """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
     with refused():
         robot = await parts.robots.named(request.robot)
         view = robot.view(await parts.now_utime())

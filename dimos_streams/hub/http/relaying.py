@@ -1,4 +1,4 @@
-"""What of a robot's answer a hub passes on: a robot speaks for itself, and not for the hub."""
+"""The parts of a robot's answer that a hub passes on: a robot speaks for itself, and not for the hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dimos_streams.hub.http import kinds
 
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
 _HEADERS = {"Location": re.compile(_HERE), "Link": re.compile(rf'<{_HERE}>; rel="[a-z]+"')}
-"""All headers that are passed on, and what they say: paths of the same server."""
+"""The headers that are passed on, and the form that their values must have: paths of the same server."""
 _NO_CONTENT = (204, 205)
 
 

@@ -1,4 +1,4 @@
-"""Which robot a request is from: by its token, before anything else of it is looked at."""
+"""Finds out which robot a request is from, by its token, before anything else of it is looked at."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dimos_streams.hub.storage.storage import Storage
 
 PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0
-"""A token that was replaced or taken away may count for so long."""
+"""Time, in seconds, for which a token that was replaced or taken away may still count."""
 _MAX_KNOWN = 10_000
 
 
@@ -32,7 +32,7 @@ class RobotTokens:
         self._storage = storage
         self._executor = executor
         self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        """The robot of each token, empty for nobody's, and until when that counts."""
+        """The robot of each token, empty for a token that is nobody's, and the time until which that counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
@@ -72,6 +72,6 @@ class RobotTokens:
 
 
 def _closing(response: Response) -> Response:
-    """The rest of the request is not read."""
+    """A response that ends the connection: the rest of the request is not read."""
     response.headers["Connection"] = "close"
     return response

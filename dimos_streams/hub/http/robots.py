@@ -1,4 +1,4 @@
-"""``/robots``: what robots there are, their last word, and the bridge of each."""
+"""``/robots``: the robots that there are, operators' orders to them, and the bridge of each."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
 
 
 async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What became of an order to one of several robots: the bridge's report, or why there is none."""
+    """Give an order to one of several robots; return the bridge's report, or why there is none."""
     try:
         reply = await asked(parts, BridgeRequest(robot, "POST", path, body))
     except ProblemError as error:
@@ -79,7 +79,7 @@ async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, An
 
 
 def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
-    """The bridge of each robot, as far as it takes requests from a hub."""
+    """Add the routes to each robot's bridge, as far as it takes requests from a hub."""
 
     async def pass_on(
         robot: Annotated[str, Path(pattern=ROBOT_NAME)], path: str, request: Request, body: dict[str, Any] | None
@@ -127,7 +127,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
 
 
 def _number(given: object, most: float) -> float:
-    """A number of a request that its bridge has yet to check."""
+    """A number of a request, from 0 to ``most``, that its bridge has yet to check; 0 for what is no number."""
     try:
         number = float(given) if isinstance(given, str | int | float) else 0.0
     except (ValueError, OverflowError):

@@ -66,7 +66,7 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
 
 
 def mount_streams(app: FastAPI, parts: HubParts) -> None:
-    """The events of all robots."""
+    """Add the routes for the events of all robots."""
 
     @app.get(
         "/tool_streams",

@@ -1,1 +1,1 @@
-"""What a hub keeps, in SQLite or PostgreSQL."""
+"""The storage of a hub, in SQLite or PostgreSQL."""

@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.event import Outcome, json_text
 from dimos_streams.tool_stream.opening import opening_of
 
 _AT_ONCE = 200
-"""Calls that one statement asks for."""
+"""Maximum number of calls that one statement asks for."""
 
 
 class CallTable:
@@ -22,7 +22,7 @@ class CallTable:
         self._engine = engine
 
     def find(self, call_id: str) -> list[CallRow]:
-        """The calls of an id: one, but for the case that two robots have chosen the same."""
+        """The calls with an id: one, unless several robots have chosen the same."""
         return self._rows("WHERE call_id = ?", call_id)
 
     def newest(

@@ -13,15 +13,15 @@ from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
 from dimos_streams.tool_stream.event import json_text
 
 MAX_WAITING: dict[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
-"""Commands of one robot, in each lane, that are neither answered nor expired."""
+"""Maximum number of commands of one robot, in each lane, that are neither answered nor expired."""
 _US = 1_000_000
 _WHAT = ("asked_by", "role", "method", "path", "body")
-"""The part that must be the same in two commands of one key."""
+"""The columns that must be the same in two commands of one key."""
 
 
 class CommandTable:
-    """See ``Storage``. How long a command is valid is counted by the database's clock alone. One that was given later
-    than it is now by that clock, which was set back then, has expired for good: nobody knows how old it is."""
+    """See ``Storage``. How long a command is valid is counted by the database's clock alone. A command that was given
+    later than the present, because that clock was set back, has expired for good: nobody knows how old it is."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -30,10 +30,10 @@ class CommandTable:
         nobody else notifies it."""
 
     def give(self, new: NewCommand) -> int | str:
-        """Keep a command for its robot; its id, or that of the one with this key. A text says why not.
+        """Keep a command for its robot; return its id, or that of the one with this key, or a text that says why not.
 
-        A key is free again where nothing was begun. Where nobody knows, or there is more to wait for, the robot is
-        asked again by another command of the key.
+        A key is free again if nothing was begun. If nobody knows, or there is more to wait for, the robot is asked
+        again by another command of the key.
         """
         with self._engine.transaction() as db:
             while (given := _give(db, new)) is None:  # another hub was given it at the same time
@@ -76,7 +76,7 @@ class CommandTable:
         ]
 
     def answer(self, robot: str, answer: Answer) -> None:
-        """Keep an answer; only the first one counts, and one to an unknown command is nothing."""
+        """Keep an answer; only the first one counts, and one to an unknown command is ignored."""
         with self._engine.transaction() as db:
             db.run(
                 "UPDATE commands SET answered = ?, outcome = ?, status = ?, headers = ?, answer = ?"
@@ -88,7 +88,7 @@ class CommandTable:
         self.given()
 
     def states(self, ids: Collection[int]) -> dict[int, CommandState]:
-        """How commands stand, by id; those that are forgotten are not among them."""
+        """The states of commands by id; commands that were forgotten are left out."""
         if not ids:
             return {}
         marks = ", ".join("?" * len(ids))
@@ -103,7 +103,7 @@ class CommandTable:
         return {row[0]: _state(now, *row) for row in rows}
 
     def forget(self, after_s: float) -> None:
-        """Forget commands that have been over for so long."""
+        """Forget commands that have been over for ``after_s``."""
         with self._engine.transaction() as db:
             now = db.now()
             _void(db, now, [row[0] for row in db.rows("SELECT id FROM commands WHERE given > ?", now)])

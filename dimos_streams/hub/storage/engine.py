@@ -1,4 +1,4 @@
-"""What a database engine has to offer to a hub's storage."""
+"""The interface that a database engine offers to a hub's storage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Wake = Callable[[str], None]
 """Called, from any thread, with the channel on which something is new."""
 
 EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
-"""The channels."""
+"""The channels for notices between hubs."""
 
 
 class Transaction(ABC):
@@ -20,11 +20,11 @@ class Transaction(ABC):
 
     @abstractmethod
     def rows(self, statement: str, *values: object) -> list[Row]:
-        """Execute a statement; its rows."""
+        """Execute a statement; return its rows."""
 
     @abstractmethod
     def run(self, statement: str, *values: object) -> int:
-        """Execute a statement that has no rows; how many it has changed."""
+        """Execute a statement that has no rows; return how many rows it has changed."""
 
     @abstractmethod
     def many(self, statement: str, rows: Sequence[Row]) -> None:
@@ -36,7 +36,7 @@ class Transaction(ABC):
 
     @abstractmethod
     def now(self) -> int:
-        """The time by the database's clock, µs since the Unix epoch: for how long something is valid or ago."""
+        """The time by the database's clock, µs since the Unix epoch, to tell how long something is valid, or ago."""
 
     @abstractmethod
     def date(self) -> int:
@@ -57,11 +57,11 @@ class Engine(ABC):
     identity: str
     """The type of a column that numbers its rows."""
     partitioned: str
-    """What follows the columns of ``events``."""
+    """The SQL that follows the columns of ``events``."""
     where: str
     """The database, as it may be shown."""
     partition: int
-    """Events in each; the first one begins with number 1."""
+    """Number of events in each partition; the first one begins with number 1."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
@@ -81,7 +81,7 @@ class Engine(ABC):
 
     @abstractmethod
     def make_room(self, last_seq: int) -> None:
-        """See that there are partitions for the events to come."""
+        """Make sure that there are partitions for the events to come."""
 
     @abstractmethod
     def drop_before(self, seq: int) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _AHEAD = 2
-"""Empty partitions behind the one that is being filled."""
+"""Number of empty partitions behind the one that is being filled."""
 _SCHEMA_LOCK = 0x64537472
 """The key of PostgreSQL's advisory lock for changes of the tables."""
 _LISTEN_S = 5.0
@@ -45,7 +45,7 @@ class PostgresEngine(Engine):
     partitioned = " PARTITION BY RANGE (seq)"
 
     def __init__(self, url: str, *, partition: int) -> None:
-        """Raises ``UserError`` if the driver is not installed, or can't read the URL."""
+        """Read the URL; connect later. Raises ``UserError`` if the driver is not installed, or can't read the URL."""
         try:
             import psycopg
         except ImportError as error:
@@ -205,7 +205,7 @@ class PostgresEngine(Engine):
         return db
 
     def _drop_broken(self) -> None:
-        """The next transaction of this thread has a new connection, if this one can't be used any more."""
+        """Drop this thread's connection if it can't be used any more: its next transaction then has a new one."""
         db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
         if db is not None and (db.closed or db.broken):
             self._local.db = None

@@ -15,7 +15,7 @@ _TOKEN_BYTES = 24
 
 
 class UnknownFleetRobotError(UserError):
-    """No robot of the fleet is called so."""
+    """Raised for a name that no robot of the fleet has."""
 
     def __init__(self, robot: str, known: Collection[str]) -> None:
         names = ", ".join(sorted(known)[:50]) if known else "none; `dimos-streams hub robots add NAME` adds one"
@@ -29,10 +29,10 @@ class RobotTable:
         self._engine = engine
 
     def add(self, name: str, token: str | None = None, *, again: bool = False) -> str:
-        """Let a robot connect; its token, a new one if none is given. With ``again`` one that is known gets another
-        token, and the old one ends.
+        """Let a robot connect; return its token, a new one if none is given. With ``again`` a robot that is known
+        gets another token, and the old one ends.
 
-        Raises ``UserError`` for one that is known already.
+        Raises ``UserError`` for a robot that is known already, unless ``again`` is given.
         """
         token = token or new_token()
         with self._engine.transaction() as db:
@@ -59,7 +59,7 @@ class RobotTable:
         return str(rows[0][0]) if rows else ""
 
     def all(self) -> list[RobotRow]:
-        """All robots, by name."""
+        """Return all robots, ordered by name."""
         with self._engine.reading() as db:
             now = db.now()
             rows = db.rows(
@@ -83,7 +83,7 @@ class RobotTable:
         ]
 
     def report(self, name: str, *, version: str, journal: str, report: str, skills: str | None) -> bool:
-        """Keep a report; whether the robot's skills are known."""
+        """Keep a report; return whether the robot's skills are known."""
         with self._engine.transaction() as db:
             db.run(
                 "UPDATE robots SET version = ?, journal = ?, report = ?, heard = ? WHERE name = ?",
@@ -108,7 +108,7 @@ class RobotTable:
             db.run("UPDATE robots SET connected_by = ?, connected_until = ? WHERE name = ?", stream, until, name)
 
     def keep(self, streams: Mapping[str, str], valid_s: float) -> set[str]:
-        """Note that streams go on, by the names of their robots; those whose stream another one has followed."""
+        """Note that streams go on, by their robots' names; return the robots whose stream another has followed."""
         with self._engine.transaction() as db:
             until = db.now() + int(valid_s * _US)
             statement = "UPDATE robots SET connected_until = ? WHERE name = ? AND connected_by = ?"

@@ -1,4 +1,4 @@
-"""What goes into a hub's storage and comes out of it."""
+"""The rows that go into a hub's storage and come out of it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class StorageUnavailableError(DimosStreamsError):
-    """The database does not answer, or takes nothing: down, full, cut off. It may be different later."""
+    """Raised if the database does not answer, or takes nothing: down, full, cut off. It may be different later."""
 
 
 class WrongSchemaError(UserError):
-    """The tables in the database are of another version than this hub's, or of another program."""
+    """Raised if the tables in the database are of another version than this hub's, or of another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +34,30 @@ class ParcelEntry(NamedTuple):
 
     first: int
     last: int
-    """The offsets that it covers: those of a gap may be many."""
+    """The last of the offsets that it covers: a gap may cover many."""
     call_id: str
     caller: str
     type: str
     body: str
     """The event's JSON as its bridge has it."""
     event: Mapping[str, Any]
-    """The same, decoded."""
+    """The event, decoded."""
 
 
 class Taken(NamedTuple):
-    """All of a parcel is stored, now or before."""
+    """The answer for a parcel all of which is stored, now or before."""
 
     acknowledged: int
 
 
 class OutOfPlace(NamedTuple):
-    """A parcel begins behind the offset that would be next; nothing of it was stored."""
+    """The answer for a parcel that begins behind the offset that would be next; nothing of it was stored."""
 
     acknowledged: int
 
 
 class Conflicting(NamedTuple):
-    """Another event is stored at an offset of a parcel; nothing of it was stored."""
+    """The answer for a parcel at one of whose offsets another event is stored; nothing of it was stored."""
 
     offset: int
 
@@ -74,13 +74,13 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How much is kept. What is older goes, a whole partition at a time."""
+    """The bounds of what is kept. What is older goes, a whole partition at a time."""
 
     days: float = 30.0
-    """By the time at which the hub has stored it."""
+    """Maximum age, in days since the hub has stored it."""
     events: int = 20_000_000
     command_s: float = 3600.0
-    """Commands that are over are remembered for so long, so that who asks again gets the same answer."""
+    """Time, in seconds, for which ended commands are remembered, so that whoever asks again gets the same answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +90,11 @@ class RobotRow:
     name: str
     added: int
     heard: int | None
-    """When any hub has heard of it last."""
+    """Time at which any hub has last heard of it; None if none has."""
     connected: bool
-    """Whether it holds a stream of commands, at any hub."""
+    """True if it holds a stream of commands, at any hub."""
     clock_us: int | None
-    """How far its clock seems to be ahead of the hub's; as exact as a request is fast."""
+    """Time by which its clock seems to be ahead of the hub's, as exact as a request is fast; None if not known."""
     version: str
     report: str
     """Its newest report, JSON; empty before the first one."""
@@ -115,7 +115,7 @@ class NewCommand:
     method: str
     path: str
     body: str
-    """JSON, ``null`` without one."""
+    """The body as JSON, ``null`` without one."""
     expires_in_s: float
 
 
@@ -128,13 +128,13 @@ class DueCommand(NewCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandState:
-    """How a command stands."""
+    """The state of a command."""
 
     id: int
     sent: bool
-    """Whether it was handed to the robot's stream at least once."""
+    """True if it was handed to the robot's stream at least once."""
     left_s: float
-    """Until it expires."""
+    """Time until it expires, in seconds."""
     outcome: Outcome | None
     status: int
     headers: str

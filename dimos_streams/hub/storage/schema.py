@@ -1,6 +1,6 @@
 """The tables of a hub, and the steps from one version of them to the next.
 
-The statements are for both engines but for the pieces in braces, which each has its own of.
+The statements are for both engines but for the pieces in braces, which are different for each.
 """
 
 from __future__ import annotations

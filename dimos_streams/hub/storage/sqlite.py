@@ -21,12 +21,12 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 _BUSY_S = 10.0
 _STEP = 10_000
-"""Events that are deleted in one transaction: others wait for it."""
+"""Maximum number of events that are deleted in one transaction: others wait for it."""
 
 
 class SqliteEngine(Engine):
-    """A file. It belongs to one process, which holds a lock beside it: beside the file itself, whatever link leads
-    there."""
+    """An SQLite file. It belongs to one process, which holds a lock beside it: beside the file itself, whatever link
+    leads there."""
 
     identity = "integer PRIMARY KEY AUTOINCREMENT"
     partitioned = ""
@@ -125,8 +125,8 @@ class SqliteEngine(Engine):
             self._lock = -1
 
     def _epoch(self) -> int:
-        """What the steady clock's reading is to be added to, in µs: by the wall clock as it was when the file was
-        opened. One that is set meanwhile makes nothing older or newer."""
+        """The time to which the steady clock's reading is added, in µs: by the wall clock as it was when the file was
+        opened, so that setting the clock meanwhile makes nothing older or newer."""
         with self._guard:
             if self._epoch_us is None:
                 self._epoch_us = clock.utime() - _steady_us()
@@ -215,4 +215,4 @@ class _SqliteTransaction(Transaction):
         return clock.utime()
 
     def notify(self, channel: str) -> None:
-        """Nobody else reads the file."""
+        """Do nothing: nobody else reads the file."""

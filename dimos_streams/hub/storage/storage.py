@@ -36,20 +36,21 @@ from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
 from dimos_streams.hub.storage.urls import shown
 
 PARTITION = 1_000_000
-"""Events that are dropped together."""
+"""Number of events that are dropped together."""
 _US = 1_000_000
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
-"""Of each robot: those that shipped last. A robot that is sound ships those of its newest 20 runs."""
+"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of its newest
+20 runs."""
 _GONE_DAYS = 60.0
-"""A journal that has shipped nothing for so long, and for twice the retention, is forgotten."""
+"""Minimum number of days without shipping after which a journal is forgotten; never less than twice the retention."""
 
 
 class Storage:
-    """What a hub keeps. Its methods wait for the database, each in one transaction: call them from threads.
+    """The storage of a hub. Its methods wait for the database, each in one transaction: call them from threads.
 
-    ``store`` gives events their numbers. It takes them in one row, whose lock it holds until its commit; so the order
-    of numbers is the order of commits, there is none left out, and whoever sees a number has all before it.
+    ``store`` gives events their numbers. It takes the numbers from one row, whose lock it holds until its commit; so
+    the order of numbers is the order of commits, none is left out, and whoever sees a number has all before it.
 
     All methods raise ``StorageUnavailableError``, and those that write ``WrongSchemaError``.
     """
@@ -60,11 +61,11 @@ class Storage:
         self.calls = CallTable(engine)
         self.commands = CommandTable(engine)
         self._last = 0
-        """The newest number as far as it was seen here. Who gives numbers makes room behind them, so that other hubs
-        have some, too."""
+        """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
+        some, too."""
 
     def open(self, *, migrate: bool = False) -> int:
-        """Make the tables if there are none; the version that they had, 0 if they were made.
+        """Make the tables if there are none; return the version that they had, 0 if they were made.
 
         Raises ``WrongSchemaError`` for tables of another version, unless they are older and ``migrate`` is given.
         """
@@ -103,7 +104,7 @@ class Storage:
         return int(rows[0][0]) if rows else 0
 
     def store(self, parcels: Sequence[Parcel]) -> list[Placed]:
-        """Store what is new in parcels, in their order and in one transaction; what became of each."""
+        """Store what is new in parcels, in their order and in one transaction; return what became of each."""
         self.engine.make_room(self._last + sum(len(parcel.entries) for parcel in parcels))
         with self.engine.transaction() as db:
             journals = _Journals(db, {(parcel.robot, parcel.journal) for parcel in parcels})
@@ -144,7 +145,7 @@ class Storage:
         return found(map(_entry, rows), upto, first, limit, max_bytes)
 
     def read_back(self, query: QueryBack, limit: int, max_bytes: int, last: int) -> ReadBack:
-        """The same for who looks back: the newest ones before a number."""
+        """The same for a reader that looks back: the newest ones before a number."""
         with self.engine.reading() as db:
             (first,) = db.rows("SELECT first_seq FROM fleet")[0]
             before = min(query.before, last + 1)
@@ -157,7 +158,7 @@ class Storage:
         return found_back(map(_entry, rows), since, first, limit, max_bytes)
 
     def trim(self, retention: Retention) -> Bounds:
-        """Forget what is older than it has to be; what is kept."""
+        """Forget what is older than it has to be; return the bounds of what is kept."""
         with self.engine.transaction() as db:
             first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
             before = db.date() - int(retention.days * 86_400 * _US)
@@ -181,7 +182,7 @@ class Storage:
         return self.bounds()
 
     def others(self, name: str, url: str, valid_s: float) -> list[tuple[str, str, str]]:
-        """Say that this hub is there; name, version and URL of the others that are."""
+        """Note that this hub is there; return name, version and URL of the other hubs."""
         with self.engine.transaction() as db:
             now = db.now()
             db.run(
@@ -194,7 +195,7 @@ class Storage:
         return [(str(other), str(version), str(at)) for other, version, at in rows]
 
     def leave(self, name: str) -> None:
-        """Say that this hub is gone."""
+        """Note that this hub is gone."""
         with self.engine.transaction() as db:
             db.run("DELETE FROM hubs WHERE name = ?", name)
 
@@ -225,7 +226,7 @@ class _Journals:
         """The id of each journal, and the offset up to which it is stored; -1 where nothing is."""
         self._changed: set[tuple[str, str]] = set()
         self.fresh: list[tuple[str, int, ParcelEntry]] = []
-        """Robot, id of the journal, and entry."""
+        """The new entries: robot, id of the journal, and entry."""
         for robot, journal in sorted(keys):  # in one order, so that no two hubs wait for each other
             db.run(
                 "INSERT INTO journals (robot, journal, acknowledged, stored) VALUES (?, ?, -1, ?)"
@@ -241,7 +242,7 @@ class _Journals:
             self._known[robot, journal] = (row[0], row[1])
 
     def place(self, parcel: Parcel) -> Placed:
-        """Sort the entries of a parcel into those that are stored and those that are new."""
+        """Sort the entries of a parcel into stored and new ones, and return what became of it."""
         key = parcel.robot, parcel.journal
         id, upto = self._known[key]
         if upto >= 0 and parcel.entries[0].first > upto + 1:
@@ -257,7 +258,7 @@ class _Journals:
         return Taken(max(upto, parcel.entries[-1].last))
 
     def acknowledge(self, stored: int) -> None:
-        """Keep how far each journal is stored now."""
+        """Write down how far each journal is stored now."""
         rows = [(self._known[key][1], stored, self._known[key][0]) for key in sorted(self._changed)]
         self._db.many("UPDATE journals SET acknowledged = ?, stored = ? WHERE id = ?", rows)
 

@@ -18,7 +18,7 @@ def shown(url: str) -> str:
 
 
 def check_user(url: str) -> None:
-    """Raises ``UserError`` if user and password would end too early: what follows them would be told as the name of a
+    """Raise ``UserError`` if user and password would end too early: what follows them would be told as the name of a
     host or a database."""
     user = url.partition("://")[2].rpartition("@")[0]
     if "/" in user or "@" in user:
@@ -29,7 +29,7 @@ def check_user(url: str) -> None:
 
 
 def without_parts(text: str, url: str) -> str:
-    """What a driver says of a URL that it can't read, without the parts of it that may be secret."""
+    """A driver's words about a URL that it can't read, without the parts of the URL that may be secret."""
     rest = url.partition("://")[2]
     user, query = rest.rpartition("@")[0], rest.partition("?")[2]
     pieces = [user, query, *_BETWEEN.split(user), *_values(query)]

@@ -1,1 +1,1 @@
-"""Live settings as calls: what was ordered, and what is owed to who did not answer."""
+"""Live settings as calls: what was ordered, and what is owed to modules that did not answer."""

@@ -1,4 +1,4 @@
-"""Settings that operators change while their modules run. The one door for that is ``POST /settings``.
+"""Settings that operators change while their modules run. The only way to do that is ``POST /settings``.
 
 Each module gets its part as a call of a skill that it does not offer, so that no model, skill or script can call it
 by name. Each part is checked by its module before any takes its own: a module that hangs is never given an order that
@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.hosting.settings_change import SET, as_assignment
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _CLOSES_WITHIN_S = 5.0
-"""A module that has begun to change its settings is done at once, unless it hangs."""
+"""Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""
 
 
 class LiveSettings:
@@ -61,8 +61,8 @@ class LiveSettings:
     async def change(self, assignments: Iterable[str], caller: str) -> SettingsReport:
         """Carry out ``module.setting=value`` assignments, all or none.
 
-        Raises ``SettingsError`` that names each one that can't be so, ``CallRejectedError`` for a caller that is no
-        operator, and ``SkillError`` if a module does not do it.
+        Raises ``SettingsError`` that names each assignment that is not possible, ``CallRejectedError`` for a caller
+        that is no operator, and ``SkillError`` if a module does not do it.
         """
         by_module, problems = self._by_module(assignments)
         async with self._changing:
@@ -94,7 +94,7 @@ class LiveSettings:
         caller: str,
         why: SkillError,
     ) -> SkillError:
-        """Give modules their old values again because another one ``failed``; the error to raise."""
+        """Give modules their old values again because another one ``failed``; return the error to raise."""
         left = []
         if isinstance(why, UnknownChangeError):
             left.append(self._take_back_later(failed, old[failed], caller))
@@ -115,7 +115,7 @@ class LiveSettings:
         return f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
     def _by_module(self, assignments: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-        """Those that modules can be asked for, by module and setting, and what is wrong with the others."""
+        """The assignments that modules can be asked for, by module and setting, and the problems of the others."""
         problems: dict[str, str] = {}
         found: dict[str, dict[str, str]] = {}
         for index, assignment in enumerate(assignments):
@@ -134,7 +134,7 @@ class LiveSettings:
         return found, problems
 
     def _why_not(self, name: str) -> str:
-        """Why nothing can be set in a module, empty if something can."""
+        """The reason why nothing can be set in a module; empty if something can."""
         module = self._directory.module(name)
         if module is None:
             known = [view.name for view in self._directory.modules()]
@@ -144,7 +144,7 @@ class LiveSettings:
     async def _ask(
         self, name: str, values: Mapping[str, str], caller: str, *, only_check: bool = False
     ) -> dict[str, Any]:
-        """Have a module take or check its part; what changes. Raises ``SkillError``."""
+        """Have a module take or check its part; return what changes. Raises ``SkillError``."""
         arguments = {"assignments": dict(values), **({"only_check": True} if only_check else {})}
         size = len(json_text({"caller": caller, "arguments": arguments}).encode())
         if size > MAX_ARGUMENTS:
@@ -170,13 +170,14 @@ class LiveSettings:
 
 
 def _old(changes: object) -> dict[str, str]:
-    """The values that a module has of what a check of it says would change."""
+    """The present values of the settings that would change according to a check."""
     assert isinstance(changes, dict)
     return as_assignments({path: change["old"] for path, change in changes.items()})
 
 
 def _not_heard(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
-    """A check changes nothing, whatever became of it; of a change that was ordered only its module knows."""
+    """The error for a module that was not heard. A check changes nothing, whatever became of it; whether an ordered
+    change was made only the module knows."""
     if only_check:
         return SkillUnavailableError(f"module {call.module!r} has not changed its settings: {why}")
     return UnknownChangeError(f"nobody knows whether module {call.module!r} has changed its settings: {why}")

@@ -13,7 +13,7 @@ from dimos_streams.common.process.disk import replace_text
 from dimos_streams.common.secrets import redacted
 
 SUFFIX = ".settings.json"
-"""The file is beside the bridge's journal, and called as it is otherwise."""
+"""The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""
 
 _logger = logging.getLogger(__name__)
 
@@ -25,11 +25,11 @@ class OwedSettings(BaseModel):
 
     module: str
     settings: dict[str, str]
-    """By path, as the texts that give them."""
+    """The values by the paths of their settings, as the texts that assign them."""
     caller: str
-    """Who had ordered the new values."""
+    """The caller who had ordered the new values."""
     until_utime: int
-    """How long the module is waited for, µs since the Unix epoch."""
+    """Time until which the module is waited for, µs since the Unix epoch."""
 
 
 class _Record(BaseModel):
@@ -41,7 +41,8 @@ class _Record(BaseModel):
 
 
 def load(path: Path) -> tuple[OwedSettings, ...]:
-    """What a bridge of the run has written; nothing, with an error in the log, where that can't be read."""
+    """Read what a bridge of the run has written; empty if there is none, or, with a log entry, if it is
+    unreadable."""
     try:
         return _Record.model_validate_json(path.read_text()).owed
     except FileNotFoundError:
@@ -53,7 +54,8 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
 
 
 def save(path: Path, owed: Iterable[OwedSettings]) -> None:
-    """Write it, atomically, or log why that was not possible. Waits for the disk. Secrets are not written."""
+    """Write the owed settings atomically, or remove the file if there are none; log why if that was not possible.
+    Waits for the disk. Secrets are not written."""
     record = _Record(owed=tuple(map(_without_secrets, owed)))
     try:
         if record.owed:

@@ -1,4 +1,4 @@
-"""Takes changes of settings back of which nobody knows whether they were made, once their modules are heard again."""
+"""Takes back changes of settings of which nobody knows whether they were made, once their modules are heard again."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dimos_streams.bridge.calls.settings.owed_settings import OwedSettings
 from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
 
 SETTLES_WITHIN_S = 60.0
-"""A module that is not heard for so long is not asked any more."""
+"""Time, in seconds, after which a module that was not heard is not asked any more."""
 _LOOK_S = 0.2
 
 _logger = logging.getLogger(__name__)
 
 
 class UnknownChangeError(SkillUnavailableError):
-    """A module was to change settings and was not heard afterwards: it may have done so, or may still do so."""
+    """Raised if a module was to change settings and was not heard afterwards: it may have done so, or still do so."""
 
 
 class AskModule(Protocol):
@@ -30,7 +30,7 @@ class AskModule(Protocol):
     def __call__(
         self, name: str, values: Mapping[str, str], caller: str, *, only_check: bool = False
     ) -> Awaitable[dict[str, Any]]:
-        """What changes. Raises ``SkillError``."""
+        """Return what changes. Raises ``SkillError``."""
 
 
 class UnsettledSettings:
@@ -61,7 +61,7 @@ class UnsettledSettings:
     def take_back(self, name: str, old: Mapping[str, str], caller: str) -> None:
         """Ask a module for old values as soon as it is heard.
 
-        Of several for one setting, the first is the one that is known to have held.
+        Of several old values for one setting the first counts: it is the one that is known to have held.
         """
         known = self._owed.get(name)
         if known is None:
@@ -72,7 +72,7 @@ class UnsettledSettings:
         self._save()
 
     def decided(self, name: str, settings: Collection[str]) -> None:
-        """An operator has given these settings other values since: they stay."""
+        """Forget the old values of settings to which an operator has given other values since: those stay."""
         owed = self._owed.get(name)
         if owed is not None:
             left = {path: text for path, text in owed.settings.items() if path not in settings}
@@ -93,7 +93,8 @@ class UnsettledSettings:
         task.add_done_callback(self._tasks.pop)
 
     async def _settle(self, name: str) -> None:
-        """Unless it is cancelled, nothing is owed afterwards."""
+        """Ask a module for its old values until it has them or the time is up. Unless this is cancelled, nothing is
+        owed afterwards."""
         until = clock.monotonic() + (self._owed[name].until_utime - clock.utime()) / 1e6
         try:
             while not await self._settled(name):
@@ -109,12 +110,12 @@ class UnsettledSettings:
         self._save()
 
     def _save(self) -> None:
-        """Write down what is owed. It waits for the disk: that is little, and seldom, and not to be forgotten."""
+        """Write down what is owed. This waits for the disk, because it is little and rare, and must not be lost."""
         if self._path is not None:
             owed_settings.save(self._path, self._owed.values())
 
     async def _settled(self, name: str) -> bool:
-        """Whether a module says that it has its old values; else it was asked for them if it is heard."""
+        """Return whether a module has its old values; one that is heard and has others is first asked for them."""
         async with self._changing:
             old, caller = self._owed[name].settings, self._owed[name].caller
             if not self._alive(name):

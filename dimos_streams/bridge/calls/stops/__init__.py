@@ -1,1 +1,1 @@
-"""Robots that are to stand still: who has ordered it, and which gates have said so."""
+"""Robots that are to stand still: the operators' orders, and the gates' confirmations."""

@@ -20,12 +20,12 @@ class HoldSender:
         self._bus = bus
         self._seq = 0
         self._releasing: dict[str, int] = {}
-        """How often the end of the hold is still to be sent, by channel."""
+        """The number of times that the end of the hold is still to be sent, by channel."""
         self._held_on: set[str] = set()
 
     @property
     def releasing(self) -> bool:
-        """Whether the end of a hold is still to be sent."""
+        """True if the end of a hold is still to be sent."""
         return bool(self._releasing)
 
     def release(self, channels: Iterable[str]) -> None:
@@ -33,7 +33,7 @@ class HoldSender:
         self._releasing.update(dict.fromkeys(channels, RELEASES))
 
     def send(self, channels: set[str], reason: str) -> None:
-        """One round: hold on these channels, and on no others any more."""
+        """Send one round: hold on these channels, and release all others."""
         self.release(self._held_on - channels)
         self._held_on = channels
         for channel in sorted(channels):
@@ -60,7 +60,7 @@ class HoldSender:
 
 
 def usual_channels(namespaces: Iterable[str]) -> set[str]:
-    """Where gates of namespaces listen, unless their blueprint says otherwise."""
+    """The channels on which the gates of these namespaces listen, unless their blueprint says otherwise."""
     channels = set()
     for namespace in namespaces:
         with contextlib.suppress(DimosStreamsError):  # a name that no topic can have: no gate listens there
@@ -69,7 +69,7 @@ def usual_channels(namespaces: Iterable[str]) -> set[str]:
 
 
 def is_hold_channel(channel: str) -> bool:
-    """Whether a channel that a gate names is one for holds: it comes from outside."""
+    """Return whether a channel that a gate names is one for holds; the name comes from outside."""
     try:
         topic, type_name = split_channel(channel)
         return bool(topic) and type_name == Hold.msg_name and channel == channel_name(topic, Hold)

@@ -1,4 +1,4 @@
-"""The operator's last word: robots that stand still until an operator releases them. Decided here for every door.
+"""Robots that stand still until an operator releases them, whichever way a call for them comes.
 
 It needs no agent: the bridge itself holds the velocity gates, ends the motions that run, and begins no other.
 """
@@ -39,7 +39,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 CONFIRM_S = 2.0
-"""Gates have so long to say that they hold."""
+"""Time, in seconds, that gates have to say that they hold."""
 _MAX_ROBOTS = 200
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -51,7 +51,7 @@ class RobotStops:
     def __init__(
         self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, watchdog: Watchdog, path: Path | None = None
     ) -> None:
-        """``path`` is where the orders are kept; without one they end with the bridge."""
+        """``path`` is the file that keeps the orders; without one they end with the bridge."""
         self._ledger = ledger
         self._directory = directory
         self._watchdog = watchdog
@@ -78,7 +78,7 @@ class RobotStops:
             await asyncio.wait([task])
 
     def check(self, module: ModuleView, skill: SkillInfo) -> None:
-        """Raises ``CallRejectedError`` for a call that may move a robot that is stopped."""
+        """Raise ``CallRejectedError`` for a call that may move a robot that is stopped."""
         stop = self._covers(module.name) if skill.may_move else None
         if stop is not None:
             why = f" ({stop.reason})" if stop.reason else ""
@@ -88,8 +88,8 @@ class RobotStops:
             )
 
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
-        """Have a robot, or every one, stand still until it is released; what came of it, within ``CONFIRM_S`` or,
-        where calls don't end, ``ENDS_WITHIN_S``. Raises ``UnknownRobotError``."""
+        """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
+        at most and, where calls don't end, another ``ENDS_WITHIN_S``. Raises ``UnknownRobotError``."""
         self._check_known(robot)
         began = clock.monotonic()
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
@@ -116,8 +116,8 @@ class RobotStops:
         return ReleaseReport(robot=robot, changed=changed, unsaved=await self._save())
 
     async def cancel_all(self, robot: str, reason: str) -> CancelReport:
-        """Ask every call to end, or those of one robot's modules, missions among them. It holds nothing: who may
-        begin calls may begin others. Raises ``UnknownRobotError``."""
+        """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
+        may begin calls may begin others. Raises ``UnknownRobotError``."""
         self._check_known(robot)
         calls = [call for call in self._ledger.calls.open if call.journalled and _is_of(call.module, robot)]
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
@@ -130,7 +130,7 @@ class RobotStops:
         return await self._ended(calls)
 
     def stopped(self) -> StoppedRobots:
-        """What is stopped now, with what the gates say."""
+        """The robots that are stopped now, with what their gates say."""
         if not self._state.stops:
             return StoppedRobots()
         view = self._view("", -float("inf"))
@@ -165,12 +165,12 @@ class RobotStops:
                     await self._changed.wait()
 
     def _send(self) -> None:
-        """Say to each gate that may be concerned what holds."""
+        """Send the present holds to each gate that they may concern."""
         stops = self._state.stops
         self._holds.send(self._channels() if stops else set(), next(iter(stops.values())).reason if stops else "")
 
     def _channels(self) -> set[str]:
-        """Where the gates of stopped robots listen, whether they were heard of or not."""
+        """The channels on which the gates of stopped robots listen, whether they were heard of or not."""
         channels = {state.channel for _, state in self._gates.gates() if is_hold_channel(state.channel)}
         known = sorted({"", *self._state.stops, *self.robots()})[:_MAX_ROBOTS]
         return channels | usual_channels(name for name in known if self._state.covering(name) is not None)
@@ -192,7 +192,7 @@ class RobotStops:
                         await heard.wait()
 
     def _view(self, robot: str, since: float) -> HoldView:
-        """What the gates of a robot say, with the robots that have none."""
+        """The answers of a robot's gates, with the robots that have no gate."""
         view = self._gates.view(since)
         held = tuple(gate for gate in view.held if _is_of(gate, robot))
         not_held = [gate for gate in view.not_held if _is_of(gate.gate, robot)]
@@ -204,7 +204,7 @@ class RobotStops:
         return HoldView(held=held, not_held=tuple(not_held))
 
     async def _ended(self, calls: list[CallState]) -> CancelReport:
-        """Give calls that were asked to end their time."""
+        """Give calls that were asked to end their time, and report which of them have ended."""
         if calls:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(ENDS_WITHIN_S):
@@ -239,7 +239,7 @@ class RobotStops:
         return call.cancel is None and self._covers(call.module) is not None and self._moves(call)
 
     def _moves(self, call: CallState) -> bool:
-        """Whether a call may move a robot: for all that is known of its skill."""
+        """Return whether a call may move a robot. A call of an unknown skill may, if it is journalled."""
         if call.skill == SET:
             return False
         found = self._directory.known(call.skill)

@@ -1,4 +1,4 @@
-"""Which robots an operator has stopped, kept in a file so that a bridge that starts again knows it."""
+"""The robots that an operator has stopped, kept in a file so that a bridge that starts again knows them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dimos_streams.common.process.disk import replace_text
 from dimos_streams.operator.messages.stop import Stop
 
 SUFFIX = ".stops.json"
-"""The file is beside the bridge's journal, and called as it is otherwise."""
+"""The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""
 
 _logger = logging.getLogger(__name__)
 
@@ -33,21 +33,21 @@ class StopState:
     """The orders that are in force. A robot is a namespace, with all that is nested in it; ``""`` is every robot."""
 
     stops: dict[str, Stop] = field(default_factory=dict)
-    """By robot."""
+    """The orders by robot."""
     released: frozenset[str] = frozenset()
     """Robots that were released while every other one stays stopped."""
 
     def stop(self, stop: Stop) -> StopState:
-        """The same with one order more."""
+        """The state with one more order."""
         return StopState({**self._without(stop.robot), stop.robot: stop}, self._still_released(stop.robot))
 
     def release(self, robot: str) -> StopState:
-        """The same without what stops a robot."""
+        """The state after a robot is released."""
         kept = StopState(self._without(robot), self._still_released(robot))
         return replace(kept, released=kept.released | {robot}) if kept.covering(robot) else kept
 
     def covering(self, namespace: str) -> Stop | None:
-        """The order that keeps what is in a namespace still, None if there is none: the innermost word counts."""
+        """The order that keeps a namespace still, None if none does; the innermost order or release counts."""
         stopped = max((robot for robot in self.stops if is_in(namespace, robot)), key=len, default=None)
         released = max((robot for robot in self.released if is_in(namespace, robot)), key=len, default="")
         if stopped is None or len(released) > len(stopped):
@@ -55,7 +55,7 @@ class StopState:
         return self.stops[stopped]
 
     def _without(self, robot: str) -> dict[str, Stop]:
-        """The orders for others than a robot and what is in it."""
+        """The orders for other robots than this one and those in it."""
         return {name: stop for name, stop in self.stops.items() if not is_in(name, robot)}
 
     def _still_released(self, robot: str) -> frozenset[str]:
@@ -63,12 +63,12 @@ class StopState:
 
 
 def is_in(namespace: str, robot: str) -> bool:
-    """Whether a namespace is a robot's, or nested in it; every one is that of ``""``."""
+    """Return whether a namespace is a robot's, or nested in it; all of them are in the robot ``""``."""
     return not robot or namespace == robot or namespace.startswith(f"{robot}/")
 
 
 def load(path: Path) -> StopState:
-    """What a bridge of the run has written. One that can't be read stops every robot: it was there for a reason."""
+    """Read what a bridge of the run has written. An unreadable file stops every robot: it exists for a reason."""
     try:
         record = _Record.model_validate_json(path.read_text())
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def load(path: Path) -> StopState:
 
 
 def save(path: Path, state: StopState) -> str:
-    """Write it, atomically; why that was not possible, empty if it was. Waits for the disk."""
+    """Write the orders atomically; return why that was not possible, empty if it was. Waits for the disk."""
     record = _Record(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
     try:
         replace_text(path, record.model_dump_json())

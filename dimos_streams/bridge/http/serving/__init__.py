@@ -1,1 +1,1 @@
-"""The server: connections, who is let in, and whose turn it is."""
+"""The server: its connections, the guard before the app, and the order of requests."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from starlette.types import Scope
 
 EXTENSION = "dimos_streams.body"
-"""Its name among the extensions of a request's scope. Only the requests have it whose body may be in chunks."""
+"""The extension's name in a request's scope. Only requests whose response may be sent in chunks have it."""
 
 
 class Body(Protocol):
@@ -18,7 +18,7 @@ class Body(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether the body has begun, goes on, and the client has left nothing of it waiting."""
+        """True if the body has begun, goes on, and the client has left nothing of it waiting."""
 
     def write(self, piece: bytes) -> None:
         """Write a piece behind all that was sent before; for a body that is free."""

@@ -1,6 +1,7 @@
-"""What a client says on a WebSocket: so many frames in a while, whatever their kind, and so many for one message.
+"""Bounds on what a client says on a WebSocket: frames in a while, whatever their kind, and frames of one message.
 
-A frame may be empty, and ``websockets`` takes apart all that a read brings: 40,000 of them, who watches or not.
+A frame may be empty, and ``websockets`` takes apart all that a read brings: 40,000 of them, whether the client
+watches or not.
 """
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from dimos_streams.bridge.http.serving.protocol import MAX_PIECES
 from dimos_streams.common.allowance import Allowance
 
 PER_S, AT_ONCE = 4000.0, 8000.0
-"""Frames that a client may send in a second, and at once: twice what a page says that watches all there is."""
+"""Maximum number of frames that a client may send in a second, and at once: twice what a page says that watches all
+there is."""
 
 
 class MeteredFrames(ServerProtocol):
-    """Fails a connection on which there are too many."""
+    """The server's side of a WebSocket, which fails a connection on which there are too many frames."""
 
     def __init__(self, *, max_size: int, logger: logging.Logger) -> None:
         super().__init__(max_size=max_size, logger=logger)
         self._allowance = Allowance(PER_S, AT_ONCE)
         self._pieces = 0
-        """Of the message that has begun."""
+        """Number of frames so far of the message that has begun."""
         self.taken = 0
-        """Frames that were taken apart."""
+        """Number of frames that were taken apart."""
 
     def recv_frame(self, frame: Frame) -> None:
         """Take in a frame."""

@@ -9,15 +9,16 @@ import uvicorn
 from dimos_streams.bridge.http.serving.protocol import BoundedProtocol
 
 IDLE_BOUND_S = 10.0
-"""A connection that has begun to ask, or never has, and on which nothing is answered for longer is cut, however much
-it sends."""
+"""Time, in seconds, without an answer after which a connection that has begun to ask, or never has, is cut, however
+much it sends."""
 KEEP_ALIVE_S = 75
-"""A connection that was answered may ask again within this. Longer than clients keep an idle connection (httpx: 5 s,
-aiohttp: 15 s): who of both closes first must be the client, since a request that crosses the server's end is lost."""
+"""Time, in seconds, within which a connection that was answered may ask again. Longer than clients keep an idle
+connection (httpx: 5 s, aiohttp: 15 s): the client must close it first, since a request that crosses the server's end
+is lost."""
 
 
 async def cut_idle(server: uvicorn.Server) -> None:
-    """Cut them, until cancelled. What is no HTTP any more has rules of its own."""
+    """Cut idle connections, until cancelled. A connection that is not HTTP any more has rules of its own."""
     while True:
         await asyncio.sleep(IDLE_BOUND_S / 4)
         for connection in list(server.server_state.connections):

@@ -24,20 +24,20 @@ from dimos_streams.bridge.http.serving.request_order import leave
 from dimos_streams.bridge.http.serving.turns import Turns
 
 MAX_CONNECTIONS = 768
-"""At a time; below the 1024 files that a process may have open by default."""
+"""Maximum number of connections at a time; below the 1024 files that a process may have open by default."""
 MAX_PIECES = 4096
-"""Pieces (chunks, or reads) in which the body of one request may come."""
+"""Maximum number of pieces (chunks, or reads) in which the body of one request may come."""
 MAX_HEAD = 16 * 1024
-"""Bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
+"""Maximum bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
 MAX_UNSENT = 8 * 1024 * 1024
-"""Bytes that wait for all clients together to take them."""
+"""Maximum bytes that wait for all clients together to take them."""
 MAX_UNPARSED = 8 * 1024 * 1024
-"""Bytes that have come from all clients together and wait to be parsed; a read may bring 256 kB of one."""
+"""Maximum bytes that have come from all clients together and wait to be parsed; a read may bring 256 kB of one."""
 _UNSENT = 0
 """Bytes that wait for one client before its response is held up; the last write comes on top. With none, whatever
 waits here is what a client leaves that does not keep up, and all of it counts; the kernel's buffer lies in front."""
 _EVENTS = 16
-"""Parsed for one connection at a time."""
+"""Number of events that are parsed for one connection at a time."""
 
 
 def _last_word(kind: Kind, detail: str) -> bytes:
@@ -73,10 +73,10 @@ class Connections:
         self._unparsed: dict[Sender, int] = {}
         self._unparsed_bytes = 0
         self.cut = 0
-        """Connections that were ended for what they cost."""
+        """Number of connections that were ended for what they cost."""
 
     def make_room(self, newest: BoundedProtocol) -> None:
-        """Where there are too many, the one that has been idle for longest gives way, or else the newest."""
+        """End a connection if there are too many: the one that has been idle for longest, or else the newest."""
         if len(newest.connections) <= self._most:
             return
         self.cut += 1
@@ -88,7 +88,8 @@ class Connections:
             victim.transport.abort()
 
     def back_up(self, connection: BoundedProtocol) -> None:
-        """A client does not keep up. Where they leave too much together, who has not for longest is cut off."""
+        """Note that a client does not keep up. If such clients leave too much together, those that have not kept up
+        for longest are cut off."""
         self._backed_up[connection] = None
         sizes = {each: each.transport.get_write_buffer_size() for each in self._backed_up}
         total = sum(sizes.values())
@@ -101,11 +102,11 @@ class Connections:
             each.transport.abort()
 
     def forget(self, connection: BoundedProtocol) -> None:
-        """A client has taken what there was, or is gone."""
+        """Note that a client has taken what there was, or is gone."""
         self._backed_up.pop(connection, None)
 
     def leave_unparsed(self, connection: Sender, size: int) -> None:
-        """So many bytes of a client wait to be parsed. Where all have sent too much, who has most is cut off."""
+        """Note how many bytes of a client wait to be parsed. If all sent too much, cut off the one with the most."""
         self._unparsed_bytes += size - self._unparsed.pop(connection, 0)
         if size:
             self._unparsed[connection] = size
@@ -129,21 +130,21 @@ class BoundedProtocol(H11Protocol):
         self.conn = _MeteredConnection(h11.SERVER, MAX_HEAD)
         self._unread = bytearray()
         self.idle_from = clock.monotonic()
-        """When it was made, its last response was complete, or the request after that began to come."""
+        """Time at which it was made, its last response was complete, or the request after that began to come."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request of it is being answered."""
+        """True if no request of it is being answered."""
         return self.cycle is None or self.cycle.response_complete
 
     @property
     def is_kept_alive(self) -> bool:
-        """Whether it was answered, and nothing of another request has come since."""
+        """True if it was answered, and nothing of another request has come since."""
         begun = self.conn.their_state is not h11.IDLE or self._unread or self.conn.trailing_data[0]
         return self.cycle is not None and self.cycle.response_complete and not begun
 
     def idle_s(self) -> float:
-        """For how long it has been idle, whatever was sent on it in the meantime."""
+        """Time, in seconds, for which it has been idle, whatever was sent on it in the meantime; 0 if it is not."""
         return clock.monotonic() - self.idle_from if self.is_idle else 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -190,7 +191,7 @@ class BoundedProtocol(H11Protocol):
             self._shared.leave_unparsed(self, len(self._unread))
 
     def go_on(self) -> None:
-        """For ``Turns``."""
+        """Parse more now that it is this connection's turn; ``Turns`` calls it."""
         self.flow.let_go()
         if self._is_own():
             self.handle_events()
@@ -218,7 +219,7 @@ class BoundedProtocol(H11Protocol):
             self.transport.close()
 
     def end_with(self, response: bytes) -> None:
-        """Say a last word and close the connection."""
+        """Send a last response and close the connection."""
         self.transport.write(response)
         self.transport.close()
 
@@ -249,7 +250,7 @@ class BoundedProtocol(H11Protocol):
         return self.conn.allowance > 0 and self.conn.needs_data and self._is_own()
 
     def _is_own(self) -> bool:
-        """Whether the connection is open, and still HTTP."""
+        """Return whether the connection is open, and still HTTP."""
         return not self.transport.is_closing() and self.transport.get_protocol() is self
 
 
@@ -279,7 +280,7 @@ class _MeteredConnection(h11.Connection):
 
     @property
     def too_many_pieces(self) -> bool:
-        """Whether the body of the present request has come in more pieces than it may."""
+        """True if the body of the present request has come in more pieces than it may."""
         return self._pieces > MAX_PIECES
 
     def next_event(self) -> Any:

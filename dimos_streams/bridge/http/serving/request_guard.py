@@ -17,9 +17,9 @@ from dimos_streams.bridge.http.problems import REPORTED, problem
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
-"""Bytes of all bodies together that have not come whole yet."""
+"""Maximum bytes of all bodies together that have not come whole yet."""
 MAX_DRAINED = 8 * 1024 * 1024
-"""So much of a body that is too large is read and dropped, so that the connection stays usable."""
+"""Maximum bytes of a too large body that are read and dropped, so that the connection stays usable."""
 _BODY_TIMEOUT_S = 10.0
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""
@@ -33,9 +33,9 @@ _VALID_HOSTS = (
 class Guard:
     """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
 
-    A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page
-    of another origin may neither read nor command. The token may come as ``?token=`` too where a browser can
-    set no header: ``EventSource`` and ``WebSocket``. To read the ``public`` paths needs none.
+    A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page of
+    another origin may neither read nor command. The token may come as ``?token=`` too where a browser can set no
+    header: ``EventSource`` and ``WebSocket``. Reading the ``public`` paths needs no token.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class Guard:
     async def _read(self, receive: Receive, body: bytearray) -> None:
         """Read up to the end of a body into ``body``, which counts as being read.
 
-        One that is too large is read to its end all the same, within a bound, and dropped: who still sends when the
-        refusal comes takes the connection for broken, and with it all that it was to be used for.
+        One that is too large is read to its end all the same, within a bound, and dropped: a client that still sends
+        when the refusal comes takes the connection for broken, and with it all that it was to be used for.
         """
         size, more = 0, True
         while more:
@@ -180,8 +180,8 @@ class Guard:
 
 
 def _is_inside_another_page(headers: Mapping[bytes, str]) -> bool:
-    """Whether a browser says that a page of another origin asks, for a picture or a frame in it for instance: for
-    those it sends no ``Origin``. Whoever follows a link sees the page itself."""
+    """Return whether a browser says that a page of another origin asks, for a picture or a frame in it for instance:
+    for those it sends no ``Origin``. Whoever follows a link sees the page itself."""
     if headers.get(b"sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     return (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) != ("navigate", "document")
@@ -200,4 +200,4 @@ def _too_large(size: str, *, closes: bool) -> _BadBodyError:
 
 
 class _GoneError(Exception):
-    """The client has left before its body was whole. Half a request is none, even if it reads like one."""
+    """Raised if the client has left before its body was whole. Half a request is none, even if it reads like one."""

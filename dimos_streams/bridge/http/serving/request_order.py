@@ -9,13 +9,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
-"""Answered, to who reads them, with as much as the client likes. All else, health and commands above all, is one
-short answer."""
+"""Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
+all, is one short answer."""
 _AT_ONCE = ("POST", "/robots/stop")
 
 
 _TURN = "dimos_streams.turn"
-"""Where a request's scope has the turn that it waits for."""
+"""Key under which a request's scope has the turn that it waits for."""
 
 
 class RequestOrder:
@@ -46,22 +46,22 @@ class RequestOrder:
 
 
 def leave(scope: Scope) -> None:
-    """The client of a request is gone: if it waits still, it is over. Else nothing happens."""
+    """Let a request whose client is gone wait no more. Nothing happens if it does not wait."""
     turn: asyncio.Future[bool] | None = scope.pop(_TURN, None)
     if turn is not None and not turn.done():
         turn.set_result(False)
 
 
 class _Line:
-    """One at a time in each turn of the loop, in the order in which they came."""
+    """A queue of requests, one of which has its turn in each turn of the loop, in the order in which they came."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[bool]] = deque()
         self._taken = False
-        """Whether somebody has had this turn of the loop."""
+        """True if somebody has had this turn of the loop."""
 
     async def turn(self, scope: Scope) -> bool:
-        """Returns at once if nobody else has had this turn; False if the client has left meanwhile."""
+        """Wait for a turn; this one, if nobody else has had it. Return False if the client has left meanwhile."""
         loop = asyncio.get_running_loop()
         if self._taken:
             turn: asyncio.Future[bool] = loop.create_future()

@@ -1,4 +1,4 @@
-"""So many clients of a WebSocket at a time."""
+"""A limit on the number of clients of a WebSocket at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ TRY_AGAIN_LATER = 1013
 
 
 class Seats:
-    """Who takes one has it before it is accepted, which takes a while: however many come at once, no more get in.
+    """The seats for clients. A client takes one before it is accepted, which takes a while: however many come at
+    once, no more get in.
 
     Use from one loop only.
     """
@@ -22,8 +23,8 @@ class Seats:
 
     @asynccontextmanager
     async def accepted(self, socket: WebSocket) -> AsyncIterator[bool]:
-        """Accept a client for the time of the block. False for one more than there are seats for: it was told so, as
-        pages can't read why a connection was refused, and let go."""
+        """Accept a client for the time of the block. Yields False if all seats are taken: the client was then told
+        so, as pages can't read why a connection was refused, and let go."""
         if self._taken >= self._most:
             await socket.accept()
             await socket.close(TRY_AGAIN_LATER, f"{self._most} watch already")

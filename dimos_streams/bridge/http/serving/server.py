@@ -23,10 +23,10 @@ from dimos_streams.errors import UserError
 
 _SEND_BUFFER = 256 * 1024
 ACCEPTED = 16
-"""Connections accepted in one turn of the loop."""
+"""Number of connections that are accepted in one turn of the loop."""
 _GRACE_S = 0.3
 _COMMANDS_WAITING = 4
-"""Messages of a WebSocket that may wait to be read."""
+"""Maximum number of messages of a WebSocket that wait to be read."""
 _LAST_STEPS = 100
 
 
@@ -40,7 +40,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the process's business."""
+        """Capture nothing: signals are the process's business."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -52,8 +52,8 @@ class HttpServer:
     """Serves one app on one socket."""
 
     def __init__(self, host: str, port: int, *, ping_s: float = 10.0, connections: int) -> None:
-        """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long. So many
-        ``connections`` are open at a time."""
+        """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long. At most
+        ``connections`` connections are open at a time."""
         self._host, self._port = host, port
         self.connections = Connections(connections)
         self._ping_s = ping_s
@@ -69,7 +69,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches the server."""
+        """The URL at which this machine reaches the server."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
@@ -82,7 +82,7 @@ class HttpServer:
         self._listening = [bound, *(bound.dup() for _ in range(ACCEPTED - 1))]
 
     async def serve(self, app: ASGIApp) -> None:
-        """Begin to serve; returns when requests are taken. ``bind`` comes first."""
+        """Begin to serve; return when requests are taken. ``bind`` comes first."""
         assert self._listening
         config = uvicorn.Config(
             app,
@@ -123,7 +123,7 @@ class HttpServer:
             listening.close()
 
     async def cut(self) -> None:
-        """End all connections in no time of the loop, which in virtual time is nobody's to spend but the run's."""
+        """End all connections without any time passing on the loop: in virtual time only the run may spend it."""
         server, task, self._task = self._server, self._task, None
         if server is None or task is None:
             return

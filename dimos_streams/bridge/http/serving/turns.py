@@ -1,4 +1,4 @@
-"""Whose turn it is to be parsed: a turn of the loop has a slice of time for it, and who wants little goes first."""
+"""Turns at parsing: a turn of the loop has a slice of time for it, and a client that wants little goes first."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Protocol
 from dimos_streams import clock
 
 SLICE_S = 0.003
-"""Of a turn of the loop, for what comes on connections and for what has waited, each; one piece of work at least."""
+"""Time, in seconds, in a turn of the loop for what comes on connections, and as much for what has waited; each gets
+one piece of work at least."""
 MOST = 16
-"""Connections in a slice at most."""
+"""Maximum number of connections in a slice."""
 
 
 class Client(Protocol):
-    """Who waits for a turn."""
+    """A client that waits for a turn."""
 
     def go_on(self) -> None:
         """Do a bounded piece of work, and wait again if there is more."""
@@ -25,8 +26,8 @@ class Turns:
     """Shares out the slices. Use from one loop only.
 
     A slice is bounded in time, not in connections alone: what a piece of work costs is the client's choice. Those
-    whose request has not begun come before all but one of the others, so that who asks for little waits for nobody
-    who sends much, and nobody waits for ever.
+    whose request has not begun come before all but one of the others, so that a client that asks for little waits for
+    none that sends much, and none waits for ever.
     """
 
     def __init__(self) -> None:
@@ -34,12 +35,12 @@ class Turns:
         self._others: deque[Client] = deque()
         self._scheduled = False
         self._admitted = 0
-        """Clients that had something to do in this turn of the loop because something came."""
+        """Number of clients that had something to do in this turn of the loop because something came."""
         self._until = 0.0
         """The end of their slice."""
 
     def admit(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Whether a client to whom something came may do a piece of work at once. Else it waits."""
+        """Return whether a client to whom something came may do a piece of work at once. Else it waits."""
         if self._admitted == 0:
             self._until = clock.monotonic() + SLICE_S
             loop.call_soon(self._begin)

@@ -1,4 +1,4 @@
-"""For runs in virtual time: whoever looks on over HTTP can't change anything."""
+"""Middleware for runs in virtual time: whoever looks on over HTTP can't change anything."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _DETAIL = "this run is in virtual time: a function of its seed and inputs, it ca
 
 
 class WatchOnly:
-    """ASGI middleware that lets reading requests pass and refuses all others, and WebSockets but for those of which
-    it is known that they only show something."""
+    """ASGI middleware that lets reading requests pass and refuses all others, and WebSockets except those that are
+    known only to show something."""
 
     def __init__(self, app: ASGIApp, sockets: Iterable[str]) -> None:
-        """``sockets`` are the paths of these."""
+        """``sockets`` are the paths of the WebSockets that only show something."""
         self._app = app
         self._sockets = frozenset(sockets)
 

@@ -14,11 +14,11 @@ from dimos_streams.bridge.http.serving.protocol import Connections
 from dimos_streams.common.limited_log import LimitedLog
 
 _PIECE = 1024
-"""Bytes that are taken apart before it is looked at how many frames there were in them: 170 at most."""
+"""Bytes that are taken apart before the frames in them are counted: 170 at most."""
 _FRAMES = 64
-"""Taken apart in one turn; those of the last piece come on top."""
+"""Maximum number of frames that are taken apart in one turn; those of the last piece come on top."""
 _GOODBYE_S = 1.0
-"""Within this, a client takes the reason why it is cut off."""
+"""Time, in seconds, within which a client takes the reason why it is cut off."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -27,7 +27,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     """One connection.
 
     What comes is taken apart when it has its turn among all that comes on connections of the server, and when the
-    application has taken the messages before. Who sends too many frames is cut off.
+    application has taken the messages before. A client that sends too many frames is cut off.
     """
 
     conn: MeteredFrames
@@ -38,9 +38,9 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._shared = connections
         self._unread = bytearray()
         self._waits = False
-        """For its turn."""
+        """True while it waits for its turn."""
         self._pong = b""
-        """The newest one that is owed to a client that takes nothing."""
+        """The newest pong that is owed to a client that takes nothing."""
 
     def data_received(self, data: bytes) -> None:
         if self.conn.parser_exc is not None:
@@ -55,7 +55,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self._wait()
 
     def go_on(self) -> None:
-        """For ``Turns``."""
+        """Read on now that it is this connection's turn; ``Turns`` calls it."""
         self._waits = False
         if not self.read_paused:
             self.transport.resume_reading()
@@ -78,15 +78,15 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.write(pong)
 
     def handle_ping(self) -> None:
-        """Answer; who does not take what it is sent gets an answer to its last ping only."""
+        """Answer a ping. A client that does not take what it is sent gets an answer to its last ping only."""
         if self.writable.is_set() or self.conn.state is not State.OPEN:
             super().handle_ping()
         elif pongs := self.conn.data_to_send():
             self._pong = pongs[-1]
 
     def handle_parser_exception(self) -> None:
-        """Say why, and end the connection a moment later: the kernel forgets what was sent but not taken yet where a
-        connection is closed on which there is more to read."""
+        """Tell the client why, and end the connection a moment later: the kernel forgets what was sent but not taken
+        yet where a connection is closed on which there is more to read."""
         goodbye = self.conn.close_sent
         assert goodbye is not None
         _log.warning("WebSocket client %s was cut off: %s", self.client, self.conn.parser_exc)
@@ -98,7 +98,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self.close_timer = self.loop.call_later(_GOODBYE_S, self.transport.abort)
 
     def shutdown(self) -> None:
-        """The server stops: end the connection, unless it is ending already.
+        """End the connection because the server stops, unless it is ending already.
 
         uvicorn says goodbye to a client then, also to one that has done so itself and has only to take what was sent
         before. The second goodbye raises ``InvalidState``, and no other connection of the server is ended.
@@ -126,7 +126,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         self._look_at_unread()
 
     def _look_at_unread(self) -> None:
-        """If there is something unread that could be read, wait for a turn to do so."""
+        """Wait for a turn to read what is unread, if there is something that could be read."""
         if self._unread and not self.read_paused and not self.transport.is_closing():
             self._wait()
         else:
