@@ -174,6 +174,8 @@ class Viewer:
                 again_at = min(again_at, watched.due)
                 continue
             frame = self._frame_of(watched, now)
+            if self.closed:  # this frame was too much, and it was this viewer that was cut off for it
+                return None, again_at
             if frame is not None:
                 self._watched[name] = self._watched.pop(name)  # the others have their turn first
                 return frame, again_at

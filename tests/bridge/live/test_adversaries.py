@@ -334,6 +334,16 @@ def test_who_has_too_much_on_the_way_is_cut_off_first(monkeypatch: pytest.Monkey
     asyncio.run(scenario())
 
 
+@pytest.mark.virtual_time
+async def test_whose_own_frame_is_more_than_may_be_on_the_way_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_topics, "MAX_UNSEEN", 10)
+    async with topics(http=False) as scene:
+        looker = _Looker(scene, level=None)
+        publish(scene, "/level", Float32())
+        await looker.task
+        assert (looker.frames, scene.bridge.live.viewers) == ([], 0)
+
+
 class _Looker:
     """A client without a socket, that has seen each frame at once."""
 
