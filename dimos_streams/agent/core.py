@@ -145,7 +145,7 @@ class AgentCore:
         self.loop = AgentLoop(loop_parts(self), self.memory.journal, name=self.name, on_state=self._on_state)
         self.skill_watch = SkillWatch(self)
         self.offers.on_refresh = self.skill_watch.look
-        self.reviews = Reviews(self.calls, self.events, self._parts_of)
+        self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
         self.watchers: set[asyncio.Event] = set()
         """Events that are set when something that operators see may have changed."""
         self.spent = Usage()

@@ -102,11 +102,11 @@ def test_of_what_is_decided_everybody_is_told_by_whom_and_what_became_of_the_cal
             holds = "approved already, by 'http' (go on)"
             await until(lambda: made.agent.core.books.approvals.find(id)[0].call_id)
             call_id = made.agent.core.books.approvals.find(id)[0].call_id
-            assert (await chat(made, f"approve {id}")).endswith(f": {holds}; call {call_id} of it runs")
+            assert (await chat(made, f"approve {id}")).endswith(f": {holds}; call {call_id} of it has begun")
             with pytest.raises(ConflictError) as refused:
                 await chat(made, f"reject {id} no")
             assert str(refused.value).endswith(
-                f"is {holds}: it can't be rejected any more; call {call_id} of it runs"
+                f"is {holds}: it can't be rejected any more; call {call_id} of it has begun"
             )
             moving = await waiting(made)
             made.skills.left.set()

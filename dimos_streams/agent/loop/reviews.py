@@ -67,8 +67,11 @@ class Reviews:
         calls: CallManager,
         events: EventLog,
         parts_of: Callable[[tuple[Mission, ...]], LoopParts],
+        child_begun: Callable[[str, Mapping[str, Any], tuple[str, ...], str], None],
     ) -> None:
-        """``parts_of`` returns the parts of the loop that works on missions."""
+        """``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is told skill, arguments,
+        missions and id of a call that has begun as a part of another one, which no event of the agent reports."""
+        self._child_begun = child_begun
         self._calls = calls
         self._parts_of = parts_of
         self._permitted: dict[str, _Permitted] = {}
@@ -121,6 +124,7 @@ class Reviews:
                     verdict.give_back()
                 elif parent_of(asked.call_id):  # its events are not for this agent
                     del self._permitted[asked.call_id]
+                    self._child_begun(skill.name, verdict.arguments, request.missions, asked.call_id)
                     self._notify(permitted, asked.call_id, asking)
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from dimos_streams import clock
@@ -103,12 +103,15 @@ class ApprovalBook:
         return [] if found is None else [found.view(self._agent)]
 
     def apply(self, event: AgentEvent) -> None:
+        """Take in that a call of the agent has begun."""
+        if event.kind == EventKind.CALL_OPEN:
+            self.call_begun(event.data["skill"], event.data["arguments"], event.missions, event.data["call_id"])
+
+    def call_begun(self, skill: str, arguments: Mapping[str, Any], missions: Sequence[str], call_id: str) -> None:
         """Take in that a call has begun, which may be one that was approved."""
-        if event.kind != EventKind.CALL_OPEN:
-            return
-        key, call_id = (event.data["skill"], canonical(event.data["arguments"])), event.data["call_id"]
+        key = skill, canonical(arguments)
         for approval in reversed(self._decided.values()):
-            if approval.allows(key, event.missions):
+            if approval.allows(key, missions):
                 approval.call_id, approval.call_end = call_id, self._ends.get(call_id, "")
                 return
 

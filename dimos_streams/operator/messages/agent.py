@@ -117,7 +117,7 @@ class ApprovalView(MonitorMessage):
     call_id: str = ""
     """The newest call that has begun by it, as far as the agent has heard of it."""
     call_end: str = ""
-    """How that call has ended, its outcome and text; empty while it runs."""
+    """How that call has ended, its outcome and text; empty while it runs, and for one that is a part of another."""
 
     @property
     def reference(self) -> str:
@@ -139,7 +139,7 @@ class ApprovalView(MonitorMessage):
             return ""
         if not self.call_id:
             return "no call of it has begun"
-        return f"call {self.call_id} of it {f'has ended: {self.call_end}' if self.call_end else 'runs'}"
+        return f"call {self.call_id} of it {f'has ended: {self.call_end}' if self.call_end else 'has begun'}"
 
     def __str__(self) -> str:
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"

@@ -79,6 +79,18 @@ async def test_the_conversation_has_nothing_of_a_child_but_what_its_parent_passe
         assert not any(event.data.get("call_id") in ids for event in w.events)
 
 
+async def test_of_an_approved_child_it_is_told_that_it_has_begun() -> None:
+    async with lookout_world(Brain(errand("drop", {"what": "bag"})), Errands(name="errands")) as w:
+        said = await w.say()
+        await until(w.agent.core.books.approvals.pending)
+        (waits,) = w.agent.core.books.approvals.pending()
+        await w.operator("decide", approval=waits.id, decision="approve")
+        await w.closed(said)
+        (child,) = await w.views("drop")
+        (approved,) = await w.operator("approvals", approval=waits.id)
+        assert (approved["call_id"], approved["decided_by"]) == (child.call_id, "operator")
+
+
 async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:
     brain = Brain(errand("take", {"seconds": 3}))
     async with lookout_world(brain, Errands(name="errands"), Holder(name="holder")) as w:
