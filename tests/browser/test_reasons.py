@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +14,11 @@ from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.agent.policies.approval_texts import denial, request_text
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings
+from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
+from tests.agent.policies.parts import Events
 from tests.bridge.serving import Served
 from tests.browser.script_modules import ScriptModules
 
@@ -86,6 +92,32 @@ def test_what_the_bridge_writes_is_understood(script_modules: ScriptModules, bri
     assert follow.startswith("Follow drives the robot now (")
     assert follow.endswith("). It has to end first: cancel it, or say stop.")
     assert patrol == "Patrol runs already, for me. It has to end first: cancel it, or say stop."
+
+
+def test_why_a_decision_was_refused_is_understood(script_modules: ScriptModules) -> None:
+    async def refusals() -> list[str]:
+        book = ApprovalBook(ApprovalSettings(), Events().emit)
+        asking = asyncio.create_task(book.ask("go_to", {"x": 1}, module="nav"))
+        await asyncio.sleep(0)
+        id = book.pending()[0].id
+        book.amend(id, {"x": 2})
+        first = refused(lambda: book.decide(id, "approve", revision=1))
+        book.decide(id, "reject", reason="too far (for now)", by="cli")
+        await asking
+        return [first, *(refused(wish) for wish in (lambda: book.decide(id, "approve"), lambda: book.amend(id, {})))]
+
+    with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
+        written = beside.submit(lambda: asyncio.run(refusals())).result()
+    outcome = "(store, text) => store.outcome({ type: 'error', text })"
+    said = [script_modules("store.js", outcome, each) for each in written]
+    assert said[0] == "An operator has changed it meanwhile: look at it again, then decide."
+    assert said[1:] == ["It was rejected already, by cli: too far (for now)."] * 2
+
+
+def refused(wish: Callable[[], object]) -> str:
+    with pytest.raises(ConflictError) as refusal:
+        wish()
+    return str(refusal.value)
 
 
 def test_what_agents_write_is_understood(script_modules: ScriptModules) -> None:

@@ -17,11 +17,16 @@ const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it u
 const UNDONE = /^The operator took a call back\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
 const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 
+const AMENDED = /^approval '\S+' has revision (\d+), not \d+: .* (waits|is (\w+) already.*); who has looked at that names \S+$/s;
+const DECIDED = /^approval '\S+' of .* is (\w+(?: \w+)?) already(?:, by '([^']*)')?(?: \((.*)\))?: it can't /s;
+
 const SAYINGS = [
   [BUSY, ([, needed, holder, says], space) => {
     const what = drives(needed) ? "drives the robot" : `uses “${needed}”`;
     return `${skillTitle(holder, space)} ${what} now (${says}). It has to end first: cancel it, or say stop.`;
   }],
+  [AMENDED, ([, , state, decided]) => state === "waits" ? "An operator has changed it meanwhile: look at it again, then decide." : `It was changed, and ${decided} already.`],
+  [DECIDED, ([, state, by, why]) => `It was ${state} already${by ? `, by ${by}` : ""}${why ? `: ${why}` : ""}.`],
   [ASKS, () => "Waits for an operator’s approval."],
   [TWICE, ([, skill, caller], space) => `${skillTitle(skill, space)} runs already, for ${caller}. It has to end first: cancel it, or say stop.`],
   [NOT_APPROVED, ([, why]) => `An operator did not approve it${why ? `: ${why}` : ""}.`],

@@ -166,7 +166,7 @@ export function outcome(answer) {
   const { command, result, text, errors } = answer;
   if (answer.type === "error") {
     const fields = Object.entries(errors ?? {}).map(([field, problem]) => `${field}: ${problem}`).join("; ");
-    return text.includes(fields) ? text : `${text}; ${fields}`;
+    return text.includes(fields) ? reasonText(text) : `${text}; ${fields}`;
   }
   if (command === "decide" || command === "amend") return rendered({ approval: result });
   if (command === "cancel") return "it is asked to end";
