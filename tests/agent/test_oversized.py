@@ -24,6 +24,7 @@ from dimos_streams.errors import SkillArgumentError
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_PAYLOAD, Outcome, json_text
+from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage
 from tests.helpers import until
 
@@ -141,6 +142,19 @@ async def test_nobody_is_asked_about_arguments_that_no_request_can_carry() -> No
         made.agent.core.books.approvals.decide(view.id, "approve")
         assert (await said.result())["text"] == "ok"
         assert robot.log_ == [f"drop {'x' * room}"], "what is asked about can be run"
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.virtual_time
+async def test_what_no_review_can_carry_is_refused_by_the_name_of_the_skill_that_was_asked_for() -> None:
+    """The call itself could be; with who asks for it, which the agent is told, it is a little larger."""
+    async with lookout_world(Brain(round_with("drop", what="x" * 39_915))) as w:
+        await w.closed(await w.say())
+        (refused,) = await w.views("drop")
+        assert refused.outcome is Outcome.REJECTED
+        assert "skill 'drop' cannot take these arguments: arguments: they have 40" in refused.text
+        assert await w.views("review_call") == []
+        assert w.robot.log_ == []
 
 
 def test_defaults_that_are_filled_in_count_as_well() -> None:

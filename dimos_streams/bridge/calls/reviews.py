@@ -14,6 +14,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_size
 from dimos_streams.tool_stream.audience import bridge_caller
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
@@ -39,7 +40,8 @@ class CallReviews:
     async def begin(self, call: CallState, make_way: MakeWay, begin: Callable[[CallState], None]) -> None:
         """Begin a call when its agent permits it and ``make_way`` has found that nothing else is in the way.
 
-        Raises ``CallRejectedError``, and what ``make_way`` raises.
+        Raises ``CallRejectedError``, ``SkillArgumentError`` for more than a review can carry, and what ``make_way``
+        raises.
         """
         review = self._ask(call)
         why = "it did not begin"
@@ -83,6 +85,7 @@ class CallReviews:
             },
             requested_utime=clock.utime(),
         )
+        check_size(call.skill, arguments_size(review.arguments))
         self._open.add(review.call_id)
         self._ledger.begin(review)
         self._watchdog.request(review)
