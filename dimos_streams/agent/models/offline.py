@@ -34,6 +34,10 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300
+_OTHERWISE = (
+    "Any other skill, your own too, is called with `dimos-streams call`, or in a mission by a script"
+    " (agent.model=scripted:FILE) or a language model (openai:MODEL): docs/models.md has both."
+)
 _AS_MEANT = (Outcome.COMPLETED, Outcome.CANCELLED)
 
 
@@ -174,7 +178,8 @@ def _comment(event: ToolEvent) -> str:
 def _help(input: str, offered: Sequence[str]) -> str:
     examples = [example for skill, example in COMMANDS if any(n == skill or n.endswith(f"_{skill}") for n in offered)]
     can = "; ".join(examples) if examples else "nothing at the moment: no skill that I know is offered"
-    return f"I understand: {can}." if _asks_for_help(input) else f"I don't understand {input!r}. I understand: {can}."
+    puzzled = "" if _asks_for_help(input) else f"I don't understand {input!r}. "
+    return f"{puzzled}I understand: {can}. {_OTHERWISE}"
 
 
 def _asks_for_help(input: str) -> bool:
