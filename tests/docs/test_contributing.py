@@ -32,6 +32,24 @@ def test_the_file_to_open_is_there(task: str, where: str) -> None:
         assert not function or re.search(rf"(def|class) {function}\(", (ROOT / path).read_text()), function
 
 
+@pytest.mark.parametrize(
+    ("task", "example"),
+    [
+        ("a stop condition", "battery_below"),
+        ("a line or column in `status`", "machines"),
+        ("a kind of furniture", '"sideboard"'),
+        ("a key of blueprint files", "delivery"),
+        ("a bus", "zenoh"),
+        ("what the monitor says of the run", "not_ending"),
+        ("what is shown of a type of message, live", "CompressedImage"),
+    ],
+)
+def test_who_does_as_an_example_does_is_sent_to_all_its_places(task: str, example: str) -> None:
+    named = [path for path, _ in _PATH.findall(dict(TASKS)[task])]
+    assert len(named) == 2
+    assert [path for path in named if example not in (ROOT / path).read_text()] == []
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make on this machine")
 def test_make_has_the_commands_that_are_named() -> None:
     done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=True)
