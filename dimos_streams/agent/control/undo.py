@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,12 +16,13 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 0.5
+_How: TypeAlias = Literal["undone", "failed", "impossible"]
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -41,6 +42,14 @@ class UndoEntry:
     unclear: bool = False
     """True if that was begun in a process that died, so that nobody knows how far it came."""
 
+    @property
+    def doubt(self) -> str:
+        """Why it can't be known how far taking it back has come, so that it is not begun again; or empty."""
+        if not self.begun:
+            return ""
+        how = "the agent was restarted while it was taken back" if self.unclear else "taking it back was aborted"
+        return f"{how}; it is not known how far that came"
+
 
 class Undone(BaseModel):
     """The end of one call that was to be taken back."""
@@ -50,7 +59,7 @@ class Undone(BaseModel):
     call_id: str
     skill: str
     arguments: dict[str, Any]
-    how: Literal["undone", "failed", "impossible"]
+    how: _How
     text: str
     """The text of the undoing skill, or why the call can't be undone."""
 
@@ -84,11 +93,12 @@ class UndoJournal:
                     missions=event.missions,
                 )
             )
-        elif event.kind == EventKind.UNDO and data.get("phase") == "end":
+        elif event.kind == EventKind.UNDO and data.get("phase") == "end" and not data.get("left"):
             self._remove(data["call_id"])
         elif event.kind == EventKind.UNDO:
             for entry in self._entries:
-                entry.begun = entry.begun or entry.call_id == data["call_id"]
+                if entry.call_id == data["call_id"]:
+                    entry.begun = data.get("phase") == "start"
         elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
             self._note_result(tool_event_of(event))
 
@@ -118,8 +128,12 @@ class UndoJournal:
                 return
 
 
+class _NotBegun(Exception):
+    """Nothing was begun to take a call back, so that it can be taken back later."""
+
+
 class Undoing:
-    """Takes calls back, after ending those that still run."""
+    """Takes calls back, none of them twice: what was begun and not finished is not begun again."""
 
     def __init__(
         self,
@@ -139,6 +153,8 @@ class Undoing:
         self._settle_s = settle_s
         self._timeout_s = timeout_s
         self._running: frozenset[str] = frozenset()
+        self._call: OpenCall | None = None
+        """The one that takes back the present entry."""
         self.done: list[Undone] = []
         """The calls that were taken back so far, or could not be."""
 
@@ -152,29 +168,33 @@ class Undoing:
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
         """Take calls back in the order given, after ``end``. ``skills`` are those that are offered now."""
         for entry in entries:
+            doubt = entry.doubt
             self._emit(EventKind.UNDO, entry.missions, phase="start", call_id=entry.call_id, skill=entry.skill)
-            how, text = await self._undo_one(entry, skills)
-            self._emit(
-                EventKind.UNDO,
-                entry.missions,
-                phase="end",
-                call_id=entry.call_id,
-                skill=entry.skill,
-                arguments=dict(entry.arguments),
-                how=how,
-                text=text,
-            )
-            self.done.append(
-                Undone(call_id=entry.call_id, skill=entry.skill, arguments=dict(entry.arguments), how=how, text=text)
-            )
+            if doubt:
+                self._note_end(entry, "failed", doubt)
+                continue
+            try:
+                how, text = await self._undo_one(entry, skills)
+            except _NotBegun as why:
+                self._note_end(entry, "failed", str(why), left=True)
+            except asyncio.CancelledError:
+                if self._call is not None and self._call.close is not None:
+                    self._note_end(entry, *_end_of(self._call))
+                raise
+            else:
+                self._note_end(entry, how, text)
 
-    async def _undo_one(
-        self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]
-    ) -> tuple[Literal["undone", "failed", "impossible"], str]:
+    def _note_end(self, entry: UndoEntry, how: _How, text: str, *, left: bool = False) -> None:
+        """Say how it ended; ``left`` is whether it is still there to be taken back."""
+        told: dict[str, Any] = {"call_id": entry.call_id, "skill": entry.skill, "arguments": dict(entry.arguments)}
+        self._emit(EventKind.UNDO, entry.missions, phase="end", **told, how=how, text=text, left=left)
+        self.done.append(Undone(**told, how=how, text=text))
+
+    async def _undo_one(self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]) -> tuple[_How, str]:
+        """Raises ``_NotBegun`` if it could not be begun, and may be later."""
+        self._call = None
         if entry.call_id in self._running:
-            return "failed", "it still runs"
-        if entry.unclear:
-            return "failed", "the agent was restarted while it was taken back; it is not known how far that came"
+            raise _NotBegun("it still runs")
         if not entry.reversible:
             return "impossible", "what it did can't be taken back"
         if not entry.undo:
@@ -182,16 +202,18 @@ class Undoing:
         arguments = {"arguments": dict(entry.arguments), "result": entry.result}
         offered = skills.get(entry.undo)
         if self._held(entry):
-            return "failed", "it needs motion, and the robot is held still"
+            raise _NotBegun("it needs motion, and the robot is held still")
         if offered is not None and "call_id" in offered.parameters.get("properties", {}):
             arguments["call_id"] = entry.call_id
         try:
-            call = await self._calls.start(entry.undo, arguments, silent=True)
+            self._call = await self._calls.start(entry.undo, arguments, silent=True)
+        except (CallRejectedError, UnknownSkillError) as refusal:
+            raise _NotBegun(str(refusal)) from refusal
         except SkillError as error:
             return "failed", str(error)
-        return await self._ended(call, entry)
+        return await self._ended(self._call, entry)
 
-    async def _ended(self, call: OpenCall, entry: UndoEntry) -> tuple[Literal["undone", "failed"], str]:
+    async def _ended(self, call: OpenCall, entry: UndoEntry) -> tuple[_How, str]:
         try:
             await self._closed(call, entry)
         except TimeoutError:
@@ -200,10 +222,7 @@ class Undoing:
         except BaseException:
             self._calls.endings.end_soon([call], "undoing was aborted", bound_s=self._settle_s)
             raise
-        close = call.close
-        if close is None or close.outcome is not Outcome.COMPLETED:
-            return "failed", close.text if close else "it vanished"
-        return "undone", close.text
+        return _end_of(call)
 
     async def _closed(self, call: OpenCall, entry: UndoEntry) -> None:
         """Wait for a call's close. Raises ``TimeoutError`` if it takes too long."""
@@ -217,3 +236,10 @@ class Undoing:
                     await call.closed.wait()
             if not held:
                 rest_s -= clock.monotonic() - began
+
+
+def _end_of(call: OpenCall) -> tuple[_How, str]:
+    close = call.close
+    if close is None or close.outcome is not Outcome.COMPLETED:
+        return "failed", close.text if close else "it vanished"
+    return "undone", close.text

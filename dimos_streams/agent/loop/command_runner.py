@@ -153,7 +153,6 @@ class CommandRunner:
     async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
         """Take calls back; return those that were dealt with, even if it was aborted."""
         self._machine.go(LoopState.UNDOING)
-        await self._parts.view.offers.refresh(at_once=True)
         control, settings = self._parts.permissions.control, self._parts.budget.settings
         work = Undoing(
             self._parts.calls,
@@ -171,6 +170,7 @@ class CommandRunner:
         return work.done
 
     async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
+        await self._parts.view.offers.refresh(at_once=True)
         await work.end(entries)
         with self._pause_interrupted(entries):
             await work.undo(entries, self._parts.view.offers.all)

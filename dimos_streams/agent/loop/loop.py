@@ -152,9 +152,16 @@ class AgentLoop:
             self._turn.interrupt("aborted", abort.reason)
         for mission in abort.missions:
             mission.end("aborted", abort.reason)
-        self._runner.stop_undoing()
+        self._stop_undoing()
         self.wake()
         return abort
+
+    def _stop_undoing(self) -> None:
+        """Take nothing back any more, neither what is under way nor what waits to be."""
+        self._runner.stop_undoing()
+        for command in [each for each in self._commands if isinstance(each, UndoCommand)]:
+            self._commands.remove(command)
+            command.finish([])
 
     def cut(self) -> None:
         """End the present turn, for input that can't wait: the model's stream is cut; calls that run go on."""

@@ -1,0 +1,163 @@
+"""What is taken back is taken back once, whatever comes in between, and what was not is still there."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.tool_stream.gateway import OfferedSkill
+from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
+
+pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
+
+MOVES = asks(("move", {"by": 1}), ("move", {"by": 2}))
+ABORTED = "taking it back was aborted; it is not known how far that came"
+
+
+def told(undone: list[Undone]) -> list[tuple[object, str, str]]:
+    return [(each.arguments["by"], each.how, each.text) for each in undone]
+
+
+async def moved(rig: Rig) -> None:
+    await rig.over(await rig.say("go"))
+
+
+async def taking_back(rig: Rig, world: LineWorld, count: int = 2) -> asyncio.Task[list[Undone]]:
+    """An undo in the midst of its first call."""
+    undoing = asyncio.create_task(rig.core.loop.undo(count))
+    await until(lambda: world.log[-1] == "back 2")
+    return undoing
+
+
+@pytest.mark.parametrize("rollback", [False, True])
+async def test_what_an_abort_left_half_taken_back_is_not_begun_again(rollback: bool) -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        undoing = await taking_back(rig, world)
+        await rig.core.loop.abort(rollback=rollback)
+        assert await undoing == []
+        assert told(await rig.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
+        assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+        assert await rig.core.loop.undo(2) == []
+
+
+async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, asks(("hang", {}))) as rig:
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["hang"])
+        first = asyncio.create_task(rig.core.loop.abort(rollback=True))
+        await until(lambda: world.log[-1] == "back 2")
+        await rig.core.loop.abort(rollback=True)
+        await first
+        assert told([each for each in await rig.core.loop.undo(None) if each.skill == "move"]) == [
+            (2, "failed", ABORTED),
+            (1, "undone", "done"),
+        ]
+        assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+
+
+async def test_what_was_taken_back_when_the_abort_came_is_known() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        undoing = await taking_back(rig, world)
+        (call,) = rig.core.calls.open
+        await call.closed.wait()  # before the undo hears of it, which looks anew twice a second
+        await rig.core.loop.abort()
+        assert told(await undoing) == [(2, "undone", "done")]
+        assert told(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+
+
+async def test_an_abort_ends_an_undo_that_still_asks_what_is_offered() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        offered = world.bridge.skills
+
+        async def slowly() -> list[OfferedSkill]:
+            await asyncio.sleep(1)
+            return await offered()
+
+        world.bridge.skills = slowly  # type: ignore[method-assign]
+        undoing = asyncio.create_task(rig.core.loop.undo(2))
+        await until(lambda: rig.core.loop.state is LoopState.UNDOING)
+        began = clock.monotonic()
+        await rig.core.loop.abort()
+        assert clock.monotonic() - began < 0.5
+        assert await undoing == []
+        await asyncio.sleep(5)
+        assert world.log == ["move 1", "move 2"]
+        assert [each.how for each in await rig.core.loop.undo(2)] == ["undone", "undone"]
+
+
+async def test_an_abort_ends_an_undo_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        loop, wake = rig.core.loop, rig.core.loop.wake
+
+        def wake_and_abort() -> None:
+            monkeypatch.setattr(loop, "wake", wake)
+            loop.begin_abort()
+
+        monkeypatch.setattr(loop, "wake", wake_and_abort)
+        assert await loop.undo(2) == []
+        await asyncio.sleep(5)
+        assert world.log == ["move 1", "move 2"]
+        assert [each.how for each in await loop.undo(2)] == ["undone", "undone"]
+
+
+async def test_two_undos_at_once_take_nothing_back_twice() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        results = await asyncio.gather(*(rig.core.loop.undo(2) for _ in range(4)), return_exceptions=True)
+        assert [result for result in results if isinstance(result, list) and result]
+        assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+
+
+async def test_what_could_not_be_begun_is_still_there() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        world.bridge.refuse = lambda skill: True
+        assert told(await rig.core.loop.undo(1)) == [(2, "failed", "move_back is busy")]
+        world.bridge.refuse = lambda skill: False
+        undoing = await taking_back(rig, world)
+        rig.core.control.pause()
+        assert told(await undoing)[1] == (1, "failed", "it needs motion, and the robot is held still")
+        rig.core.control.resume()
+        assert told(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+
+
+async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_path: Path) -> None:
+    world = LineWorld()
+    model = FunctionModel(in_turn(asks(*(("move", {"by": by}) for by in (1, 2, 3))), says("done")))
+    async with world.with_model(model, tmp_path / "before") as rig:
+        await moved(rig)
+        world.bridge.refuse = lambda skill: True
+        assert [each.how for each in await rig.core.loop.undo(1)] == ["failed"]
+        world.bridge.refuse = lambda skill: False
+        undoing = asyncio.create_task(rig.core.loop.undo(2))
+        await until(lambda: world.log[-1] == "back 2")
+        await rig.core.loop.abort()
+        assert [each.how for each in await undoing] == ["undone"]
+        shutil.copytree(tmp_path / "before", tmp_path / "after")  # as it is on disk when the agent is killed
+    async with world.with_model(FunctionModel(in_turn()), tmp_path / "after") as rig:
+        assert [(each.arguments["by"], each.how) for each in await rig.core.loop.undo(None)] == [
+            (2, "failed"),
+            (1, "undone"),
+        ]
+        assert world.log == ["move 1", "move 2", "move 3", "back 3", "back 2", "back 1"]
