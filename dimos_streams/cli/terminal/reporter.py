@@ -12,6 +12,7 @@ from dimos_streams.cli.terminal.output import plural, shortened, write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_screen
 from dimos_streams.operator.agents import is_conversation, public_name
+from dimos_streams.tool_stream.review import REVIEW
 
 if TYPE_CHECKING:
     from dimos_streams.cli.terminal.log_files import LogLine
@@ -26,8 +27,8 @@ _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
-_LOOKS = frozenset({"approvals", "plans", "typing"})
-"""Skills of agents for consoles."""
+_LOOKS = frozenset({"approvals", "plans", "typing", REVIEW})
+"""Skills of agents for consoles, and for the bridge: what comes of a review is shown of the call that it is about."""
 
 
 class Reporter(Protocol):
@@ -245,7 +246,7 @@ def _is_refused(entry: Mapping[str, Any]) -> bool:
 
 
 def _only_looks(event: ToolEvent) -> bool:
-    """Whether an event is part of a console's look at an agent, which changes nothing."""
+    """Whether an event is part of a look at an agent, a console's or the bridge's, which changes nothing."""
     return event.skill in (public_name(event.module, look) for look in _LOOKS)
 
 
