@@ -69,8 +69,8 @@ class Reviews:
         parts_of: Callable[[tuple[Mission, ...]], LoopParts],
         child_begun: Callable[[str, Mapping[str, Any], tuple[str, ...], str], None],
     ) -> None:
-        """``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is told skill, arguments,
-        missions and id of a call that has begun as a part of another one, which no event of the agent reports."""
+        """Create reviews. ``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is told
+        skill, arguments, missions and id of a call that has begun as a part of another one, which no event reports."""
         self._child_begun = child_begun
         self._calls = calls
         self._parts_of = parts_of
