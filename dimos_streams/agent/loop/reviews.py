@@ -70,7 +70,7 @@ class Reviews:
         child_begun: Callable[[str, Mapping[str, Any], tuple[str, ...], str], None],
     ) -> None:
         """Create reviews. ``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is told
-        skill, arguments, missions and id of a call that has begun as a part of another one, which no event reports."""
+        skill, arguments, missions and id of a call that has begun as a part of another one, without an event."""
         self._child_begun = child_begun
         self._calls = calls
         self._parts_of = parts_of
