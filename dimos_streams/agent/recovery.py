@@ -15,6 +15,7 @@ from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.operators.stop_order import end_others
+from dimos_streams.agent.policies.gates.base import AGENTS, Reviewer
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.state import RecordedCall, Resumption, UnfinishedAbort, UnfinishedMission
 from dimos_streams.agent.subagents.sub_mission import SUB
@@ -28,8 +29,9 @@ async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
     _keep_wishes(core)
     backoff = Backoff(rng)
     missions = _missions(core)
-    known = _known_calls(core.resumption, missions)
-    core.calls.remember_closed(core.resumption.closed if core.resumption else ())
+    known = _known_calls(core, missions)
+    closed = core.resumption.closed if core.resumption else {}
+    core.calls.remember_closed({call_id: _held_to(core, agents) for call_id, agents in closed.items()})
     while True:
         try:
             offset = await core.gateway.offset()
@@ -116,7 +118,12 @@ def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mi
                 guard.observe(parts.view.meant(asked.calls), parts.view.polling(), at=since + asked.utime / 1e6)
 
 
-def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) -> list[OpenCall]:
+def _held_to(core: AgentCore, agents: tuple[str, ...]) -> Reviewer | None:
+    """The judge of what a call goes on with that a sub-agent has begun; None for the agent's own."""
+    return core.delegation.held_to(agents, core.loop.parts) if agents else None
+
+
+def _known_calls(core: AgentCore, missions: dict[str, Mission]) -> list[OpenCall]:
     return [
         OpenCall(
             call.call_id,
@@ -125,24 +132,45 @@ def _known_calls(resumption: Resumption | None, missions: dict[str, Mission]) ->
             last_seq=call.last_seq,
             arguments=call.arguments or {},
             arguments_known=call.arguments is not None,
+            reviewer=_held_to(core, call.agents),
         )
-        for call in (resumption.calls if resumption else ())
+        for call in (core.resumption.calls if core.resumption else ())
     ]
 
 
 def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str, Mission]) -> tuple[OpenCall, ...]:
     """Assign calls that the dead agent had asked for without hearing their ids to its missions; return the others."""
     left = list(adopted)
-    for wish in core.resumption.unanswered if core.resumption else ():
+    wishes = core.resumption.unanswered if core.resumption else ()
+    for wish in sorted(wishes, key=lambda wish: -len(wish.agents)):  # of two that are alike, the narrower list holds
         if wish.arguments is None or wish.call_id:
             continue
         for call in left:
             if (call.skill, dict(call.arguments)) == (wish.skill, dict(wish.arguments)) and not call.parent:
                 core.calls.assign(call, tuple(missions[id] for id in wish.missions if id in missions))
-                wish.call_id = call.call_id
+                wish.call_id, call.reviewer = call.call_id, _held_to(core, wish.agents)
+                _note_begun(core, wish)
                 left.remove(call)
                 break
     return tuple(left)
+
+
+def _note_begun(core: AgentCore, wish: RecordedCall) -> None:
+    """What the dead agent could not write down any more."""
+    skill = core.offers.all.get(wish.skill)
+    core.events.emit(
+        EventKind.CALL_OPEN,
+        wish.missions,
+        **({SUB: wish.sub} if wish.sub else {}),
+        tool_call_id=wish.tool_call_id,
+        call_id=wish.call_id,
+        skill=wish.skill,
+        arguments=dict(wish.arguments or {}),
+        undo=skill.undo if skill else "",
+        reversible=skill.reversible if skill else True,
+        senses=skill.concurrent if skill else False,
+        **({AGENTS: list(wish.agents)} if wish.agents else {}),
+    )
 
 
 def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothing_to_do
-from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.call_memory import CallMemory, ClosedCall
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
@@ -151,9 +151,10 @@ class CallManager:
             mission.hold()
         call.missions, call.last_seq = missions, 0
 
-    def remember_closed(self, call_ids: Iterable[str]) -> None:
-        """Remember calls of which nothing is delivered any more, because their close is in a record."""
-        self._memory.remember_recorded(call_ids)
+    def remember_closed(self, reviewers: Mapping[str, Any]) -> None:
+        """Remember calls of which nothing is delivered any more, because their close is in a record. ``reviewers`` is
+        who has let each begin, by the calls' ids."""
+        self._memory.remember_recorded(reviewers)
 
     def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
         """Let ``to`` get the updates of a call from now on; None gives it back to the agent's queue."""
@@ -190,19 +191,20 @@ class CallManager:
         new = await self._reconciliation.unknown(lambda call_id: call_id in recorded or call_id in self._open)
         for call in recorded.values():
             self._track(call)
-        return tuple(
-            self._track(
-                OpenCall(
-                    view.call_id,
-                    view.skill,
-                    self._missions_of(view.parent),
-                    parent=view.parent,
-                    last_seq=view.last_seq,
-                    arguments=view.arguments,
-                )
-            )
-            for view in new
+        return tuple(self._take_over(view) for view in new)
+
+    def _take_over(self, view: CallView) -> OpenCall:
+        known = self._known(view.parent)
+        call = OpenCall(
+            view.call_id,
+            view.skill,
+            known.missions if known else (),
+            parent=view.parent,
+            last_seq=view.last_seq,
+            arguments=view.arguments,
+            reviewer=known.reviewer if known else None,
         )
+        return self._track(call)
 
     async def close_lost(self, *, unknown_too: bool) -> bool:
         """Close calls that the broker says have closed, and with ``unknown_too`` those that it does not know; return
@@ -252,11 +254,10 @@ class CallManager:
         named = event.data.get("parent") if event.type == "open" else ""
         parent = named if isinstance(named, str) else ""
         given = event.data.get("arguments") if event.type == "open" else {}
-        call = OpenCall(event.call_id, event.skill, self._missions_of(parent), parent)
+        known = self._known(parent)
+        call = OpenCall(event.call_id, event.skill, known.missions if known else (), parent)
         call.arguments = given if isinstance(given, Mapping) else {}
         call.arguments_known = event.type == "open" and isinstance(given, Mapping)
-        asking = head_of_family(parent)
-        known = self._open.get(asking) or self._memory.closed(asking)
         if known is not None:
             call.deliver, call.reviewer = known.deliver, known.reviewer
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
@@ -273,13 +274,12 @@ class CallManager:
         doubtful = self._memory.claim_doubtful(call)
         if doubtful is None:
             return ""
-        call.missions, call.silent = doubtful.missions, doubtful.silent
+        call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
         return doubtful.withdrawn
 
-    def _missions_of(self, parent: str) -> tuple[Mission, ...]:
+    def _known(self, parent: str) -> OpenCall | ClosedCall | None:
         asking = head_of_family(parent)
-        known = self._open.get(asking) or self._memory.closed(asking)
-        return known.missions if known else ()
+        return self._open.get(asking) or self._memory.closed(asking)
 
     def _track(self, call: OpenCall) -> OpenCall:
         for mission in call.missions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
@@ -45,9 +45,9 @@ class CallMemory:
         while len(self._closed) > _REMEMBERED:
             self._closed.popitem(last=False)
 
-    def remember_recorded(self, call_ids: Iterable[str]) -> None:
-        """Remember calls whose close is in a record."""
-        self._closed.update((call_id, ClosedCall((), "", None)) for call_id in call_ids)
+    def remember_recorded(self, reviewers: Mapping[str, Any]) -> None:
+        """Remember calls whose close is in a record, each with who has let it begin."""
+        self._closed.update((call_id, ClosedCall((), "", None, reviewer)) for call_id, reviewer in reviewers.items())
 
     def remember_given_up(self, call: OpenCall) -> None:
         """Remember a call that closes here, whatever it goes on to do."""

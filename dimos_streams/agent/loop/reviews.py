@@ -14,7 +14,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -183,6 +183,7 @@ class Reviews:
             undo=skill.undo,
             reversible=skill.reversible,
             senses=skill.concurrent,
+            **whose_list(call.reviewer or parts.permissions.reviewer),
         )
         self._calls.endings.limit(call, parts.budget.settings.call_timeout_s)
         self._notify(permitted, call.call_id, call)

@@ -14,7 +14,7 @@ from dimos_streams.agent.loop.scheduling import groups, run_in_order
 from dimos_streams.agent.missions.mission import all_ended, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError, internal_error
 from dimos_streams.tool_stream.event import ToolEvent
@@ -191,6 +191,7 @@ class Execution:
             undo=skill.undo,
             reversible=skill.reversible,
             senses=skill.concurrent,
+            **whose_list(self._parts.permissions.reviewer),
         )
         return call
 
@@ -224,7 +225,8 @@ class Execution:
                 await replacement.make_way(error)
 
     def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
-        self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments)
+        whose = whose_list(self._parts.permissions.reviewer)
+        self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:
         return CallResult(answer_text(event), failed(event), call, event, note=note)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.policies.gates.base import AGENTS
 from dimos_streams.agent.policies.gates.enabled import SKILL_SET
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
@@ -38,7 +39,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
         offset=lines[-1].offset,
         missions=open_missions,
         calls=open_calls,
-        closed=closed[-_CLOSED:],
+        closed=dict([*closed.items()][-_CLOSED:]),
         unanswered=_unanswered(events),
         wishes=_wishes(events),
         lessons=_lessons(events),
@@ -99,15 +100,19 @@ def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
     return found
 
 
-def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]:
-    """The calls whose close was not delivered, and the ids of those whose close was."""
+def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], dict[str, tuple[str, ...]]]:
+    """The calls whose close was not delivered; and whose lists those were held to whose close was, by their ids."""
     found: dict[str, RecordedCall] = {}
-    closed: dict[str, None] = {}
+    closed: dict[str, tuple[str, ...]] = {}
     for event in events:
         data = event.data
         if event.kind == EventKind.CALL_OPEN:
             found[data["call_id"]] = RecordedCall(
-                call_id=data["call_id"], skill=data["skill"], missions=event.missions, arguments=data["arguments"]
+                call_id=data["call_id"],
+                skill=data["skill"],
+                missions=event.missions,
+                arguments=data["arguments"],
+                agents=tuple(data.get(AGENTS, ())),
             )
         elif data.get("call_id") and (tool_event := tool_event_of(event)) is not None:
             call = found.setdefault(
@@ -115,8 +120,8 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], list[str]]
             )
             call.last_seq = max(call.last_seq, tool_event.seq)
             if tool_event.type == "close":
-                closed[call.call_id] = None
-    return [call for call_id, call in found.items() if call_id not in closed], list(closed)
+                closed[call.call_id] = call.agents
+    return [call for call_id, call in found.items() if call_id not in closed], closed
 
 
 def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
@@ -137,7 +142,7 @@ def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
         if wish is None:
             continue
         if event.kind == EventKind.CALL_RUN:
-            wish.arguments = data["arguments"]
+            wish.arguments, wish.agents = data["arguments"], tuple(data.get(AGENTS, ()))
         elif event.kind == EventKind.CALL_OPEN:
             wish.call_id = data["call_id"]
         elif event.kind == EventKind.RESULT:

@@ -26,6 +26,8 @@ class RecordedCall:
     """The model's id of what it asked for; empty where that does not matter."""
     sub: str = ""
     """The sub-mission whose model asked; empty for the agent's own."""
+    agents: tuple[str, ...] = ()
+    """The sub-agents whose lists it is held to, the outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ class Resumption:
     missions: list[UnfinishedMission]
     calls: list[RecordedCall]
     """The calls whose close was not delivered."""
-    closed: list[str]
-    """Ids of the newest calls whose close was delivered."""
+    closed: dict[str, tuple[str, ...]]
+    """Ids of the newest calls whose close was delivered, each with the sub-agents whose lists it was held to."""
     unanswered: list[RecordedCall]
     """The calls that a model asked for, and that have no result."""
     wishes: OperatorWishes

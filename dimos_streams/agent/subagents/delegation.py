@@ -18,7 +18,7 @@ from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInp
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
-from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
@@ -91,6 +91,16 @@ class Delegation:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
         missions = tuple(missions)
         return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
+
+    def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
+        """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
+        is not in the config any more has no skills."""
+        reviewer = parts.permissions.reviewer
+        for agent in agents:
+            entries = self._agents[agent].skills if agent in self._agents else ()
+            gate = AllowedGate(SkillSelection(entries, self._name), parts.view.offers.offerings)
+            reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
+        return reviewer
 
     def wake(self) -> None:
         """Let all loops look again, because something may have changed (a pause has ended)."""
@@ -168,14 +178,13 @@ class Delegation:
         )
         described = self._agents[agent]
         conversation = Conversation(described.prompt)
-        gate = AllowedGate(SkillSelection(described.skills, self._name), parts.view.offers.offerings)
         child = replace(
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
             events=SubLog(parts.events, mission, conversation),
             view=replace(parts.view, conversation=conversation),
-            permissions=replace(parts.permissions, reviewer=Subset(parts.permissions.reviewer, gate)),
+            permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
         work = SubMission(mission, child, parts, missions, over)
         settings = parts.budget.settings

@@ -86,6 +86,8 @@ class Subset:
 
     reviewer: Reviewer
     gate: AllowedGate
+    agents: tuple[str, ...]
+    """See ``Reviewer``."""
 
     async def review(self, request: CallRequest) -> Verdict:
         verdict = await self.gate.review(request)

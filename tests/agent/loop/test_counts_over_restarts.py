@@ -186,7 +186,7 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
     (mission,) = resumption.missions
     assert (mission.failed_call, mission.stopped, mission.in_turn) == (failed_call, stopped, True)
     assert mission.cancelled_call == cancelled
-    assert (resumption.calls, resumption.closed) == ([], ["c1"])
+    assert (resumption.calls, resumption.closed) == ([], {"c1": ()})
 
 
 @pytest.mark.feature("B8")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,20 @@ class LookoutWorld:
         self.hosts[module.name] = host = ModuleHost(bus)
         await host.start(module, {name: f"/{name}" for name in module.streams()})
 
+    async def kill_agent(self, brain: Brain, to: Path, **config: Any) -> None:
+        """End the agent, of whose end nobody hears, and begin it anew in the directory ``to``, with what is recorded
+        there, or was until now."""
+        assert self.agent.context.run_dir is not None
+        if not await asyncio.to_thread(to.exists):
+            shutil.copytree(self.agent.context.run_dir, to)  # what it records of its end does not reach the next
+        self.buses["agent"].partitioned = True
+        self.agent.core.gateway.cancel = _nothing  # type: ignore[method-assign]
+        await self.remove("agent")
+        self.agent = Agent(config, name="agent", context=replace(self.agent.context, run_dir=to))
+        await self.add(self.agent)
+        self.agent.core.loop.parts.model = brain
+        self.agent.core.events.listen(self.events.append)
+
     async def remove(self, name: str) -> None:
         await self.hosts.pop(name).stop()
         await self.buses.pop(name).close()
@@ -176,11 +191,15 @@ class LookoutWorld:
         return await self.view("look_out_for", lambda view: "Waits until" in view.text)
 
 
+async def _nothing(call_id: str, reason: str) -> None:
+    """What becomes of a dead agent's orders."""
+
+
 @contextlib.asynccontextmanager
 async def lookout_world(
-    brain: Brain, *more: Module, journal: Path | None = None, **config: Any
+    brain: Brain, *more: Module, journal: Path | None = None, run_dir: Path | None = None, **config: Any
 ) -> AsyncIterator[LookoutWorld]:
-    context = RunContext()
+    context = RunContext(run_dir=run_dir)
     async with ModuleHarness(LookOut(name="lookout")) as harness:
         robot, agent = Robot(name="robot"), Agent(config, name="agent", context=context)
         bridge = Bridge({"http": False, "journal": journal}, name="bridge", context=context)

@@ -141,11 +141,24 @@ class Gate(Protocol):
 class Reviewer(Protocol):
     """Reviews calls by all gates at once: ``gates.chain.GateChain``."""
 
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The sub-agents whose lists it holds calls to as well, the outermost first; none for the agent's own."""
+
     async def review(self, request: CallRequest) -> Verdict:
         """Return the first refusal, or an ``Allow`` with what all gates have made of the arguments."""
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """Return the skill as a model is offered it, or None if it is not to be offered."""
+
+
+AGENTS = "agents"
+"""The key of an event's data about a call that names the sub-agents whose lists it is held to."""
+
+
+def whose_list(reviewer: Reviewer) -> dict[str, list[str]]:
+    """The same of a reviewer's calls, as data of their events; nothing where there are none."""
+    return {AGENTS: list(reviewer.agents)} if reviewer.agents else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,11 @@ class GateChain:
         note = "\n".join(notes)
         return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), note, again, permit)
 
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """See ``Reviewer``."""
+        return ()
+
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """See ``Reviewer``."""
         if not skill.available or skill.audience != "everyone":
