@@ -15,26 +15,28 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
 Handler = Callable[[str, bytes], None]
-"""Takes a channel and a payload. Runs on the loop, must not block, is never called from inside ``publish``."""
+"""A function that takes a channel and a payload. It runs on the loop, must not block, and is never called from inside
+``publish``."""
 TokenHandler = Callable[[str, bool], None]
-"""Takes the name of a token and whether it is there."""
+"""A function that takes the name of a token and whether it is there."""
 Wants = Callable[[str], bool]
-"""Whether messages of a channel are wanted."""
+"""A test of whether messages of a channel are wanted."""
 
 DEFAULT_CAPACITY = 8192
 CAPACITY_BYTES = 16 * 1024 * 1024
 """The bytes that a subscription's queue holds at most, whatever its capacity in messages."""
 MAX_MESSAGE = 8 * 1024 * 1024
-"""Larger messages are not published, and thrown away where they come in."""
+"""Maximum size of a message, in bytes. Larger ones are not published, and are thrown away where they come in."""
 ONE_PIECE = 65_000
-"""What is no larger is one datagram, and needs no memory for fragments of which others are missing."""
+"""Maximum size of a message that is one datagram, in bytes; it needs no memory for fragments of which others are
+missing."""
 _OUTSIZE = 3
-"""Doublings of the usual size of what is queued (the geometric mean, in which one large message does not hide many
-small ones): a larger message for which there is no room is thrown away itself."""
+"""Maximum number of doublings above the usual size of what is queued (the geometric mean, in which one large message
+does not hide many small ones): a larger message for which there is no room is thrown away itself."""
 _SLICE = 64
-"""Messages that one subscription handles before other work on the loop has its turn,"""
+"""Maximum number of messages that one subscription handles before other work on the loop has its turn."""
 SLICE_S = 0.001
-"""or what comes first, seconds."""
+"""Maximum time, in seconds, that it handles messages before that; the limit that is reached first counts."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -43,12 +45,12 @@ class Mark(NamedTuple):
     """Bytes by which a message is known."""
 
     at: int
-    """Their place, from the message's beginning or, below 0, from its end."""
+    """Their position, from the message's beginning or, if below 0, from its end."""
     value: bytes
 
 
 class Ration(NamedTuple):
-    """A share, above 0 and below 1, of the messages that bear none of some marks."""
+    """The messages that bear one of some marks, and a random share, above 0 and below 1, of all others."""
 
     share: float
     marks: tuple[Mark, ...]
@@ -63,7 +65,7 @@ class SubscriptionStatistics:
     dropped: int
     """Messages thrown away, oldest first, because the handler did not keep up."""
     errors: int
-    """Handler calls that ended by an exception; each is logged, none stops the bus."""
+    """Handler calls that ended with an exception; each is logged, none stops the bus."""
     waiting: int
 
 
@@ -79,8 +81,8 @@ class BusStatistics:
 
 
 class Subscription:
-    """One handler with its own bounded queue. When the queue is full, the oldest messages go; a new one that is much
-    larger than those goes itself."""
+    """One handler with its own bounded queue. When the queue is full, the oldest messages are dropped; a new one that
+    is much larger than those is dropped itself."""
 
     def __init__(
         self,
@@ -98,7 +100,7 @@ class Subscription:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
         self.namespaces = namespaces
         self.largest = min(largest, capacity_bytes, MAX_MESSAGE)
-        """Bytes of a message for which fragments need be put together."""
+        """Maximum size of a message whose fragments need be put together, in bytes."""
         self.ration: Ration | None = None
         """See ``take_only``."""
         self._changed = changed
@@ -107,17 +109,17 @@ class Subscription:
         self._queue: deque[tuple[str, bytes]] = deque()
         self._queued_bytes = 0
         self._queued_bits = 0
-        """The sum of the logarithms of their sizes."""
+        """The sum of the binary logarithms of the queued messages' sizes."""
         self._forget = forget
         self._scheduled = False
         self._closed = False
         self._received = self._handled = self._dropped = self._errors = 0
         self.missed_at = float("-inf")
-        """When messages were thrown away last, or may have been; on the loop's clock."""
+        """The time on the loop's clock at which messages were last thrown away, or may have been."""
 
     def take_only(self, ration: Ration | None) -> None:
-        """In a flood, take a share only, chosen by chance, of the messages that do not bear certain marks; None for
-        all. A transport that can't have the kernel see to that passes on all the same."""
+        """Take only a random share, in a flood, of the messages that bear none of the ration's marks; None takes all
+        messages. A transport that can't have the kernel drop the others passes them on all the same."""
         if ration != self.ration:
             self.ration = ration
             self._changed()
@@ -161,12 +163,12 @@ class Subscription:
         return message
 
     def _is_flood(self, size: int) -> bool:
-        """Whether a message for which there is no room would push out many that are much smaller: a few large ones
-        must not silence all else."""
+        """Return whether a message for which there is no room would push out many that are much smaller: a few large
+        ones must not silence all else."""
         return (size.bit_length() - _OUTSIZE) * len(self._queue) > self._queued_bits
 
     def handle(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Handle the first of what is queued at once, the rest soon; for buses that the loop itself calls."""
+        """Handle the first queued messages at once and the rest soon; for buses that the loop itself calls."""
         if not self._scheduled:
             self._scheduled = True
             self._drain(loop)
@@ -259,29 +261,29 @@ class Bus(abc.ABC):
 
     @abc.abstractmethod
     def has_subscribers(self, channel: str) -> bool:
-        """Whether somebody may be listening; False only where that is certain."""
+        """Return True if somebody may be listening; False only if it is certain that nobody is."""
 
     @abc.abstractmethod
     def subscriptions(self) -> list[Subscription]:
-        """All that are open."""
+        """Return all open subscriptions."""
 
     def declare_token(self, name: str) -> Callable[[], None]:
         """Show others a token that vanishes with this process, where the transport has such.
 
-        What is returned takes it back, and may be called twice.
+        The returned function takes it back, and may be called twice.
         """
         return _nothing
 
     def watch_tokens(self, handler: TokenHandler) -> Callable[[], None]:
-        """Hear of other processes' tokens, where one that vanishes says that its process has ended.
+        """Report other processes' tokens to a handler, where a token that vanishes means that its process has ended.
 
-        What is returned ends that, and may be called twice.
+        The returned function ends the reports, and may be called twice.
         """
         return _nothing
 
     @property
     def notice(self) -> str:
-        """A line for people about the state it is in, empty if there is nothing to know."""
+        """One line for people about the state of the bus; empty if there is nothing to know."""
         return ""
 
     def statistics(self) -> BusStatistics:
@@ -293,7 +295,7 @@ class Bus(abc.ABC):
         return BusStatistics(self._published, self._published_bytes, received, dropped, errors)
 
     def _check_size(self, channel: str, data: bytes) -> bool:
-        """Whether a message may be sent: others would throw it away."""
+        """Return whether a message is small enough to be sent: receivers would throw away a larger one."""
         if len(data) > MAX_MESSAGE:
             _log.warning("cannot publish %d bytes on %s: %d are possible", len(data), channel, MAX_MESSAGE)
         return len(data) <= MAX_MESSAGE
@@ -314,4 +316,4 @@ class Bus(abc.ABC):
 
 
 def _nothing() -> None:
-    """There is nothing to take back."""
+    """Do nothing: there is nothing to take back."""

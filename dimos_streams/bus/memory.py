@@ -10,7 +10,7 @@ from dimos_streams.bus.subscribers import Subscribers
 
 
 class MemoryBus(Bus):
-    """Delivers to every subscription in the order in which they subscribed."""
+    """A bus that delivers to every subscription in the order in which they subscribed."""
 
     def __init__(self, url: str = "memq://") -> None:
         super().__init__(url)

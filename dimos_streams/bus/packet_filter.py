@@ -1,4 +1,4 @@
-"""Classic BPF programs on a socket of this process: what the kernel is to drop before it arrives (Linux).
+"""Classic BPF programs on a socket of this process, by which the kernel drops datagrams before they arrive (Linux).
 
 The instructions are those of the kernel's networking/filter.rst. A filter on a UDP socket sees the datagram from its
 UDP header on; a load past the datagram's end drops it.
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Iterator
 
 Instruction = tuple[int, int, int, int]
-"""Operation, how many instructions to jump if true and if false, operand."""
+"""An operation, the numbers of instructions to jump if true and if false, and an operand."""
 
 LD_W_ABS, LD_H_ABS, LD_B_ABS, LD_W, LD_H, LD_B = 0x20, 0x28, 0x30, 0x40, 0x48, 0x50  # without ABS: from X on
 LD_VALUE, LD_STORED, STORE, LD_LENGTH, SUBTRACT = 0x00, 0x60, 0x02, 0x80, 0x14
@@ -23,7 +23,7 @@ TO_X_VALUE, TO_X, MULTIPLY = 0x01, 0x07, 0x24
 JUMP, JEQ, JGT, JGT_X, JGE_X = 0x05, 0x15, 0x25, 0x2D, 0x3D
 RET = 0x06
 RANDOM = 0xFFFFF000 + 56
-"""An absolute word load from here gives a random number."""
+"""The address from which an absolute word load gives a random number."""
 ACCEPT, DROP = 0xFFFFFFFF, 0
 MAX_INSTRUCTIONS, INSTRUCTION_BYTES = 4096, 8
 
@@ -31,12 +31,12 @@ _SO_ATTACH_FILTER, _SO_DETACH_FILTER = 26, 27
 
 
 def packed(program: Iterable[Instruction]) -> bytes:
-    """A program as the kernel reads it."""
+    """Return a program as the kernel reads it."""
     return b"".join(struct.pack("@HBBI", *instruction) for instruction in program)
 
 
 def attach(receiver: socket.socket, program: bytes) -> bool:
-    """Put a packed program in the place of an older one; False where the socket has no room for it beside that.
+    """Put a packed program in place of an older one; return False if the socket has no room for it beside that.
 
     Raises ``OSError`` where the system has no such filters.
     """
@@ -59,7 +59,8 @@ def detach(receiver: socket.socket) -> None:
 
 
 def duplicate(fd: int) -> socket.socket:
-    """The socket of a file descriptor, by one of its own that is to be closed. Raises ``OSError`` if it is none."""
+    """Return the socket of a file descriptor, with a descriptor of its own, to be closed. Raises ``OSError`` if it is
+    none."""
     own = os.dup(fd)
     try:
         return socket.socket(fileno=own)
@@ -69,7 +70,7 @@ def duplicate(fd: int) -> socket.socket:
 
 
 def udp_sockets(before: set[int]) -> Iterator[tuple[int, socket.socket]]:
-    """The IPv4 UDP sockets of this process that were not open ``before``, each for as long as it is looked at."""
+    """Yield the IPv4 UDP sockets of this process that were not open ``before``, each while it is looked at."""
     for fd in open_fds() - before:
         try:
             found = duplicate(fd)
@@ -81,7 +82,7 @@ def udp_sockets(before: set[int]) -> Iterator[tuple[int, socket.socket]]:
 
 
 def open_fds() -> set[int]:
-    """The process's open file descriptors; empty where /proc is not mounted."""
+    """Return the process's open file descriptors; empty if /proc is not mounted."""
     try:
         listed = {int(name) for name in os.listdir("/proc/self/fd")}
     except OSError:

@@ -1,4 +1,4 @@
-"""How large messages of a type may become, on transports that have to put large ones together."""
+"""The maximum sizes of messages by type, for transports that have to put large ones together."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _SMALL = frozenset(
 )
 _MODERATE = frozenset({"sensor_msgs.LaserScan", "vision_msgs.Detection2DArray"})
 _MODERATE_BYTES = 256 * 1024
-"""32,000 rays with their intensities."""
+"""Enough for 32,000 rays with their intensities."""
 
 
 def largest_on(channel: str) -> int:
-    """Bytes. What a process listens to decides which fragments of others it must keep: see ``guard.py``."""
+    """Return the maximum size of a channel's messages, in bytes. The sizes of what a process listens to decide which
+    fragments of other messages it must keep: see ``guard.py``."""
     type_name = channel.partition("#")[2]
     if type_name in _SMALL:
         return ONE_PIECE

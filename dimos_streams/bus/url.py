@@ -1,4 +1,4 @@
-"""Bus URLs: which one counts, which transport it means, and whether it leaves the process or the machine."""
+"""Bus URLs: the one that counts, its transport, and whether messages leave the process or the machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dimos_streams.errors import BusError, BusUrlError
 
 TRANSPORTS = ("memq", "udpm", "zenoh")
 VARIABLES = ("DIMOS_STREAMS_BUS", "LCM_DEFAULT_URL")
-"""Of the environment, the first that is set counts."""
+"""Environment variables for the bus URL; the first that is set counts."""
 
 
 def bus_url(given: str | None = None) -> str:
-    """The URL that was given, else ``DIMOS_STREAMS_BUS``, else ``LCM_DEFAULT_URL``, else multicast that stays on this
-    machine."""
+    """Return the URL that was given, else ``DIMOS_STREAMS_BUS``, else ``LCM_DEFAULT_URL``, else multicast that stays
+    on this machine."""
     return given or next(filter(None, map(os.environ.get, VARIABLES)), DEFAULT_URL)
 
 
 def transport_of(url: str) -> str:
-    """One of ``TRANSPORTS``. Raises ``BusUrlError`` for any other."""
+    """Return the transport of a URL, one of ``TRANSPORTS``. Raises ``BusUrlError`` for any other."""
     scheme = url.partition("://")[0]
     if scheme not in TRANSPORTS or "://" not in url:
         examples = f"'memq://' or for example {DEFAULT_URL!r} or 'zenoh://'"
@@ -30,7 +30,7 @@ def transport_of(url: str) -> str:
 
 
 def leaves_process(url: str) -> bool:
-    """Whether other processes hear what is sent on a bus. Raises ``BusUrlError`` for what is none."""
+    """Return whether other processes hear what is sent on a bus. Raises ``BusUrlError`` for an invalid URL."""
     transport = transport_of(url)
     if transport == "udpm":
         UdpmUrl.parse(url)
@@ -40,7 +40,8 @@ def leaves_process(url: str) -> bool:
 
 
 def why_local(url: str) -> str:
-    """Why no other machine hears what is sent on a bus; empty if others may. Raises ``BusUrlError``."""
+    """Return why no other machine hears what is sent on a bus; empty if others may. Raises ``BusUrlError`` for an
+    invalid URL."""
     if transport_of(url) == "udpm":
         parsed = UdpmUrl.parse(url)
         return parsed.stays_here() or ("" if parsed.ttl > 0 else "with ttl=0 nothing leaves this machine")
@@ -49,7 +50,7 @@ def why_local(url: str) -> str:
 
 
 def check_route(url: str) -> None:
-    """Raises ``BusError`` if this machine can't send to the bus, with what mends it."""
+    """Raise ``BusError``, with what mends it, if this machine can't send to the bus."""
     if transport_of(url) == "udpm":
         parsed = UdpmUrl.parse(url)
         if parsed.route_problem() is not None:

@@ -1,4 +1,5 @@
-"""Puts the commands together. Only what their arguments need is imported here; the rest inside each command."""
+"""The command line, put together of its commands. Only what their arguments need is imported here; the rest inside
+each command."""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ _FLEET = "Fleets"
 
 @dataclass(frozen=True, slots=True)
 class _Command:
-    """A command of the command line, or a group of them, that is imported only where it is needed."""
+    """A command of the command line, or a group of them, that is imported only if it is needed."""
 
     name: str
     panel: str
     module: str
-    """Within ``cli.commands``."""
+    """The name of its module within ``cli.commands``."""
     function: str = ""
     """The command; empty for a group of commands, which the module's ``create_app`` makes."""
 
@@ -80,7 +81,8 @@ _COMMANDS = (
 
 
 def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
-    """The whole command line, or only the command that ``arguments`` name: each takes its time to put together."""
+    """Return the whole command line, or only the command that ``arguments`` name: each takes its time to put
+    together."""
     app = typer.Typer(
         help="Middleware for robots whose skills talk back.",
         epilog=exit_codes.table(),

@@ -1,4 +1,4 @@
-"""From arguments to an exit code: what a person can mend is one line, whatever else went wrong a traceback."""
+"""The way from arguments to an exit code: an error that a person can mend is one line, any other a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAM = "dimos-streams"
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run one command; its exit code, see ``exit_codes``."""
+    """Run one command and return its exit code, see ``exit_codes``."""
     know_environment(os.environ)
     show_tracebacks()
     if (here := os.getcwd()) not in sys.path:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, MISUSED = 0, 1, 2
 INTERRUPTED = 128
-"""To which the number of the signal is added."""
+"""The exit code of a command that a signal ended, to which the signal's number is added."""
 
 MEANINGS = {
     "0": "done: the call or mission completed",
@@ -23,21 +23,22 @@ MEANINGS = {
 
 
 def code_of(event: ToolEvent) -> int:
-    """The code for an event that was waited for: an answer or a completed close is done, any other close is not."""
+    """Return the code for an event that was waited for: an answer or a completed close is done, any other close is
+    not."""
     return DONE if event.outcome in (None, "completed") else FAILED
 
 
 def code_of_error(error: DimosStreamsError) -> int:
-    """The code for what a command was refused with: whoever typed something wrong has to type something else."""
+    """Return the code for the error of a command: whoever typed something wrong has to type something else."""
     return MISUSED if isinstance(error, UserError | UnknownSkillError | SkillArgumentError) else FAILED
 
 
 def worst_of(closes: Iterable[ToolEvent]) -> int:
-    """The code for several: one that is not done counts for all."""
+    """Return the code for several closes: one that is not done counts for all."""
     return max(map(code_of, closes), default=DONE)
 
 
 def table() -> str:
-    """For ``--help``."""
+    """Return the table of exit codes for ``--help``."""
     lines = "\n\n".join(f"{code}: {meaning}" for code, meaning in MEANINGS.items())
     return f"Exit codes:\n\n{lines}"

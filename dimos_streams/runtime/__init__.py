@@ -1,1 +1,1 @@
-"""Runs blueprints: a process per module, all in one process, or in virtual time."""
+"""Runs of blueprints: a process per module, all in one process, or in virtual time."""

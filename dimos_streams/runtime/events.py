@@ -10,14 +10,14 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class RunEvent:
-    """Something happened to a process, or to one module in it."""
+    """An event of a process, or of one module in it."""
 
     kind: Literal["starting", "ready", "hung", "recovered", "failed", "restarting", "kept", "stopping", "stopped"]
-    """``hung``: its loop does not run. ``recovered``: it runs again, without a restart.
-    ``kept``: it goes on with its old code, because what would take its place is broken."""
+    """``hung``: its loop does not run. ``recovered``: its loop runs again, without a restart. ``kept``: it goes on
+    with its old code, because the new code is broken."""
     process: str
     module: str = ""
-    """Empty where the whole process is meant."""
+    """The module that is meant; empty if it is the whole process."""
     text: str = ""
     log: Path | None = None
 
@@ -27,7 +27,7 @@ OnRunEvent = Callable[[RunEvent], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessView:
-    """A process of a run as it stands."""
+    """The current state of a process of a run."""
 
     label: str
     modules: tuple[str, ...]
@@ -36,4 +36,4 @@ class ProcessView:
     """``waiting``: it ended and will be restarted after a pause."""
     restarts: int
     why: str = ""
-    """Why it was restarted last, and in how many seconds it is again; empty once it is ready."""
+    """The reason for its last restart, and the seconds until the next one; empty once it is ready."""

@@ -1,4 +1,4 @@
-"""Collects what the bytes of a virtual-time run depend on besides blueprint, seed and inputs."""
+"""The facts on which the bytes of a virtual-time run depend besides blueprint, seed and inputs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PACKAGES = (
     "opencv-python-headless",
     "pydantic-core",
 )
-"""Whose code makes bytes: arithmetic, physics, pictures, detections, the text of numbers in JSON."""
+"""Packages whose code makes bytes: arithmetic, physics, pictures, detections, the text of numbers in JSON."""
 _WITH_LIBM = ("avx2", "fma", "fma4")
 """The flags of a processor that decide which of its versions of sin, cos, exp, pow and atan2 the C library takes."""
 
 
 def run_facts() -> dict[str, str]:
-    """The versions and the abilities of the processor on which the bytes of a run depend.
+    """Return the versions, and the abilities of the processor, on which the bytes of a run depend.
 
     Two runs of one blueprint, seed and input whose facts are equal write the same bytes. Where facts differ, the
     bytes may: docs/virtual-time.md says which of them did when it was measured.
@@ -56,7 +56,7 @@ def _cpu_flags() -> list[str]:
 
 
 def _cpu_line(key: str) -> str:
-    """The system's entry for its first processor under a key; empty where it says nothing."""
+    """Return the system's entry for its first processor under a key; empty if there is none."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -66,7 +66,7 @@ def _cpu_line(key: str) -> str:
 
 
 def _numpy_features() -> str:
-    """The instruction sets that numpy uses beyond its baseline; empty without numpy."""
+    """Return the instruction sets that numpy uses beyond its baseline; empty without numpy."""
     try:
         core = importlib.import_module("numpy._core._multiarray_umath")
     except ImportError:

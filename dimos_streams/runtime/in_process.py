@@ -23,16 +23,16 @@ from dimos_streams.runtime.plan import context_for, plan_run
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
-"""Something beside the modules that has the bus while they run, a recorder for instance."""
+"""A context beside the modules that has the bus while they run, a recorder for instance."""
 
 _PROCESS = "main"
 _LISTED_WITHIN_S = 5.0
 _SETTLE_S = 0.001
-"""Time passes only when all that was published has been handled."""
+"""A pause, in seconds, that in virtual time passes only when all that was published has been handled."""
 
 
 class InProcessRun:
-    """All modules of a blueprint on the running loop. With ``memq://`` nothing leaves the process."""
+    """A run with all modules of a blueprint on the running loop. With ``memq://`` nothing leaves the process."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class InProcessRun:
 
     @property
     def gateway(self) -> SkillGateway | None:
-        """The bridge of this run, None if the blueprint has none."""
+        """The bridge of this run, or None if the blueprint has none."""
         return self._services.get(SkillGateway)  # type: ignore[type-abstract]
 
     def module(self, name: str) -> Module:
-        """A running module. Raises ``UserError`` for an unknown name."""
+        """Return a running module. Raises ``UserError`` for an unknown name."""
         modules = {module.name: module for module in self._host.modules}
         if name not in modules:
             raise UserError(f"no module {name!r} runs{suggest(name, modules)}")
@@ -94,7 +94,7 @@ class InProcessRun:
         await self._host.wait_for_failure()
 
     async def stop(self) -> None:
-        """Stop all modules in reverse order and close the bus. Twice is fine."""
+        """Stop all modules in reverse order and close the bus. Stopping twice is fine."""
         if self._state not in ("new", "stopped"):
             self._emit("stopping", "")
             await self._host.stop()
@@ -108,13 +108,13 @@ class InProcessRun:
         self._state = "stopped"
 
     def processes(self) -> list[ProcessView]:
-        """The one process."""
+        """Return the one process."""
         names = tuple(module.name for module in self._host.modules)
         state = "ready" if self._state == "ready" else "stopped"
         return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]  # type: ignore[arg-type]
 
     async def _refuse_neighbours(self) -> None:
-        """Raises ``UserError`` if a module of this run runs already on a bus that leaves the process."""
+        """Raise ``UserError`` if a module of this run runs already on a bus that leaves the process."""
         if not leaves_process(self._options.bus_url):
             return
         neighbours = Neighbours(create_bus(self._options.bus_url), [plan.spec.name for plan in self._plans])

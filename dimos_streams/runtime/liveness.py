@@ -1,4 +1,4 @@
-"""Hung or dead: a worker's loop beats while it runs, and the supervisor reports one that does not to the bus.
+"""The beats of workers' loops, which tell the hung from the running, and the report of hung ones on the bus.
 
 The beats go through the worker's pipe, so that whatever stops the loop stops them: a skill that blocks, code that
 keeps the interpreter's lock, a stopped process.
@@ -20,13 +20,14 @@ from dimos_streams.errors import BusError
 
 BEAT_S = 0.25
 HUNG_AFTER_S = 1.0
-"""A process without a beat for longer hangs. Its modules' calls are given up 0.5 s later, as a dead one's are."""
+"""The time, in seconds, after which a process without a beat hangs. Its modules' calls are given up 0.5 s later, as a
+dead one's are."""
 
 _logger = logging.getLogger(__name__)
 
 
 async def beat(send: Callable[[], None]) -> None:
-    """Say that the loop runs, until cancelled. When it does not, the log shows what its thread does instead."""
+    """Report that the loop runs, until cancelled. When it does not, the log shows what its thread does instead."""
     witness = _Witness()
     witness.start()
     try:
@@ -43,7 +44,7 @@ async def beat(send: Callable[[], None]) -> None:
 
 
 class _Witness(threading.Thread):
-    """Logs once where the thread that made it is, when a second has gone by without a beat.
+    """A thread that logs, once, where the thread that made it is, when a second has gone by without a beat.
 
     Not ``faulthandler``: it looks at stacks without the interpreter's lock, and when a stopped process goes on it
     would look at one that runs, which can end the process.
@@ -67,7 +68,7 @@ class _Witness(threading.Thread):
 
 
 class HangReporter:
-    """Speaks on the bus for modules that can't; opens it when there is something to say."""
+    """A reporter for modules that can't report themselves; it opens the bus when there is something to say."""
 
     def __init__(self, bus_url: str) -> None:
         self._bus_url = bus_url
@@ -90,7 +91,7 @@ class HangReporter:
             bus.publish(STATUS, encode(status))
 
     async def close(self) -> None:
-        """Leave the bus. Twice is fine."""
+        """Leave the bus. Closing twice is fine."""
         bus, self._bus = self._bus, None
         if bus is not None:
             await bus.close()

@@ -1,4 +1,4 @@
-"""Runs modules on one loop over one bus: connects their streams, calls their hooks, hosts their skills."""
+"""The host of modules on one loop and bus: it connects their streams, calls their hooks and hosts their skills."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_BOUND_S = 3.0
 
 
 class ModuleHost:
-    """Start modules one by one; they stop in reverse order. The bus must be open while the host is used."""
+    """A host that starts modules one by one and stops them in reverse order. The bus must be open as long."""
 
     def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
@@ -42,7 +42,7 @@ class ModuleHost:
     async def start(self, module: Module, topics: Mapping[str, str]) -> None:
         """Connect, prepare and run a module. ``topics`` gives each wired stream its topic; the others stay unwired.
 
-        Raises ``UserError`` as it is and ``ModuleFailedError`` for whatever else the module raised. The module is
+        Raises ``UserError`` as it is, and ``ModuleFailedError`` for whatever else the module raised; the module is
         stopped again then.
         """
         if not self._skills_started:
@@ -75,7 +75,7 @@ class ModuleHost:
         raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error
 
     async def stop(self, reason: str = "the module is stopping") -> None:
-        """Stop all modules, the last started first, each within a bound. Twice is fine.
+        """Stop all modules, the last started first, each within a bound. Stopping twice is fine.
 
         ``reason`` is what the callers of running calls hear.
         """
@@ -111,6 +111,6 @@ class ModuleHost:
 
 
 def _last_line(error: BaseException | None) -> str:
-    """The last line of a traceback."""
+    """Return the last line of a traceback."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

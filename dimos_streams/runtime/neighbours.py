@@ -1,4 +1,5 @@
-"""Refuses to run what runs already: modules are distinguished by their names, and a bus has one of each."""
+"""The check that a run's modules do not run already: they are distinguished by their names, and a bus has one of
+each."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 LISTEN_S = 0.4
-"""Longer than the pause between two heartbeats; and whoever is there is asked."""
+"""The time to listen, in seconds: longer than the pause between two heartbeats. Whoever is there is asked, too."""
 _SILENT_S = 0.6
-"""Who has not been heard for so long has gone."""
+"""The silence, in seconds, after which a module has gone."""
 LEAVES_WITHIN_S = 2.5
-"""A run that is just ending is waited for."""
+"""Maximum wait, in seconds, for a run that is just ending."""
 _TOGETHER_S = 3.0
-"""Runs that were started at the same time have found each other by then."""
+"""The time, in seconds, by which runs that were started at the same time have found each other."""
 
 
 class Neighbours:
-    """Listens on a bus, which it opens and closes, for modules of the same names as a run's own."""
+    """A listener on a bus, which it opens and closes, for modules of the same names as a run's own."""
 
     def __init__(self, bus: Bus, names: Collection[str]) -> None:
         self._bus = bus
@@ -40,12 +41,12 @@ class Neighbours:
         self._directory.start()
 
     async def close(self) -> None:
-        """Listen no more. Twice is fine."""
+        """Listen no more. Closing twice is fine."""
         self._directory.stop()
         await self._bus.close()
 
     async def refuse(self) -> None:
-        """To be called before anything of the run begins. Raises ``UserError`` if a module of it runs already."""
+        """Raise ``UserError`` if a module of the run runs already; to be called before anything of the run begins."""
         await asyncio.sleep(max(0.05, self._began + LISTEN_S - clock.monotonic()))  # what has come is read first
         deadline = self._began + LEAVES_WITHIN_S
         while present := [view for view in self._views() if view.age_s <= _SILENT_S]:
@@ -54,7 +55,8 @@ class Neighbours:
             await asyncio.sleep(0.05)
 
     async def meet(self, own_pids: Callable[[], Iterable[int | None]]) -> str:
-        """Why the run must end whose modules have all begun: an elder one began meanwhile. Empty if none did."""
+        """Return why the run, whose modules have all begun, must end: an elder one began meanwhile. Empty if none
+        did."""
         end = clock.monotonic() + _TOGETHER_S
         younger_since = math.inf
         own = set(own_pids())
@@ -68,9 +70,9 @@ class Neighbours:
         return ""
 
     def _elders(self, own_pids: Collection[int | None]) -> dict[str, Instance]:
-        """Modules that others run under our names if one of those began before all of ours.
+        """Return the modules that others run under our names, if one of those began before all of ours; else nothing.
 
-        Runs agree on that only if they look at the same: at all that have begun, with a rival or not yet.
+        Runs agree on that only if they look at the same modules: at all that have begun, with a rival or not yet.
         """
         host = os.uname().nodename
         alive = [view for view in self._views() if view.age_s <= _SILENT_S]

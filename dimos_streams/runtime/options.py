@@ -19,31 +19,33 @@ class RunOptions:
 
     bus_url: str = field(default_factory=bus_url)
     port: int = DEFAULT_PORT
-    """TCP port of the bridge, on 127.0.0.1."""
+    """The TCP port of the bridge, on 127.0.0.1."""
     seed: int = 0
     token: str | None = None
     run_dir: Path | None = None
-    """Where logs, pictures and the journal go; must exist. None: the run leaves no files."""
+    """The directory for logs, pictures and the journal, which must exist; None if the run leaves no files."""
     hang_bound_s: float = 10.0
-    """A process whose loop has not run for so long counts as failed: it is killed, and restarted by its policy."""
+    """The time, in seconds, after which a process whose loop has not run counts as failed: it is killed, and
+    restarted by its policy."""
     loss_bound_s: float = LOSS_BOUND_S
     """See ``RunContext``."""
     bridge: str = ""
-    """Where the bridge answers that another machine runs; empty for one of this run."""
+    """The URL of the bridge that another machine runs; empty if the bridge is this run's own."""
     machine: str = ""
-    """The name of this machine, where the blueprint has several."""
+    """The name of this machine, if the blueprint has several."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """See ``RunContext``."""
     wrap_bus: Callable[[Bus, str], Bus] | None = None
-    """Gives each process the bus that it uses, made of the real one and the process's label, for tests with faults:
-    ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real one."""
+    """A function that makes the bus that a process uses, of the real one and the process's label, for tests with
+    faults: ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real
+    one."""
 
     def __post_init__(self) -> None:
-        """Raises ``UserError`` for a token that no header can carry."""
+        """Raise ``UserError`` for a token that no header can carry."""
         if self.token is not None:
             know(checked(self.token, "the token of the run"))
 
     @property
     def bridge_url(self) -> str:
-        """Where the bridge answers."""
+        """The URL at which the bridge answers."""
         return self.bridge or f"http://127.0.0.1:{self.port}"

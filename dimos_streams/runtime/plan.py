@@ -1,4 +1,4 @@
-"""Which process runs which modules, and with which settings."""
+"""The plan of a run: which process runs which modules, with which settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ModulePlan:
     spec: ModuleSpec
     topics: Mapping[str, str]
     delivery: Mapping[str, Delivery] = field(default_factory=dict)
-    """How messages are delivered, by topic, of all topics for which the blueprint says so."""
+    """The delivery of messages by topic, for all topics for which the blueprint gives it."""
     channels: Mapping[str, str] = field(default_factory=dict)
     """See ``RunContext``."""
 
@@ -41,7 +41,7 @@ class ProcessPlan:
 
     @property
     def restart(self) -> Restart:
-        """The most persistent policy of the modules."""
+        """The most persistent restart policy of the modules."""
         return max((plan.spec.restart for plan in self.modules), key=_STRICTNESS.index)
 
     @property
@@ -56,18 +56,19 @@ class ProcessPlan:
 
     @property
     def robot(self) -> str:
-        """The outermost namespace, if all of its modules are in one; else empty."""
+        """The outermost namespace, if all of its modules are in the same one; else empty."""
         robots = set(map(robot_of, self.names))
         return robots.pop() if len(robots) == 1 else ""
 
     @property
     def namespaces(self) -> tuple[str, ...] | None:
-        """The prefixes of its modules' names, None if any of them has none."""
+        """The prefixes of its modules' names, or None if any of them has none."""
         prefixes = dict.fromkeys(plan.spec.prefix for plan in self.modules)
         return None if "" in prefixes else tuple(prefixes)
 
     def heard_namespaces(self, machine: str) -> tuple[str, ...] | None:
-        """The same, and that in which the part of its machine speaks: of the clocks of others, for instance."""
+        """Return ``namespaces`` with the one in which the part of its machine speaks: of others' clocks, for
+        instance."""
         if self.namespaces is None or not machine:
             return self.namespaces
         return (*self.namespaces, f"{machine}/")
@@ -81,7 +82,7 @@ def plan_run(blueprint: Blueprint) -> list[ModulePlan]:
 
 
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
-    """All modules with their topics, in the order of the blueprint."""
+    """Return all modules with their topics, in the order of the blueprint."""
     wiring, delivery, channels = wire(blueprint), deliveries(blueprint), channels_of(blueprint)
     return [
         ModulePlan(spec, dict(wiring[name].topics), delivery, channels if module_class(spec).sees_channels else {})
@@ -90,7 +91,7 @@ def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
 
 
 def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
-    """Modules of one ``process:`` label share a process, the others have one each."""
+    """Return the processes: modules of one ``process:`` label share a process, the others have one each."""
     groups: dict[str, list[ModulePlan]] = {}
     for plan in modules:
         groups.setdefault(plan.spec.process or plan.spec.name, []).append(plan)
@@ -98,7 +99,7 @@ def plan_processes(modules: Iterable[ModulePlan]) -> list[ProcessPlan]:
 
 
 def shared_imports(processes: Iterable[ProcessPlan]) -> list[str]:
-    """The library's modules that several processes have, with what those import later: once is enough."""
+    """Return the library's modules that several processes have, with what those import later: once is enough."""
     users: Counter[str] = Counter()
     for process in processes:
         users.update(library_imports(process.modules))
@@ -106,9 +107,9 @@ def shared_imports(processes: Iterable[ProcessPlan]) -> list[str]:
 
 
 def library_imports(modules: Iterable[ModulePlan]) -> list[str]:
-    """The modules that are the library's, with what those import later.
+    """Return the modules that are the library's, with what those import later.
 
-    Stock skills, and what is not the library's, each process imports by itself: a run goes on while they change.
+    Each process imports stock skills, and what is not the library's, by itself: a run goes on while they change.
     """
     classes = dict.fromkeys(module_class(plan.spec) for plan in modules)
     of_library = [cls for cls in classes if cls.__module__.startswith(_LIBRARY) and not _is_skill(cls)]
@@ -117,7 +118,7 @@ def library_imports(modules: Iterable[ModulePlan]) -> list[str]:
 
 
 def own_packages(modules: Iterable[ModulePlan]) -> list[str]:
-    """The top-level packages of modules that are not the library's."""
+    """Return the top-level packages of modules that are not the library's."""
     types = dict.fromkeys(plan.spec.type for plan in modules)
     return list(
         dict.fromkeys(each.partition(":")[0].partition(".")[0] for each in types if not each.startswith(_LIBRARY))
@@ -134,7 +135,8 @@ def context_for(
     robot: Iterable[str] = (),
     channels: Mapping[str, str] = MappingProxyType({}),
 ) -> RunContext:
-    """The context of the modules of this run, but for their namespace; ``robot`` are those that begin beside it."""
+    """Return the context of a run's modules, without their namespace; ``robot`` are the modules that begin beside
+    one."""
     return RunContext(
         seed=options.seed,
         bridge_url=options.bridge_url,

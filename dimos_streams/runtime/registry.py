@@ -1,4 +1,4 @@
-"""The runs of this user on this machine: where they write, and which of them live."""
+"""The runs of this user on this machine: their directories, and the records of those that live."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class RunRecord(BaseModel):
     """Start of that process in clock ticks since boot, to distinguish it from a later one with its number."""
     blueprint: str
     machine: str = ""
-    """Whose part of the blueprint it is, where that has several machines."""
+    """The machine whose part of the blueprint it is, if that has several machines."""
     others: dict[str, str] = {}
-    """What is wrong with the parts of the other machines, by machine; empty for one that is ready."""
+    """The problems with the parts of the other machines, by machine; empty for a part that is ready."""
     clocks: dict[str, ClockOffset] = {}
-    """How far the clocks of the other machines are ahead of this one's, as far as it was measured."""
+    """The offsets by which the other machines' clocks are ahead of this one's, as far as they were measured."""
     bridge_on: str = ""
-    """The machine that runs the bridge, where the blueprint has several."""
+    """The machine that runs the bridge, if the blueprint has several."""
     bridge: str | None = None
-    """Where the bridge of another machine answers, as far as this run was told."""
+    """The URL at which the bridge of another machine answers, if this run was told it."""
     bus_url: str
     port: int | None
-    """Where its bridge serves HTTP, None where none does."""
+    """The port at which its bridge serves HTTP, or None if none does."""
     token: str | None = None
     started_utime: int
     run_dir: Path
@@ -55,7 +55,7 @@ class RunRecord(BaseModel):
 
     @property
     def bridge_url(self) -> str | None:
-        """Where the run's bridge answers, None if it has none that could be asked."""
+        """The URL at which the run's bridge answers, or None if it has none that could be asked."""
         return self.bridge if self.port is None else f"http://127.0.0.1:{self.port}"
 
 
@@ -65,7 +65,8 @@ def keep_private() -> None:
 
 
 def state_dir() -> Path:
-    """``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams``, else ``~/.local/state/dimos-streams``."""
+    """Return ``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams``, else
+    ``~/.local/state/dimos-streams``."""
     own = os.environ.get("DIMOS_STREAMS_STATE_DIR")
     if own:
         return Path(own)
@@ -93,7 +94,7 @@ def new_run_dir(name: str) -> Path:
 
 
 def _make_shared(runs_dir: Path) -> None:
-    """Make the directory of all runs: for all users where what is above it is, as in containers of any user."""
+    """Make the directory of all runs; it is for all users if the one above it is, as in containers of any user."""
     try:
         runs_dir.mkdir(parents=True)
     except FileExistsError:
@@ -103,7 +104,7 @@ def _make_shared(runs_dir: Path) -> None:
 
 
 def cannot_write(directory: Path, error: OSError) -> UserError:
-    """The message for a person whose run can't begin for want of room or rights."""
+    """Return the error for a person whose run can't begin for want of room or rights."""
     why = error.strerror or str(error)
     return UserError(f"cannot write to {directory}: {why}; DIMOS_STREAMS_STATE_DIR can name another")
 
@@ -114,7 +115,7 @@ def write(record: RunRecord) -> None:
 
 
 def remove(record: RunRecord) -> None:
-    """Make a run unknown; its other files stay. Twice is fine."""
+    """Make a run unknown; its other files stay. Calling it twice is fine."""
     try:
         (record.run_dir / _FILE).unlink(missing_ok=True)
     except OSError as error:  # its process ends now, so nobody takes it for a living one
@@ -122,8 +123,8 @@ def remove(record: RunRecord) -> None:
 
 
 def runs() -> list[RunRecord]:
-    """The living runs of this user, newest first. A record that somebody else could have written is skipped: it
-    would have commands obey, and give a token to, whatever it names."""
+    """Return the living runs of this user, newest first. A record that somebody else could have written is skipped:
+    commands would obey, and give a token to, whatever it names."""
     found = []
     for path in sorted((state_dir() / "runs").glob(f"*/{_FILE}"), reverse=True):
         try:
@@ -140,7 +141,7 @@ def runs() -> list[RunRecord]:
 
 
 def _written_by_others(path: Path) -> str:
-    """Why somebody else may have written a record; empty if nobody can have. Raises ``OSError``."""
+    """Return why somebody else may have written a record; empty if nobody can have. Raises ``OSError``."""
     for each in (path.parent, path):
         found = each.lstat()
         if found.st_uid != os.geteuid():
@@ -151,7 +152,7 @@ def _written_by_others(path: Path) -> str:
 
 
 def lives(pid: object, started: object) -> bool:
-    """Whether a process that a record names still runs, and its number is not another's by now."""
+    """Return whether a process that a record names still runs, and its number is not another's by now."""
     return isinstance(pid, int) and isinstance(started, int) and process_start(pid) == started
 
 

@@ -1,4 +1,4 @@
-"""Says why an input gets nothing, when its topic is there with another type."""
+"""The reason why an input gets nothing, when its topic is there with another type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_PAUSE_S = 300.0
 
 
 class StarvationWatch:
-    """Looks after the inputs that modules can't do without, while nothing has ever come on them.
+    """A watch over the inputs that modules can't do without, while nothing has ever come on them.
 
     Now and then, more and more seldom, it listens to all of the bus for a second. What it finds is in the module's
     log, once, and its health, until something comes.
@@ -36,12 +36,12 @@ class StarvationWatch:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="starvation watch")
 
     def remove(self, module: Module) -> None:
-        """Look after it no more."""
+        """Look after the module no more."""
         if module in self._modules:
             self._modules.remove(module)
 
     def stop(self) -> None:
-        """Look no more. Twice is fine."""
+        """Look no more. Stopping twice is fine."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -89,7 +89,7 @@ class StarvationWatch:
 
 
 def _needed(module: Module) -> list[StreamSpec]:
-    """The inputs that a module can't do without, and that receive all the time."""
+    """Return the inputs that a module can't do without, and that receive all the time."""
     needed = frozenset(module.needed_inputs(module.config))
     return [
         spec

@@ -1,4 +1,4 @@
-"""Whom a message is for, read without the rest: most of what is on a bus is somebody else's, and a flood is nobody's.
+"""The addressee of a message, read without the rest: most of what is on a bus is for others, a flood for nobody.
 
 The messages about calls begin with a fingerprint, a time and some texts (``lcm_types/dimos_streams``), in LCM's
 encoding: a text is its length with the NUL, its UTF-8 and the NUL.
@@ -15,7 +15,8 @@ _BEGIN = 8 + 8
 
 
 def first_texts(cls: type[Message], data: bytes, count: int) -> list[str] | None:
-    """The first texts of a message; None if it is damaged there, or of another type: ``decode`` says what it is."""
+    """Return the first texts of a message; None if it is damaged there, or of another type: ``decode`` says what it
+    is."""
     if not data.startswith(cls._get_packed_fingerprint()):
         return None
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Whom a skill is for: the one rule about that, which clients, hosts and the bridge share."""
+"""The audience of a skill: the one rule about it, which clients, hosts and the bridge share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def is_bridge(caller: str) -> bool:
 
 
 def refusal(skill: str, audience: Audience, *, caller: str, parent: str) -> str:
-    """Why a call can't be, for whom its skill is for; empty if it can.
+    """Return why the audience of its skill forbids a call; empty if it does not.
 
-    ``parent`` is the call whose skill asks for it, empty if ``caller`` asks itself. Who calls with which rights
-    besides is the bridge's to say (``bridge/calls/authority.py``).
+    ``parent`` is the call whose skill asks for it, empty if ``caller`` asks itself. All other rights of callers are
+    the bridge's to decide (``bridge/calls/authority.py``).
     """
     if audience == "bridge" and (not is_bridge(caller) or parent):
         return f"skill {skill!r} is for the bridge alone, and nobody else may call it (here {caller!r})"

@@ -1,4 +1,4 @@
-"""How a running skill asks the bridge for a call, until that has said what becomes of it."""
+"""The request of a running skill to the bridge for a call, repeated until the bridge has decided on it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ PENDING = "pending"
 _REPEAT_S = 0.25
 _PENDING_REPEAT_S = 1.0
 _TAKEN_WITHIN_S = 5.0
-"""For a first sign of the bridge, and for the next one while a call waits."""
+"""Maximum wait, in seconds, for a first sign of the bridge, and for the next one while a call waits."""
 
 
 class RepeatedRequest:
-    """A call that is asked for again and again, until the bridge has said what becomes of it."""
+    """A request for a call, repeated until the bridge has said what becomes of the call."""
 
     def __init__(
         self, bus: Bus, message: SkillCall, *, believes: Callable[[ToolEvent], bool], alone: Callable[[], bool]
     ) -> None:
-        """``believes`` says whether an event can be of who may run the call, or refuse it; ``alone`` whether no
-        bridge can be there."""
+        """``believes`` says whether an event can come from somebody who may run the call, or refuse it; ``alone``
+        says whether no bridge can be there."""
         self._bus = bus
         self._message = message
         self._believes = believes
         self._alone = alone
         self._decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending = False
-        """Whether the bridge has said since the last look that the call waits."""
+        """True if the bridge has said since the last look that the call waits."""
 
     async def begun(self, on_wait: Callable[[], Awaitable[None]] | None) -> None:
         """Wait until the call has begun. Raises ``CallRejectedError``, or ``SkillError`` if nobody takes it."""

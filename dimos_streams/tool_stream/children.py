@@ -15,17 +15,17 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_WAITING = 1024
-"""Events of one child that wait for who runs it; of more, the oldest go, and that is said."""
+"""Maximum number of events of one child that wait for its reader; beyond it the oldest are dropped, and reported."""
 
 
 class ChildStream:
-    """What a child says, to be read by who runs it."""
+    """The events of a child, to be read by the call that runs it."""
 
     def __init__(self) -> None:
         self.heard_at = clock.monotonic()
-        """When its module said something of it last, by an event or a heartbeat, on the loop's clock."""
+        """The time on the loop's clock at which its module last said something of it, by an event or a heartbeat."""
         self.close: ToolEvent | None = None
-        """Its last event, once that has come."""
+        """Its last event, or None until that has come."""
         self._events: deque[ToolEvent] = deque()
         self._dropped = 0
         self._changed = asyncio.Event()
@@ -44,7 +44,7 @@ class ChildStream:
         self._changed.set()
 
     def read(self) -> tuple[list[ToolEvent], int]:
-        """All events that wait, and how many before them had no room; then none wait."""
+        """Return all events that wait, and how many before them were dropped; then none wait."""
         events, dropped = list(self._events), self._dropped
         self._events.clear()
         self._dropped = 0
@@ -52,7 +52,7 @@ class ChildStream:
         return events, dropped
 
     async def changed(self, within_s: float) -> None:
-        """Wait for an event that has not been read, but not longer."""
+        """Wait for an event that has not been read, but no longer than ``within_s`` seconds."""
         try:
             async with asyncio.timeout(within_s):
                 await self._changed.wait()
@@ -61,11 +61,11 @@ class ChildStream:
 
 
 class ChildStreams:
-    """Receives the streams of the children that somebody in this process waits for. Use from the bus's loop only."""
+    """A receiver of the children that somebody in this process waits for. Use from the bus's loop only."""
 
     def __init__(self, bus: Bus, directory: ModuleDirectory, own: Callable[[], str]) -> None:
-        """``own`` is the instance that runs the parents. Events in its name are the bridge's word on their children:
-        only who reads a parent's stream knows it."""
+        """``own`` returns the instance that runs the parents. Events in its name are the bridge's word on their
+        children: only a reader of a parent's stream knows it."""
         self._bus = bus
         self._directory = directory
         self._own = own
@@ -90,11 +90,12 @@ class ChildStreams:
         return stream
 
     def forget(self, call_id: str) -> None:
-        """Nobody waits for a call any more. The rest of it is received and thrown away."""
+        """Wait for a call no more. The rest of it is received and thrown away."""
         self._streams.pop(call_id, None)
 
     def believes(self, event: ToolEvent) -> bool:
-        """Whether an event of a call that was asked for here is of a module that can run it, or of the bridge."""
+        """Return whether an event of a call that was asked for here is from a module that can run it, or from the
+        bridge."""
         return self._may_open(event) or (bool(event.instance) and event.instance == self._own())
 
     def foreign_note(self) -> str:
@@ -102,15 +103,15 @@ class ChildStreams:
         return "" if self._receiver is None else self._receiver.foreign_note()
 
     def stop(self) -> None:
-        """Receive no more. Twice is fine."""
+        """Receive no more. Stopping twice is fine."""
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             self._end_listening()
             receiver.stop()
 
     def _may_open(self, event: ToolEvent) -> bool:
-        """The bridge has chosen the module: whichever has the skill may open the call, by the instance that speaks
-        for it."""
+        """Return whether an event is from the instance that speaks for a module with the skill: the bridge has chosen
+        the module, so any of these may open the call."""
         return self._directory.can_run(event.skill, event.module, event.instance)
 
     def _deliver(self, events: list[ToolEvent]) -> None:

@@ -1,4 +1,4 @@
-"""How a running skill checks, runs, begins and cancels other skills over the bus."""
+"""The client by which a running skill checks, runs, begins and cancels other skills over the bus."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from dimos_streams.tool_stream.withdrawal import request_end
 _INTRODUCTION_S = 1.0
 _LOOK_S = 0.25
 _SILENT_S = 1.0
-"""A child of which neither an event nor a heartbeat tells for so long is asked for again."""
+"""The time, in seconds, after which a child of which neither an event nor a heartbeat tells is asked for again."""
 _GIVEN_UP_S = 90.0
-"""Of a child that nobody tells anything of for so long nothing is expected any more; a bridge that lives has given
-it up before that."""
+"""The time, in seconds, after which nothing is expected any more of a child of which nobody tells anything; a bridge
+that lives has given it up before that."""
 _ENDS_WITHIN_S = 1.0
-"""For a child whose end is waited for."""
+"""Maximum wait, in seconds, for the end of a child."""
 
 
 class BusSkillClient:
@@ -56,8 +56,8 @@ class BusSkillClient:
     def __init__(
         self, bus: Bus, directory: ModuleDirectory, streams: ChildStreams, own: CallWriter, *, read_only: bool
     ) -> None:
-        """``own`` is the running call's stream. A skill that is declared ``read_only`` keeps to it: whatever it wants
-        to do to others raises ``SkillError``."""
+        """``own`` is the running call's stream. A skill that is declared ``read_only`` is held to it: whatever it
+        wants others to do raises ``SkillError``."""
         self._bus = bus
         self._directory = directory
         self._streams = streams
@@ -126,7 +126,7 @@ class BusSkillClient:
         raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=message.call_id, child_result=result)
 
     def end_children(self) -> None:
-        """The call ends: whatever it still runs has to end as well. The bridge sees to it, too."""
+        """End whatever the call still runs, because the call ends. The bridge sees to it, too."""
         for call_id in self._children:
             self._withdraw(call_id)
         self._children.clear()
@@ -139,7 +139,7 @@ class BusSkillClient:
         *,
         quiet: bool,
     ) -> ToolEvent:
-        """Begin a child and follow it; its close. It ends if this ends otherwise."""
+        """Begin a child, follow it, and return its close. The child is ended if this ends otherwise."""
         call_id, skill = message.call_id, message.skill
         stream = self._streams.open(call_id)
         self._children[call_id] = None
@@ -161,8 +161,8 @@ class BusSkillClient:
     async def _followed(
         self, message: SkillCall, stream: ChildStream, on_update: OnUpdate | None, *, quiet: bool
     ) -> ToolEvent:
-        """Pass on what a child says, until it has closed; the close. Raises ``SkillRunError`` if nothing is heard of
-        it."""
+        """Pass on what a child says until it has closed; return the close. Raises ``SkillRunError`` if nothing is
+        heard of it."""
         asked_at = clock.monotonic()
         while True:
             await stream.changed(_LOOK_S)
@@ -198,7 +198,7 @@ class BusSkillClient:
             await self._own.update(text, data)
 
     async def _ended(self, call_id: str, stream: ChildStream) -> None:
-        """End a child that nobody wants any more, and give it a moment: what it holds should be free after it."""
+        """End a child that nobody wants any more, and give it a moment: what it holds should be free then."""
         if call_id not in self._children:
             return
         del self._children[call_id]
@@ -209,7 +209,7 @@ class BusSkillClient:
             stream.read()
 
     def _asked(self, call_id: str, skill: str, arguments: Mapping[str, Any]) -> SkillCall:
-        """The request for a call on behalf of this one's caller."""
+        """Return the request for a call on behalf of this one's caller."""
         return SkillCall(
             utime=clock.utime(),
             call_id=call_id,
@@ -220,7 +220,8 @@ class BusSkillClient:
         )
 
     def _request(self, message: SkillCall) -> RepeatedRequest:
-        """Raises ``CallRejectedError`` for what the bridge skips, as it does whatever can't be read."""
+        """Return a request to be repeated. Raises ``CallRejectedError`` for one that the bridge would skip as
+        unreadable."""
         skill = message.skill
         if not is_name(skill):
             try:
@@ -252,6 +253,6 @@ class BusSkillClient:
             raise SkillError(f"skill {self._own.skill!r} can't {what} {which!r}: it is declared read_only")
 
     def _withdraw(self, call_id: str) -> None:
-        """Nobody waits for a call any more that may still begin: it must not."""
+        """End a call that nobody waits for any more: it may still begin, and must not."""
         reason = f"call {self._call_id!r}, which asked for it, does not want it any more"
         request_end(self._bus, call_id, reason)

@@ -33,27 +33,28 @@ STATUS = channel_name("/module_status", ModuleStatus)
 
 ACK, NACK, GONE, DESCRIBE = "ack", "repair", "gone", "describe"
 """Kinds of a ``ToolStreamRequest``, as they are called on the wire: events have come; events are to be sent again;
-they are not kept any more, as a publisher answers; modules are to say what skills they have."""
+they are not kept any more (a publisher's answer); modules are to say what skills they have."""
 
 CHILD = "~"
-"""Stands in the id of a call that belongs to another one, between that one's id and a number (``family.py``)."""
+"""The separator in the id of a call that belongs to another: between that one's id and a number (``family.py``)."""
 PARENT = "parent"
 """The name under which the host of a parent acknowledges what it has of a child: a child has one, and its other
 receivers don't wait for that."""
 
 MAX_PAYLOAD = 48_000
-"""Bytes of text and data in one event: with its other fields it stays below what an untuned machine delivers."""
+"""Maximum size of text and data in one event, in bytes: with its other fields it stays below what an untuned machine
+delivers."""
 MAX_EVENT = 60_000
-"""Bytes of a whole event; what is larger no publisher sends."""
+"""Maximum size of a whole event, in bytes; no publisher sends a larger one."""
 REQUEST_BYTES = 512 * 1024
-"""The size of the requests, of the calls and of the cancels that wait for a handler."""
+"""Maximum size, in bytes, of the requests that wait for a handler; likewise of the calls, and of the cancels."""
 MAX_ARGUMENTS = 40_000
-"""Bytes of a call's arguments as JSON: call and ``open`` event must each fit into one datagram."""
+"""Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
 MAX_NAME = 200
-"""Characters of a module, a caller, a skill or a call id."""
+"""Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
 
 MAX_SEQ = 2**30
-"""A seq beyond it is none: there is room in its field for whatever follows."""
+"""The largest valid seq; there is room in its field for whatever follows."""
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
@@ -61,7 +62,7 @@ EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
 
 
 class Outcome(enum.StrEnum):
-    """How a call ended."""
+    """The outcome of a call: how it ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -73,10 +74,11 @@ class Outcome(enum.StrEnum):
 
 @dataclass(slots=True, kw_only=True)  # frozen for type checkers: at run time an event would take three times as long
 class ToolEvent:
-    """One event of a call's tool stream. ``seq`` counts 1..n; ``open`` is first, ``close`` last. It never changes."""
+    """One event of a call's tool stream. ``seq`` counts 1..n; ``open`` is first, ``close`` last. An event never
+    changes."""
 
     utime: Final[int]
-    """When it happened, µs since the Unix epoch, by the clock of the process it comes from."""
+    """The time at which it happened, in µs since the Unix epoch, by the clock of the process that it comes from."""
     call_id: Final[str]
     seq: Final[int]
     type: Final[EventType]
@@ -85,15 +87,15 @@ class ToolEvent:
     caller: Final[str]
     text: Final[str]
     data: Final[Mapping[str, Any]] = field(default_factory=dict)
-    """For ``close``: ``outcome``, and ``result`` where there is one."""
+    """The data that go with the text; those of a ``close`` include ``outcome``, and ``result`` if there is one."""
     robot: Final[str] = field(default="")
-    """The robot that it is from, as a fleet hub tells it; empty at a robot's own bridge."""
+    """The robot that it is from, as a hub tells it; empty at a robot's own bridge."""
     instance: Final[str] = field(default="", compare=False, repr=False)
     """The start of the module that writes the stream; on the bus only, empty if it is not known."""
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the call ended, None before its close."""
+        """The outcome of the call, or None before its close."""
         return Outcome(self.data.get("outcome", Outcome.FAILED)) if self.type == "close" else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,13 +149,13 @@ _FIELDS_OF = operator.attrgetter(*_FIELD_TYPES)
 
 
 def is_name(text: str) -> bool:
-    """Whether a text may name a module, a caller or a skill; the empty one names nobody."""
+    """Return whether a text may name a module, a caller or a skill; the empty one may, and names nobody."""
     return len(text) <= MAX_NAME and text.isprintable()
 
 
 def is_call_id(text: str) -> bool:
-    """Whether a text may be the id of a call. It is part of a URL's path: with a slash in it, or as ``..``, nobody
-    could ask for the call over HTTP, or end it."""
+    """Return whether a text may be the id of a call. An id is part of a URL's path: with a slash in it, or as ``..``,
+    nobody could ask for the call over HTTP, or end it."""
     return len(text) <= MAX_NAME and _has_form_of_call_id(text)
 
 
@@ -163,7 +165,8 @@ def _has_form_of_call_id(text: str) -> bool:
 
 
 def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
-    """The wish for its loss in a request to run a skill, or None. Raises ``MessageError`` for another word."""
+    """Return the ``on_loss`` of a request to run a skill, or None if it has none. Raises ``MessageError`` for an
+    invalid one."""
     if call.on_loss not in ("", *typing.get_args(OnLoss)):
         raise MessageError(
             channel, SkillCall.msg_name, f"on_loss is {call.on_loss!r} (valid: stop, continue, or nothing)"
@@ -172,7 +175,7 @@ def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON; pydantic models and dataclasses become objects, NaN becomes null, and text is repaired.
+    """Return compact JSON; pydantic models and dataclasses become objects, NaN becomes null, and text is repaired.
 
     Raises ``SkillError`` for values that have no JSON form.
     """
@@ -180,7 +183,7 @@ def json_text(value: Any) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """The same in UTF-8."""
+    """Return the text of ``json_text`` in UTF-8. Raises as it does."""
     try:
         return to_json(value, inf_nan_mode="null")
     except PydanticSerializationError:
@@ -192,7 +195,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def json_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
-    """A JSON object out of a message's field; empty text is an empty object. Raises ``MessageError``."""
+    """Return the JSON object in a message's field; empty text is an empty object. Raises ``MessageError``."""
     if not text:
         return {}
     try:

@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 ENDS_ITS_OWN = (
     ", and what a model asks for takes the place of calls of its own agent only: an operator can end that one"
 )
-"""The end of a refusal of a call that was to take the place of somebody else's."""
+"""The end of the refusal of a call that was to take the place of somebody else's."""
 
 
 @dataclass(slots=True)  # frozen for type checkers, as its event is
@@ -32,9 +32,9 @@ class OfferedSkill(SkillInfo):
     available: bool
     """False while the module does not answer."""
     agent: bool = False
-    """Whether the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
+    """True if the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
     robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
-    """The robot that has it, told by a fleet hub only."""
+    """The robot that has it; only a hub tells it."""
 
 
 CallPhase = Literal["requested", "open", "closed"]
@@ -64,17 +64,17 @@ class CallView(BaseModel):
     on_loss: OnLoss = "stop"
     """The policy for when a link is cut."""
     robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
-    """The robot whose call it is, told by a fleet hub only."""
+    """The robot whose call it is; only a hub tells it."""
     requested_utime: int = 0
     closed_utime: int | None = None
 
 
 @runtime_checkable
 class SkillGateway(Protocol):
-    """Skills, calls and their events, wherever the bridge is."""
+    """A way to skills, calls and their events, wherever the bridge is."""
 
     async def skills(self) -> list[OfferedSkill]:
-        """The skills that modules offer now."""
+        """Return the skills that modules offer now."""
 
     async def call(
         self,
@@ -86,28 +86,28 @@ class SkillGateway(Protocol):
         idempotency_key: str | None = None,
         on_loss: OnLoss | None = None,
     ) -> str:
-        """Begin a call; its id. What becomes of it comes as events.
+        """Begin a call and return its id. What becomes of it comes as events.
 
         ``on_loss`` says whether it is to stop or to go on when a link is cut; None leaves that to its skill.
 
         Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
-        ``SkillUnavailableError``. The same idempotency key gives the same call;
-        ``CallRejectedError`` if skill, arguments or ``on_loss`` are others.
+        ``SkillUnavailableError``. The same idempotency key gives the same call; it raises ``CallRejectedError`` if
+        skill, arguments or ``on_loss`` differ.
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """Ask a call to end. A closed call is fine; raises ``SkillError`` for an unknown one."""
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
-        """The calls that the broker remembers, oldest first."""
+        """Return the calls that the broker remembers, oldest first."""
 
     async def offset(self) -> int:
-        """The journal's newest offset, 0 if it is empty."""
+        """Return the journal's newest offset, or 0 if it is empty."""
 
     def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:
-        """Each event once, in order, from the first behind offset ``after``, for ever.
+        """Yield each event once, in order, from the first behind offset ``after``, for ever.
 
         ``gap`` events stand for what can't be had any more. Close the iterator to stop.
         """

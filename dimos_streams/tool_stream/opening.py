@@ -1,4 +1,4 @@
-"""What the first event of a call says of it besides its names."""
+"""The contents of the first event of a call, besides its names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dimos_streams.skill import OnLoss
 
 
 class Opening(NamedTuple):
-    """How a call was begun."""
+    """The opening of a call: who asked for it, with which arguments, resources and policy."""
 
     parent: str
     arguments: dict[str, Any]
@@ -18,7 +18,7 @@ class Opening(NamedTuple):
 
 
 def opening_of(data: Mapping[str, Any]) -> Opening:
-    """From an event's data, which come from outside: what is not as it should be is left out."""
+    """Return the opening in an event's data, which come from outside: what is not as it should be is left out."""
     parent, arguments, resources = (data.get(name) for name in ("parent", "arguments", "resources"))
     return Opening(
         parent=parent if isinstance(parent, str) else "",

@@ -17,7 +17,7 @@ from dimos_streams.skill import Audience, OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 
 REVIEW = "review_call"
-"""The skill's name."""
+"""The name of the skill for reviews."""
 BEGUN = "the call has begun"
 _FIELD = "permission"
 
@@ -31,12 +31,12 @@ _Skill = TypeVar("_Skill", bound=_WithAudience)
 
 
 def review_skill(skills: Iterable[_Skill]) -> _Skill | None:
-    """The skill by which a module with these skills declares that it is an agent; None for one that is none."""
+    """Return the skill by which a module with these skills declares that it is an agent; None if it is none."""
     return next((skill for skill in skills if skill.audience == "bridge"), None)
 
 
 class Permission(BaseModel):
-    """A call may begin, with these arguments."""
+    """The permission that a call begins, with these arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,12 +44,12 @@ class Permission(BaseModel):
     on_duplicate: OnDuplicate | None = None
 
     def data(self) -> dict[str, Any]:
-        """The data of the event that gives it."""
+        """Return the data of the event that gives it."""
         return {_FIELD: self.model_dump(mode="json")}
 
 
 def permission_in(event: ToolEvent | None) -> Permission | None:
-    """The permission that a review's newest event gives; None for any other event."""
+    """Return the permission that a review's newest event gives; None for any other event."""
     if event is None or event.type != "update" or _FIELD not in event.data:
         return None
     try:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 
 def signed(receiver: str, instance: str) -> str:
-    """A receiver's name with the instance that it asks, which only those know who read that instance's events."""
+    """Return a receiver's name with the instance that it asks, which only readers of that instance's events know."""
     return f"{receiver}@{instance}" if instance else receiver
 
 
 def parse_signature(signature: str) -> tuple[str, str]:
-    """The inverse: a receiver's name, and the instance that it asks, empty if the signature names none."""
+    """Return a receiver's name, and the instance that it asks, empty if the signature names none: the inverse."""
     receiver, _, instance = signature.partition("@")
     return receiver, instance
 
 
 def shown_instance(instance: str) -> str:
-    """An instance for people and readers of HTTP: without its last part, which is secret (``heart.py``)."""
+    """Return an instance for people and readers of HTTP: without its last part, which is secret (``heart.py``)."""
     return instance.rpartition("-")[0] or instance

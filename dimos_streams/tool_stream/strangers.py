@@ -1,4 +1,4 @@
-"""Fewer messages of strangers, where so many come that those of whom something is known would drown among them."""
+"""A limit on messages of strangers, where so many come that those of known senders would drown among them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,26 @@ from dimos_streams.bus.base import Mark, Ration
 
 MAX_MARKS = 24
 MARK_BYTES = 12
-"""Of what is known of a message, the end is compared: the kernel has little room for such comparisons."""
+"""Length of a mark, in bytes. Only the end of what is known of a message is compared: the kernel has little room for
+this."""
 _LEAST = 1 / 64
 _BORNE, _LEAST_BORNE = 3 / 4, 1 / 16
-"""Of what was handled in a second in which more was thrown away; and, of what is wanted, at least."""
+"""The share that is borne of what was handled in a second in which more was thrown away; and the minimum, as a share
+of what is wanted."""
 _LOOK_S = 1.0
 _EASIER = 1.05
-"""So many times as many as before are borne at each look in between: slowly, as what waits meanwhile comes late."""
+"""The factor by which more is borne at each look in between: it grows slowly, because what waits meanwhile comes
+late."""
 
 
 class Strangers:
-    """Counts the messages of strangers on a subscription, and has it take a share of them only that is about as large
-    as wanted, or as its handler bears: less than it has handled, where the subscription has thrown some away. Where
-    nobody is known, or more are than there is room for marks, it takes everything. Use from the bus's loop only."""
+    """A limit that counts the messages of strangers on a subscription, and has it take only a share of them, about as
+    large as wanted, or as its handler bears: less than it has handled, if the subscription has thrown some away. If
+    nobody is known, or more are known than there is room for marks, it takes everything. Use from the bus's loop
+    only."""
 
     def __init__(self, most: float, marks: Callable[[], Iterable[Mark]]) -> None:
-        """``most`` of them are taken in a second; ``marks`` are those of all messages that are no stranger's."""
+        """``most`` of them are taken per second; ``marks`` returns those of all messages that are no stranger's."""
         self._most = self._bearable = most
         self._marks = marks
         self._subscription: Subscription | None = None
@@ -36,7 +40,7 @@ class Strangers:
         self._since = float("-inf")
 
     def watch(self, subscription: Subscription) -> None:
-        """Begin with a subscription, which takes everything."""
+        """Begin with a subscription, which takes everything at first."""
         self._subscription = subscription
         self._share, self._count, self._since = 1.0, 0, clock.monotonic()
         self._bearable, self._dropped = self._most, subscription.statistics().dropped
@@ -54,8 +58,8 @@ class Strangers:
             self._count, self._since = 0, clock.monotonic()
 
     def _settle(self, subscription: Subscription, rate: float) -> None:
-        """Take a share of strangers' messages that come at this rate: of all that bears no mark, so that nothing is
-        left out where the marks are not those of everybody who is known."""
+        """Take a share of strangers' messages that come at this rate: a share of all messages without a mark, or
+        everything if the marks are not those of everybody who is known."""
         marks = () if rate <= self._bearable else tuple(itertools.islice(self._marks(), MAX_MARKS + 1))
         if not 0 < len(marks) <= MAX_MARKS:
             self._share = 1.0

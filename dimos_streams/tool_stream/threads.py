@@ -14,11 +14,10 @@ _logger = logging.getLogger(__name__)
 
 
 class ToolStream:
-    """Sends a call's updates from any thread.
+    """A tool stream that sends a call's updates from any thread.
 
-    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before
-    ``start``, after ``stop`` or after the call's close raises ``StreamClosedError``. Stopping does not close the
-    call: that is for the skill's return.
+    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before ``start``, after ``stop`` or after the
+    call's close raises ``StreamClosedError``. Stopping does not close the call: the skill's return does.
     """
 
     def __init__(self, call: Call) -> None:
@@ -38,7 +37,8 @@ class ToolStream:
             self._state = "started"
 
     def send(self, text: str, **data: Any) -> None:
-        """Send an update and wait until it is on its way; on the loop's own thread it can't wait, and follows.
+        """Send an update and wait until it is on its way; the loop's own thread can't wait, so there it is sent soon
+        after.
 
         Raises ``StreamClosedError``.
         """

@@ -2,7 +2,7 @@
 
 The bytes are those of ``messages.dimos_streams.ToolStreamEvent`` in LCM's encoding: big-endian fields in the order of
 ``lcm_types/dimos_streams/ToolStreamEvent.lcm``, a string as its length with the NUL, its UTF-8 and the NUL. A test
-holds both together. It takes a third of the general codec's time, and an event waits for it twice.
+compares both. This takes a third of the general codec's time, and an event waits for it twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UTIME_LENGTH = struct.Struct(">qI")
 
 
 class EventPacker:
-    """Packs the events of one call."""
+    """A packer of the events of one call."""
 
     def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str = "") -> None:
         """``instance`` is the start of the module that opens the call: it goes with each event of it."""
@@ -53,7 +53,7 @@ class EventPacker:
         self._types = {type: _string(type) + names for type in EVENT_TYPES}
 
     def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
-        """An event's bytes. Raises ``SkillError`` if the data is not JSON, or data or text is too large."""
+        """Return an event's bytes. Raises ``SkillError`` if the data is not JSON, or data and text are too large."""
         encoded, data_json = _utf8(text), json_bytes(data)
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
@@ -79,47 +79,48 @@ class EventPacker:
 
 @functools.lru_cache(maxsize=1024)
 def instance_ending(instance: str) -> bytes:
-    """The end of an event of an instance."""
+    """Return the end of the bytes of an instance's events."""
     return f'"{INSTANCE}":{json_text(instance)}}}\0'.encode()
 
 
 def pack_event(event: ToolEvent) -> bytes:
-    """One event's bytes. Raises as ``EventPacker.pack``."""
+    """Return one event's bytes. Raises as ``EventPacker.pack`` does."""
     packer = EventPacker(event.call_id, event.module, event.skill, event.caller, event.instance)
     return packer.pack(event.utime, event.seq, event.type, event.text, event.data)
 
 
 def unpack_event(data: bytes, channel: str = EVENTS) -> ToolEvent:
-    """The event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
+    """Return the event of a message's bytes. Raises ``MessageError`` for what no publisher sends."""
     if len(data) > MAX_EVENT:
         raise MessageError(channel, _TYPE, f"it has {len(data)} bytes; {MAX_EVENT} are possible")
     return _event(_unpack(data) or _decode(data, channel), channel)
 
 
 _ALIKE_BYTES = 256
-"""Longer names are read with each event: many calls may have made up theirs."""
+"""Maximum size of an event's names, in bytes, that are remembered; longer ones are read with each event, because many
+calls may have made up theirs."""
 
 
 @functools.lru_cache(maxsize=64)
 def _head_of(id_bytes: int) -> struct.Struct:
-    """Time and seq with a call's id in between; calls by the thousand have ids of a few lengths."""
+    """Return the format of time and seq with a call's id in between; thousands of calls have ids of a few lengths."""
     return struct.Struct(f">q{id_bytes}xi")
 
 
 class EventUnpacker:
-    """Unpacks the events of one call: what they have in common with those before is compared, not read again."""
+    """An unpacker of one call's events: what they have in common with earlier ones is compared, not read again."""
 
     __slots__ = ("_alike", "_call_id", "_head", "_id", "_names_at")
 
     def __init__(self) -> None:
         self._call_id, self._id, self._names_at = "", b"", 0
         self._head = _UTIME
-        """Time and seq, with the call's id in between."""
+        """The format of time and seq, with the call's id in between."""
         self._alike: dict[int, tuple[bytes, _Names]] = {}
         """Names and their bytes, by the last byte of the length of the type: no two types have that in common."""
 
     def unpack(self, data: bytes, channel: str = EVENTS) -> ToolEvent:
-        """As ``unpack_event``, whatever call it is of."""
+        """Return what ``unpack_event`` does, whatever call the event is of."""
         fields = self._fields(data)
         return unpack_event(data, channel) if fields is None else _event(fields, channel)
 
@@ -147,13 +148,13 @@ class EventUnpacker:
         return utime, self._call_id, seq, type, module, skill, caller, text, data_json
 
     def _learn_id(self, data: bytes) -> None:
-        """Raises ``struct.error`` or ``ValueError``."""
+        """Remember the call's id. Raises ``struct.error`` or ``ValueError``."""
         self._call_id, end = _text_at(data, _ID_AT)
         self._id, self._names_at, self._alike = data[_ID_AT:end], end + _SEQ.size, {}
         self._head = _head_of(len(self._id))
 
     def _learn_names(self, data: bytes) -> tuple[bytes, _Names]:
-        """Raises ``struct.error`` or ``ValueError``."""
+        """Return the names and their bytes, and remember short ones. Raises ``struct.error`` or ``ValueError``."""
         block = data[self._names_at : _end_of_names(data, self._names_at)]
         known = block, _names(block)
         if len(block) <= _ALIKE_BYTES:
@@ -162,7 +163,7 @@ class EventUnpacker:
 
 
 def call_id_of(data: bytes) -> str:
-    """The call of an event's bytes, without the rest; empty if that can't be read."""
+    """Return the call id in an event's bytes, without reading the rest; empty if it can't be read."""
     if not data.startswith(_FINGERPRINT) or len(data) > MAX_EVENT:
         return ""
     at = len(_FINGERPRINT) + _UTIME.size
@@ -174,8 +175,8 @@ def call_id_of(data: bytes) -> str:
 
 
 def may_be_of(data: bytes, instance: str) -> bool:
-    """Whether an event's bytes may be of an instance, which a publisher says at their end; it is only certain when
-    all of them are read. Empty is of nobody in particular."""
+    """Return whether an event's bytes may be of an instance, which a publisher writes at their end; it is only
+    certain when all of them are read. True for an empty instance, which is nobody in particular."""
     return not instance or data.endswith(instance_ending(instance))
 
 
@@ -197,7 +198,7 @@ _UNKNOWN = b"", _Names("", "", "", "")
 
 
 def _unpack(data: bytes) -> _Fields | None:
-    """The fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
+    """Return the fields of a sound message; None for any other, of which ``_decode`` says what is wrong."""
     if not data.startswith(_FINGERPRINT):
         return None
     begin = len(_FINGERPRINT) + _UTIME_LENGTH.size
@@ -219,7 +220,7 @@ def _unpack(data: bytes) -> _Fields | None:
 
 
 def _event(fields: _Fields, channel: str) -> ToolEvent:
-    """Raises ``MessageError`` for what no publisher sends."""
+    """Return the event of these fields. Raises ``MessageError`` for what no publisher sends."""
     utime, call_id, seq, type, module, skill, caller, text, data_json = fields
     value = json_object(data_json, channel, _TYPE)
     instance = value.pop(INSTANCE, "")
@@ -244,14 +245,14 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
 
 
 def _end_of_names(data: bytes, at: int) -> int:
-    """The place behind the names that begin at one. Raises ``struct.error``."""
+    """Return the index behind the names that begin at an index. Raises ``struct.error``."""
     for _ in _Names._fields:
         at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
     return at
 
 
 def _text_at(data: bytes, at: int) -> tuple[str, int]:
-    """The string at a place, and the place behind it. Raises ``struct.error`` or ``ValueError``."""
+    """Return the string at an index, and the index behind it. Raises ``struct.error`` or ``ValueError``."""
     begin = at + _LENGTH.size
     end = begin + _LENGTH.unpack_from(data, at)[0]
     return data[begin : end - 1].decode(), end
@@ -259,8 +260,8 @@ def _text_at(data: bytes, at: int) -> tuple[str, int]:
 
 @functools.lru_cache(maxsize=1024)
 def _names(block: bytes) -> _Names:
-    """The names in a part of a message; remembered, as they come with every event of a call. Raises as ``_text_at``,
-    and for names that no publisher sends: such a block may be large, and is not remembered."""
+    """Return the names in a part of a message. They are remembered, as they come with every event of a call. Raises
+    as ``_text_at`` does, and for names that no publisher sends: such a block may be large, and is not remembered."""
     texts: list[str] = []
     at = 0
     for _ in _Names._fields:
@@ -273,14 +274,14 @@ def _names(block: bytes) -> _Names:
 
 
 def _bad_name(type: str, names: Sequence[str]) -> str:
-    """What is wrong with an event's type and names, empty if nothing is."""
+    """Return what is wrong with an event's type and names; empty if nothing is."""
     if type not in EVENT_TYPES:
         return f"type is {type!r}"
     return "" if all(map(is_name, names)) else "a name is too long, or not printable"
 
 
 def _decode(data: bytes, channel: str) -> _Fields:
-    """The same from any message. Raises ``MessageError``."""
+    """Return the fields of any message. Raises ``MessageError``."""
     message = decode(ToolStreamEvent, data, channel=channel)
     if wrong := _bad_name(message.type, (message.module, message.skill, message.caller)):
         raise MessageError(channel, _TYPE, wrong)

@@ -1,4 +1,4 @@
-"""Asking over the bus for the end of a call."""
+"""The request over the bus for the end of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from dimos_streams.tool_stream.event import CANCELS
 
 _MAX_REASON = 4000
 _AGAIN_S = (0.1, 0.3, 0.7)
-"""When to say so again: any datagram may get lost, and a call that has ended already is not touched."""
+"""The times, in seconds, after which the request is repeated: any datagram may get lost, and a call that has ended
+already is not touched."""
 
 
 def request_end(bus: Bus, call_id: str, reason: str) -> None:

@@ -34,12 +34,12 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
 _READING = 0.25
-"""The share of the loop's time that taking messages from LCM may have. What a busy loop leaves there is lost, and in
-a flood, with the rest, the few messages that matter."""
+"""The share of the loop's time that taking messages from LCM may have. What a busy loop does not take is lost, and in
+a flood the few messages that matter are lost with the rest."""
 _MAX_READING_S = 0.02
-"""The time after which the loop has its turn, whatever its last one took."""
+"""Maximum time of one reading, in seconds; then the loop has its turn, however long its last one took."""
 _ALL_KEPT_BYTES = 8 * 1024 * 1024
-"""The bytes that LCM keeps for a subscription to all channels."""
+"""Maximum number of bytes that LCM keeps for a subscription to all channels."""
 _SELECT_LIMIT = 1024
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
@@ -56,7 +56,8 @@ class _Lcm(Protocol):
 
 
 class LcmBus(Bus):
-    """Every call must come from the thread of the loop that opened the bus: LCM's objects bear only one thread."""
+    """LCM's multicast as a bus. Call it only in the thread of the loop that opened it: LCM's objects bear only one
+    thread."""
 
     def __init__(self, url: str) -> None:
         self._url = UdpmUrl.parse(url)
@@ -67,13 +68,13 @@ class LcmBus(Bus):
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
         self._sockets: list[int] = []
-        """The receiving ones, if the kernel looks at what they get."""
+        """File descriptors of the receiving sockets; empty if the kernel does not filter what they get."""
         self._let_through: guard.Channels | None = None
         self._read_at = 0.0
-        """When messages were taken last."""
+        """The time at which messages were last taken, on the monotonic clock."""
         self._overflow = Overflow()
         self.guarded = False
-        """Whether the kernel keeps malformed datagrams from the LCM library, and those of other channels."""
+        """True if malformed datagrams, and those of other channels, are kept from the LCM library by the kernel."""
 
     async def open(self) -> None:
         if self._lcm is not None:
@@ -247,7 +248,7 @@ class LcmBus(Bus):
             _logger.log(level, "%s: %s", _NO_GUARD, error)
 
     def _refilter(self) -> None:
-        """Have the kernel let through what is listened to now. Raises ``BusError`` if it does not any more."""
+        """Have the kernel let through what is listened to now. Raises ``BusError`` if the filter can't be changed."""
         heard = self._heard()
         if heard == self._let_through:
             return
@@ -259,7 +260,7 @@ class LcmBus(Bus):
             raise BusError(f"the packet filter of bus {self.url!r} can't be changed: {error}") from error
 
     def _heard(self) -> guard.Channels | None:
-        """The channels that are listened to, None if all are."""
+        """Return the channels that are listened to, or None if all are."""
         if self._subscribers.of_all:
             return None
         return {
@@ -280,7 +281,7 @@ class LcmBus(Bus):
 
 
 def _namespaces_of(group: Iterable[Subscription]) -> guard.Namespaces | None:
-    """What all subscriptions of a channel want together."""
+    """Return the namespaces that the subscriptions of a channel want together, or None if one of them wants all."""
     found: dict[str, None] = {}
     for subscription in group:
         if subscription.namespaces is None:
@@ -290,7 +291,7 @@ def _namespaces_of(group: Iterable[Subscription]) -> guard.Namespaces | None:
 
 
 def _ration_of(group: Iterable[Subscription]) -> Ration | None:
-    """The least that gives each subscription of a channel what it wants."""
+    """Return the smallest ration that gives each subscription of a channel what it wants; None if one wants all."""
     rations = [subscription.ration for subscription in group]
     if not rations or None in rations:
         return None

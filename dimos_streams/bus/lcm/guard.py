@@ -1,10 +1,10 @@
-"""Keeps datagrams away that would crash the LCM library, and those that nobody here listens to (Linux).
+"""A packet filter against datagrams that would crash the LCM library, and those that nobody here listens to (Linux).
 
 A datagram ("LC02", or the first "LC03" fragment) whose channel name has no terminating NUL makes LCM 1.5 read past
-its end and kills the process. A fragment may claim to be all of a message of 256 MB, which LCM then delivers, or be
-of a message that is larger than any that is taken. Where a fragment is lost, LCM keeps the others, 16 MB in each
-process. A classic BPF program on the receiving socket drops such datagrams in the kernel, and the first fragment of
-what is too large for its channel, without which it is never whole; what is left of it is among the 16 MB.
+its end and kills the process. A fragment may claim to be the whole of a 256 MB message, which LCM then delivers, or
+be part of a message that is larger than any that is taken. Where a fragment is lost, LCM keeps the others, 16 MB in
+each process. A classic BPF program on the receiving socket drops such datagrams in the kernel, and the first fragment
+of what is too large for its channel, without which it is never whole; what is left of it is among the 16 MB.
 
 Every socket of a port gets every datagram of a multicast group. A process that would be woken by each message of each
 robot costs more with every robot that runs; so the program drops what is on a channel without a subscription, too.
@@ -36,15 +36,16 @@ Namespaces = tuple[str, ...]
 
 
 class Heard(NamedTuple):
-    """What is listened to on a channel."""
+    """The messages that are listened to on a channel."""
 
     namespaces: Namespaces | None = None
-    """Only what is about modules of these, or of none. Such a channel's messages have the module's name behind a
-    fingerprint and a time."""
+    """Namespaces of the modules that messages may be about, besides modules in none; None for all modules. The
+    messages of such a channel have the module's name behind a fingerprint and a time."""
     largest: int = MAX_MESSAGE
-    """Bytes of a message in fragments."""
+    """Maximum size of a message in fragments, in bytes."""
     ration: Ration | None = None
-    """Less than all of it, whatever the namespaces."""
+    """The part of the messages that is let through; None for all of them. Without effect where ``namespaces`` are
+    given."""
 
 
 Channels = Mapping[str, Heard]
@@ -57,8 +58,8 @@ def sockets_of(before: set[int], port: int) -> list[int]:
 
 
 def attach(fd: int, channels: Channels | None = None) -> None:
-    """Attach the filter to one socket, in the place of an older one; None lets all channels pass, and so does a
-    filter for which the system has no room.
+    """Attach the filter to one socket, in place of an older one. None lets all channels pass, and so does a filter
+    that is too large for the system.
 
     Raises ``OSError`` where the system has no such filters.
     """
@@ -71,8 +72,9 @@ def attach(fd: int, channels: Channels | None = None) -> None:
 
 
 def _program(channels: Channels | None) -> bytes:
-    """Drop what claims to be LCM's but has no channel that ends, or one that nobody listens to, or is too large for
-    it; accept all else, LCM ignores it. The size of a message in fragments is stored meanwhile, 0 for another.
+    """Return a program that drops what claims to be LCM's but has no channel that ends, or one that nobody listens
+    to, or is too large for its channel. It accepts all else: LCM ignores what is not its own. On the way it stores
+    the size of a message in fragments, or 0 for a message in one datagram.
 
     A load past the datagram's end drops it, which is right here: no NUL came before the end.
     """
@@ -85,7 +87,7 @@ def _program(channels: Channels | None) -> bytes:
 
 @functools.lru_cache(maxsize=_CHANNELS_KEPT)
 def _head(largest: int) -> bytes:
-    """Find the channel's name: what follows has its beginning in X."""
+    """Return instructions that find the channel's name and leave its beginning in X for those that follow."""
     fragment = [
         # No message is larger than all its fragments together, and none begins behind the message's end.
         (bpf.LD_H_ABS, 0, 0, _UDP_HEADER + _FRAGMENT_COUNT),
@@ -120,7 +122,7 @@ def _head(largest: int) -> bytes:
 
 @functools.cache
 def _accept_nul() -> bytes:
-    """Accept a name at X that ends within its bound."""
+    """Return instructions that accept a name at X if it ends within its bound."""
     code: list[bpf.Instruction] = []
     for offset in range(_CHANNEL_MAX):
         code += [(bpf.LD_B, 0, 0, offset), (bpf.JEQ, 0, 1, 0), (bpf.RET, 0, 0, bpf.ACCEPT)]
@@ -128,7 +130,7 @@ def _accept_nul() -> bytes:
 
 
 def _accept_channels(channels: Channels) -> bytes:
-    """Accept the names of some channels at X.
+    """Return instructions that accept the names of some channels at X.
 
     Short names come first: then no load passes the end of a datagram whose channel is among those behind it.
     """
@@ -139,7 +141,8 @@ def _accept_channels(channels: Channels) -> bytes:
 
 @functools.lru_cache(maxsize=_CHANNELS_KEPT)
 def _accept_channel(channel: str, heard: Heard) -> bytes:
-    """Accept the name of one channel at X. A program is made anew with each subscription, of the same parts."""
+    """Return instructions that accept the name of one channel at X. They are cached, as each subscription makes a new
+    program of the same parts."""
     name, (namespaces, largest, ration) = channel.encode() + b"\0", heard
     if namespaces is not None:
         accept = _accept_modules(len(name), namespaces)
@@ -154,7 +157,7 @@ def _accept_channel(channel: str, heard: Heard) -> bytes:
 
 
 def _accept_modules(at: int, namespaces: Namespaces) -> list[bpf.Instruction]:
-    """Accept what is about a module of some namespaces, or of none."""
+    """Return instructions that accept what is about a module of some namespaces, or of none."""
     begin = at + _MODULE_NAME
     code: list[bpf.Instruction] = []
     for namespace in namespaces:
@@ -166,8 +169,9 @@ def _accept_modules(at: int, namespaces: Namespaces) -> list[bpf.Instruction]:
 
 
 def _accept_share(at: int, ration: Ration) -> list[bpf.Instruction]:
-    """Accept what bears a mark, and a share of all else. Marks that end early come first, for no load passes the end
-    of a datagram whose mark is among those behind; those that count from the end replace X."""
+    """Return instructions that accept what bears a mark, and a share of all else. Marks that end early come first,
+    because a load past the end of a datagram drops it; marks that count from the end come last, because they replace
+    X."""
     accept = (bpf.RET, 0, 0, bpf.ACCEPT)
     code: list[bpf.Instruction] = []
     for mark in sorted((mark for mark in ration.marks if mark.at >= 0), key=lambda mark: mark.at + len(mark.value)):
@@ -180,7 +184,8 @@ def _accept_share(at: int, ration: Ration) -> list[bpf.Instruction]:
 
 
 def _if_equal(at: int, value: bytes, then: list[bpf.Instruction]) -> list[bpf.Instruction]:
-    """Go through ``then`` if the bytes at X and further are these, and else behind it."""
+    """Return instructions that go through ``then`` if the bytes from ``at`` behind X are ``value``, and skip it
+    otherwise."""
     tests: list[tuple[bpf.Instruction, int]] = []
     while value:
         load, size = next(

@@ -1,7 +1,7 @@
-"""The network interface that multicast takes (Linux), and what makes it take the one that a bus needs.
+"""The network interface that multicast takes (Linux), and the commands that make it take the one that a bus needs.
 
 Multicast that is to reach other machines (``ttl`` of 1 and more) needs a route on the link to them. A route on ``lo``
-takes it as well, without an error, and nothing of it leaves the machine.
+accepts it as well, without an error, but then nothing leaves the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _UP, _MULTICAST = 0x1, 0x1000
 
 
 def route_interface(group: str) -> str | None:
-    """The interface on which this machine sends to a group, by its table of routes; None where that can't be told."""
+    """Return the interface on which this machine sends to a group, by its table of routes, or None if that can't be
+    told."""
     try:
         lines = _ROUTES.read_text().splitlines()[1:]
     except OSError:
@@ -35,16 +36,18 @@ def route_interface(group: str) -> str | None:
 
 
 def link_interfaces() -> list[str]:
-    """The interfaces by which others may be reached: those that are up and do multicast, a default route's first."""
+    """Return the interfaces by which others may be reached: those that are up and do multicast, the default route's
+    first."""
     usable = [name for _, name in socket.if_nameindex() if name != LOOPBACK and _does_multicast(name)]
     default = route_interface("0.0.0.0")
     return sorted(usable, key=lambda name: (name != default, name))
 
 
 def route_commands(ttl: int, *, replaces: bool = False) -> tuple[str, ...]:
-    """What gives multicast with that ``ttl`` a route, as root; ``replaces`` is for where there is another one.
+    """Return the commands that give multicast with that ``ttl`` a route, as root; ``replaces`` replaces another
+    route.
 
-    Without an interface that leads to others it names a placeholder: somebody has to plug it in, or set it up.
+    Without an interface that leads to others they name a placeholder: somebody has to plug one in, or set it up.
     """
     name = (link_interfaces() or ["INTERFACE"])[0] if ttl > 0 else LOOPBACK
     route = f"ip route {'replace' if replaces else 'add'} 224.0.0.0/4 dev {name}"
@@ -62,6 +65,6 @@ def _does_multicast(name: str) -> bool:
 
 
 def _little_endian(address: str) -> int:
-    """The address as the table of routes has it."""
+    """Return the address as the table of routes has it."""
     number: int = struct.unpack("=I", ipaddress.IPv4Address(address).packed)[0]
     return number

@@ -1,4 +1,4 @@
-"""Whether this process has missed datagrams because the kernel threw them away before they were read (Linux)."""
+"""Detection of datagrams that the kernel threw away before this process read them (Linux)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from pathlib import Path
 _COUNTERS = Path("/proc/self/net/snmp")
 _LOOK_S = 0.25
 _ECHO_S = 0.5
-"""A message to oneself that is not back after this time has been thrown away, or waits behind very many."""
+"""The time after which a message to oneself that has not come back was thrown away, or waits behind very many; in
+seconds."""
 _DEAF_S = 5.0
-"""So long after one was missed whatever the kernel throws away may have been this process's: in a flood single ones
-do come through."""
+"""The time after a miss, in seconds, within which whatever the kernel throws away may have been this process's: in a
+flood single messages do come through."""
 
 
 def thrown_away(counters: Path = _COUNTERS) -> int | None:
-    """How many datagrams so far; None on a system without the count."""
+    """Return the number of datagrams thrown away so far, or None on a system without the count."""
     try:
         lines = counters.read_text().splitlines()
         names, values = (line.split() for line in lines if line.startswith("Udp:"))
@@ -24,24 +25,24 @@ def thrown_away(counters: Path = _COUNTERS) -> int | None:
 
 
 class Overflow:
-    """Follows the kernel's count, and whether this process hears itself.
+    """An observer of the kernel's count that also checks whether this process hears itself.
 
-    The count is one for all UDP sockets of the machine, or of the network namespace: what is counted for a single one
-    includes whatever its filter refuses. Multicast comes back to whoever sends it; as long as one's own messages do,
-    it is another socket that has no room.
+    There is one count for all UDP sockets of the machine, or of the network namespace; a single socket's count is of
+    no use, because it includes whatever its filter refuses. Multicast comes back to whoever sends it; as long as
+    one's own messages do, it is another socket that has no room.
     """
 
     def __init__(self, counters: Path = _COUNTERS) -> None:
-        """``counters`` is in the form of ``/proc/net/snmp``; where there is none, nothing is ever known."""
+        """``counters`` is a file in the form of ``/proc/net/snmp``; without it nothing is ever known."""
         self._counters = counters
         self._count: int | None = None
         self._looked = self._said_at = self._missed_at = float("-inf")
         self._said: bytes | None = None
         self._grew = False
-        """Whether more was thrown away since the message to oneself was said."""
+        """True if more was thrown away since the message to oneself was sent."""
 
     def said(self, data: bytes, now: float) -> None:
-        """Take note of a message that this process sends and is to hear. One at a time is waited for."""
+        """Take note of a message that this process sends and should hear. Only one at a time is waited for."""
         if self._said is None and now - self._said_at >= _LOOK_S:
             self._said, self._said_at, self._grew = data, now, False
 
@@ -51,8 +52,8 @@ class Overflow:
             self._said = None
 
     def missed(self, now: float) -> bool:
-        """Whether messages to this process may have been thrown away since the last look; four looks a second are
-        taken, others say no. ``now`` is in seconds."""
+        """Return whether messages to this process may have been thrown away since the last look. It looks four times
+        a second, and returns False in between. ``now`` is in seconds."""
         if now - self._looked < _LOOK_S:
             return False
         self._looked = now

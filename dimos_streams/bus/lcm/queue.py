@@ -8,32 +8,34 @@ from typing import Protocol
 from dimos_streams.bus.base import Handler
 
 MOST = 8192
-"""Messages that LCM keeps at most, the oldest;"""
+"""Maximum number of messages that LCM keeps; it keeps the oldest."""
 LEAST = 8
-"""at least, however large they are;"""
+"""Minimum number of messages that LCM keeps, however large they are."""
 KEPT_BYTES = 512 * 1024
-"""and in between, as many as have so many bytes together, or half of what the handler's own queue may have."""
+"""Bytes of messages that LCM keeps, between these limits, or half of what the handler's own queue may hold, if that
+is less."""
 _LARGER, _SMALLER = 1 / 16, 1 / 64
-"""What the next message counts in the mean of their sizes. Sizes that vary are taken to be large ones: by a mean that
-follows both as fast, many large ones would be kept because those before were small."""
+"""Weight of the next message in the mean of the sizes, if it is larger than the mean, and if it is smaller. Sizes
+that vary are taken to be large ones: with one weight for both, many large messages would be kept because those before
+were small."""
 
 
 class LcmSubscription(Protocol):
-    """LCM's own, or what stands for it."""
+    """A subscription of LCM's library, or what stands in for it."""
 
     def set_queue_capacity(self, capacity: int) -> None:
-        """In messages."""
+        """Set the capacity of its queue, in messages."""
 
 
 class LcmQueue:
-    """Passes messages on, and keeps LCM's queue as long as their sizes allow.
+    """A handler that passes messages on, and bounds LCM's queue by their sizes.
 
-    LCM's thread takes what comes while the loop is held up, counts it in messages, and does not give back the memory
-    that they have once filled: 8192 large ones are half a gigabyte.
+    LCM's thread takes what comes while the loop is held up. It bounds its queue in messages, and does not give back
+    the memory that they have once filled: 8192 large ones are half a gigabyte.
     """
 
     def __init__(self, deliver: Handler, miss: Callable[[], None], kept_bytes: int = KEPT_BYTES) -> None:
-        """``deliver`` gets each message; ``miss`` is called where LCM may have thrown some away."""
+        """``deliver`` gets each message; ``miss`` is called when LCM may have thrown some away."""
         self._deliver = deliver
         self._miss = miss
         self._kept_bytes = kept_bytes
@@ -41,15 +43,15 @@ class LcmQueue:
         self._subscription: LcmSubscription | None = None
         self._capacity = 0
         self.taken = 0
-        """Messages that were passed on since it was empty last."""
+        """Number of messages passed on since LCM's queue was last empty."""
 
     def bound(self, subscription: LcmSubscription) -> None:
-        """Bound a subscription of which ``take`` is the handler."""
+        """Bound the queue of a subscription whose handler is ``put``."""
         self._subscription = subscription
         self._fit()
 
     def put(self, channel: str, data: bytes) -> None:
-        """Pass one on."""
+        """Pass one message on."""
         self.taken += 1
         more = len(data) - self._mean
         self._mean += more * (_LARGER if more > 0 else _SMALLER)
@@ -58,8 +60,8 @@ class LcmQueue:
         self._deliver(channel, data)
 
     def settle(self, *, is_empty: bool) -> None:
-        """Note whether LCM's queue is empty now. Before, it may have been full and thrown messages away, if as many
-        as it holds were passed on."""
+        """Note whether LCM's queue is empty now. If as many messages were passed on as it holds, it may have been
+        full and have thrown some away."""
         if self.taken >= self._capacity:
             self.taken = 0
             self._miss()

@@ -1,8 +1,8 @@
 """LCM's protocol over UDP multicast with Python's own sockets, for machines on which LCM's library can't be loaded.
 
-The library in LCM's wheels needs GLib from the system, which bare machines and slim containers don't have. What it
-says and understands is in LCM's "UDP Multicast Protocol Description": a short message is one datagram, a long one
-several fragments. Datagrams that are neither are left out.
+The library in LCM's wheels needs GLib from the system, which bare machines and slim containers don't have. The
+protocol is described in LCM's "UDP Multicast Protocol Description": a short message is one datagram, a long one
+several fragments. Datagrams that are neither are ignored.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from dimos_streams.errors import BusUrlError
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
 _SHORT_HEADER = struct.Struct(">II")
-"""Magic number "LC02", number of the message."""
+"""Magic number "LC02", message number."""
 _FRAGMENT_HEADER = struct.Struct(">IIIIHH")
-"""Magic number "LC03", number of the message, its size, place of this fragment's data in it, fragment, fragments."""
+"""Magic number "LC03", message number and size, offset of this fragment's data, fragment number and count."""
 _DATAGRAM = 65507
 _FRAGMENT_SPACE = _DATAGRAM - _FRAGMENT_HEADER.size
 _LONGEST_CHANNEL = 63
 _LONGEST_MESSAGE = MAX_MESSAGE
 _RECEIVE_BUFFER = 4 << 20
 _SENDERS = 64
-"""Whose messages are put together at the same time; each has one that is not complete."""
+"""Maximum number of senders whose messages are put together at the same time; each has one incomplete message."""
 _MAX_HELD = 2 * MAX_MESSAGE
-"""Bytes of all of them; beyond it, the one that began first is given up."""
+"""Maximum size of all incomplete messages together, in bytes; beyond it, the one that began first is given up."""
 
 Deliver = Callable[[str, bytes], None]
 
 
 @dataclass(eq=False, slots=True)
 class UdpmSubscription:
-    """Messages of the channels that fit a pattern go to a function."""
+    """A function that gets the messages of all channels that match a pattern."""
 
     pattern: re.Pattern[str]
     deliver: Deliver
 
     def set_queue_capacity(self, capacity: int) -> None:
-        """As LCM's, which keeps messages between socket and handler; here the socket's buffer is the only queue."""
+        """Do nothing: LCM queues messages between socket and handler; here the socket's buffer is the only queue."""
 
 
 @dataclass(slots=True)
@@ -56,17 +56,17 @@ class _Partial:
     channel: str
     data: bytearray = field(default_factory=bytearray)
     came: int = 0
-    """Fragments, in order."""
+    """Number of fragments that have come, in order."""
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """By which its fragments are known."""
+        """The numbers by which its fragments are recognized."""
         return self.number, self.size, self.fragments
 
 
 class UdpmSocket:
-    """Has what ``LcmBus`` needs of ``lcm.LCM``. Raises ``OSError`` if the machine can't send to the group, and
-    ``BusUrlError`` for a bad option of the URL."""
+    """A replacement for ``lcm.LCM``, with what ``LcmBus`` needs of it. Raises ``OSError`` if the machine can't send
+    to the group, and ``BusUrlError`` for a bad option of the URL."""
 
     def __init__(self, url: UdpmUrl) -> None:
         self._address = (url.group, url.port)
@@ -101,26 +101,27 @@ class UdpmSocket:
         receiving.setblocking(False)
 
     def close(self) -> None:
-        """Twice is fine."""
+        """Close the sockets. Closing twice is fine."""
         self._sending.close()
         self._receiving.close()
 
     def fileno(self) -> int:
-        """Readable when there is something to handle."""
+        """Return the descriptor that is readable when there is something to handle."""
         return self._receiving.fileno()
 
     def subscribe(self, channel: str, handler: Deliver) -> UdpmSubscription:
-        """``channel`` is a regular expression that fits whole names."""
+        """Subscribe a handler; ``channel`` is a regular expression that must match whole names."""
         subscription = UdpmSubscription(re.compile(channel), handler)
         self._subscriptions.append(subscription)
         return subscription
 
     def unsubscribe(self, subscription: UdpmSubscription) -> None:
-        """Nothing comes to its handler from now on."""
+        """End a subscription: nothing more is delivered to its handler."""
         self._subscriptions.remove(subscription)
 
     def publish(self, channel: str, data: bytes) -> None:
-        """Raises ``OSError`` if it can't be sent, and for names that LCM takes not either."""
+        """Send one message. Raises ``OSError`` if it can't be sent or is too large, and for names that LCM does not
+        accept."""
         name = channel.encode()
         if len(name) > _LONGEST_CHANNEL or b"\0" in name or len(data) > _LONGEST_MESSAGE:
             raise OSError(f"channel names have {_LONGEST_CHANNEL} bytes at most, messages {_LONGEST_MESSAGE}")
@@ -137,7 +138,7 @@ class UdpmSocket:
             self._sending.sendto(header + body[begin : begin + _FRAGMENT_SPACE], self._address)
 
     def handle_timeout(self, timeout_ms: int) -> int:
-        """Take one datagram and deliver the message that it completes, if any. 0 if none has come; never waits."""
+        """Take one datagram and deliver the message that it completes, if any; 0 if none has come. Never wait."""
         try:
             size, sender = self._receiving.recvfrom_into(self._buffer)
         except BlockingIOError:
@@ -195,14 +196,16 @@ class UdpmSocket:
             self._deliver(partial.channel, bytes(partial.data))
 
     def _has_begun_with(self, sender: object, shape: tuple[int, int, int], channel: str, data: memoryview) -> bool:
-        """Whether a first fragment is a late repeat of the one that the sender's unfinished message began with."""
+        """Return whether a first fragment is a late repeat of the one with which the sender's unfinished message
+        began."""
         partial = self._partials.get(sender)
         if partial is None or partial.shape != shape:
             return False
         return partial.channel == channel and partial.data[: len(data)] == data
 
     def _name(self, begin: int, size: int) -> tuple[str, int] | None:
-        """The channel that begins at a place of the datagram, and where it ends; None if that is none."""
+        """Return the channel name that begins at an index of the datagram, and the index behind its NUL; None if it
+        is invalid."""
         end = self._buffer.find(0, begin, min(size, begin + _LONGEST_CHANNEL + 1))
         if end < 0:
             return None

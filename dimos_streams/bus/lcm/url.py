@@ -1,4 +1,4 @@
-"""``udpm://GROUP:PORT?ttl=N``: a multicast group, and how far packets travel."""
+"""URLs ``udpm://GROUP:PORT?ttl=N``: a multicast group, and the number of networks that packets may cross."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UdpmUrl:
 
     @classmethod
     def parse(cls, text: str) -> UdpmUrl:
-        """Raises ``UserError`` with the part that does not fit."""
+        """Parse a URL. Raises ``BusUrlError`` with the part that does not fit."""
         try:
             if "@" in text:
                 raise ValueError("a multicast group has no users")
@@ -42,12 +42,13 @@ class UdpmUrl:
         return f"udpm://{self.group}:{self.port}?{urlencode(self.options)}"
 
     def for_lcm(self) -> str:
-        """The URL with a receive buffer as big as the kernel gives."""
+        """Return the URL with a receive buffer of 4 MB, or as much of it as the kernel gives, unless it names
+        another."""
         options = {"recv_buf_size": str(_RECEIVE_BUFFER)} | self.options
         return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
 
     def route_problem(self) -> str | None:
-        """The reason for which the machine can't send to the group, or None."""
+        """Return the reason why the machine can't send to the group, or None if it can."""
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
                 probe.connect((self.group, self.port))
@@ -57,12 +58,14 @@ class UdpmUrl:
 
     @property
     def ttl(self) -> int:
-        """How many networks messages cross: with 0 they stay on this machine. What is no number counts as 0."""
+        """The number of networks that messages may cross: with 0 they stay on this machine. Anything but a number
+        counts as 0."""
         text = self.options.get("ttl", "0")
         return int(text) if text.isdecimal() else 0
 
     def stays_here(self) -> str:
-        """Why nothing that is sent leaves this machine although the URL says that it does; empty if it may."""
+        """Return why nothing that is sent leaves this machine although the URL says that it does; empty if messages
+        may leave."""
         if self.ttl > 0 and route_interface(self.group) == LOOPBACK:
             return (
                 f"the route to {self.group} is on 'lo', so nothing leaves this machine, whatever ttl={self.ttl} says"
@@ -70,7 +73,7 @@ class UdpmUrl:
         return ""
 
     def explain_failure(self) -> str:
-        """One line for a person: what is wrong with this machine, and what mends it."""
+        """Return one line for people: what is wrong with this machine, and what mends it."""
         problem = self.route_problem()
         if problem is not None:
             return (

@@ -1,4 +1,4 @@
-"""A bus over Zenoh: peers that link directly, by keys that have the form of dimos'."""
+"""A bus over Zenoh: peers that link directly, with keys in the form of dimos'."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     import zenoh
 
 _KEPT_SAMPLES = 4096
-"""Messages of a reliable channel that its sender keeps for those who missed them."""
+"""Number of messages of a reliable channel that its sender keeps for those who missed them."""
 _HEARTBEAT_S = 0.25
-"""How often the sender of a reliable channel says which message was its last."""
+"""Interval, in seconds, at which the sender of a reliable channel says which message was its last."""
 _MAX_PUBLISHERS = 1024
 _UNDECLARED_WITHIN_S = 2.0
 _ALL = ""
@@ -45,7 +45,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A subscriber of Zenoh's, and the thread that takes what it gets."""
+    """A subscriber of Zenoh, and the thread that takes what it gets."""
 
     subscriber: zenoh.Subscriber[Any] | zenoh.ext.AdvancedSubscriber[Any]
     reader: SampleReader
@@ -57,14 +57,14 @@ class _Source:
 
 
 class ZenohBus(Bus):
-    """Publishes and subscribes on the loop that opened it; everything that may take time runs in threads.
+    """A bus that publishes and subscribes on the loop that opened it; everything that may take time runs in threads.
 
     Subscribers of reliable channels ask their senders again for what they missed. Nothing blocks: what there is no
     room for on a link is dropped.
     """
 
     def __init__(self, url: str, delivery: Mapping[str, Delivery] | None = None) -> None:
-        """``delivery`` by topic, where that of the type is not the right one."""
+        """``delivery`` has the deliveries of topics, where the default is not the right one."""
         self._url = ZenohUrl.parse(url)
         know_url(url)
         super().__init__(redacted(str(self._url)))
@@ -73,7 +73,7 @@ class ZenohBus(Bus):
         self._session: zenoh.Session | None = None
         self._publishers: OrderedDict[str, zenoh.Publisher | zenoh.ext.AdvancedPublisher] = OrderedDict()
         self._sources: dict[str, _Source] = {}
-        """By channel; that of all channels by none."""
+        """Sources by channel; the one of all channels has the empty name."""
         self._subscribers = Subscribers()
         self._undeclaring: dict[asyncio.Future[None], None] = {}
 

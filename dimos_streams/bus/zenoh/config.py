@@ -1,4 +1,4 @@
-"""Zenoh's own settings, as a URL of ours and the files that it names have them."""
+"""Zenoh's own settings, made of a URL of ours and the files that it names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     import zenoh
 
 _LOCAL_LEASE_MS = 10_000
-"""On one machine a link ends with its process; who is only stopped for a while keeps it."""
+"""The silence after which a link on one machine is cut. It ends with its process anyway; one that is stopped for a
+while keeps it."""
 _LEASE_MS = 2_000
 """The silence after which a link between machines is cut; what was under way is thrown away then."""
 _SCOUTING_MS = 200
-"""The first peer of all waits so long for others."""
+"""The time for which the very first peer waits for others."""
 _CONNECT_MS = 1_000
 _RETRY = {"period_init_ms": 200, "period_max_ms": 1_000, "period_increase_factor": 2}
-"""How soon a link that was cut is tried again."""
+"""The times between attempts to connect again after a link was cut."""
 _CONNECTING = ("scouting/multicast/autoconnect_strategy", "scouting/gossip/autoconnect_strategy")
 _ONE_CONNECTS = {"peer": {"to_router": "always", "to_peer": "greater-zid"}}
-"""Of two peers that find each other one connects: after a cut both would at the same moment, and again."""
+"""The setting that only one of two peers that find each other connects: after a cut both would at the same moment,
+and again."""
 _QUEUE = 16
-"""Batches of 64 kB that wait for a link, for each priority: a raw picture is 15."""
+"""Maximum number of batches of 64 kB that wait for a link, for each priority: a raw picture is 15."""
 _PRIORITIES = (
     "control",
     "real_time",
@@ -42,16 +44,16 @@ _PRIORITIES = (
     "background",
 )
 _FRAGMENT_WAIT_US = 1_000
-"""How long what is larger than a batch may wait for room, all of it together, before it is dropped."""
+"""Maximum time that a message larger than a batch may wait for room, in all, before it is dropped."""
 
 _RECEIVED = MAX_MESSAGE + 64 * 1024
-"""Bytes of a message, with what Zenoh puts around it, that are put together from fragments at most."""
+"""Maximum size of a message that is put together from fragments, in bytes, with what Zenoh puts around it."""
 
 
 @contextmanager
 def session_config(url: ZenohUrl) -> Iterator[zenoh.Config]:
-    """Zenoh's settings for a URL, for a session that is opened within. Raises ``UserError`` without the extra, or for
-    a file that is none."""
+    """Yield Zenoh's settings for a URL, for a session that is opened within the block. Raises ``UserError`` without
+    the extra, or for a file that can't be used."""
     try:
         import zenoh
     except ImportError as error:
@@ -119,7 +121,7 @@ def _tls(url: ZenohUrl) -> dict[str, Any]:
 
 @contextmanager
 def _users(url: ZenohUrl) -> Iterator[str]:
-    """The file of those who may connect: the URL's, or one with its own user for as long as Zenoh reads it."""
+    """Yield the file of the users who may connect: the URL's, or one with its own user while Zenoh reads it."""
     if "users" in url.files:
         yield _readable(url.files["users"], "users")
         return

@@ -1,4 +1,4 @@
-"""Which key of Zenoh a channel is on. Keys have the form of dimos' own: ``PREFIX/topic/package.Type``."""
+"""The keys of Zenoh on which channels are. They have the form of dimos' own: ``PREFIX/topic/package.Type``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from urllib.parse import unquote
 
 _TYPE = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*")
 _SPECIAL = re.compile(r"[%*$?#]")
-"""What a key can't have, or means something else by, and what stands for it here."""
+"""Characters that keys can't have, or that have a meaning there, and the one that escapes them here."""
 _EMPTY, _RELATIVE = "%", "%%"
 """A level without a name, and the first one of a channel that does not begin with a slash."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Maps channels to keys and back, one to one.
+    """The mapping of channels to keys and back, one to one.
 
-    ``/robot1/cmd_vel#geometry_msgs.Twist`` is ``PREFIX/robot1/cmd_vel/geometry_msgs.Twist``. Another mapping is
-    another class with these three members.
+    ``/robot1/cmd_vel#geometry_msgs.Twist`` is ``PREFIX/robot1/cmd_vel/geometry_msgs.Twist``. Another mapping would be
+    another class with the same four members.
     """
 
     prefix: str
-    """With ``"dimos"`` the keys are those of dimos."""
+    """The beginning of all keys. With ``"dimos"`` they are those of dimos."""
 
     @property
     def everything(self) -> str:
@@ -30,7 +30,7 @@ class KeySpace:
         return f"{self.prefix}/**"
 
     def key_of(self, channel: str) -> str:
-        """The key of a channel. What keys can't have is written as in URLs: ``%2A``."""
+        """Return the key of a channel. Characters that keys can't have are written as in URLs: ``%2A``."""
         topic, sharp, type_name = channel.rpartition("#")
         if not sharp or not _TYPE.fullmatch(type_name):
             topic, type_name = channel, ""
@@ -41,7 +41,7 @@ class KeySpace:
         return "/".join((self.prefix, *head, *escaped, *filter(None, [type_name])))
 
     def channel_of(self, key: str) -> str:
-        """The channel of a key below the prefix."""
+        """Return the channel of a key below the prefix."""
         levels = key.removeprefix(f"{self.prefix}/").split("/")
         type_name = levels.pop() if len(levels) > 1 and _TYPE.fullmatch(levels[-1]) else ""
         first = "/"

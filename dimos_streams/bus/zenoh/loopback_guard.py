@@ -1,5 +1,5 @@
-"""Keeps datagrams from elsewhere away from sockets that speak to this machine only, but are bound to all addresses
-(Linux).
+"""A packet filter that keeps datagrams from elsewhere away from sockets that speak to this machine only, but are
+bound to all addresses (Linux).
 
 Zenoh takes the answers to its scouting at such a socket, whatever interface it scouts on, and connects to whomever an
 answer names. The packet filter drops what was not sent from 127.0.0.0/8.

@@ -1,4 +1,4 @@
-"""Takes samples from Zenoh in a thread of its own and brings them to the loop, all that have come at once."""
+"""A thread that takes samples from Zenoh and brings them to the loop, all that have come at once."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ if TYPE_CHECKING:
     import zenoh
 
 MOST = 8192
-"""Messages of a subscription that wait for the loop at most,"""
+"""Maximum number of messages of a subscription that wait for the loop; beyond it the oldest are thrown away."""
 KEPT_BYTES = 4 * 1024 * 1024
-"""and bytes; the oldest are thrown away."""
+"""Maximum size of these messages, in bytes; beyond it the oldest are thrown away."""
 CHANNEL_CAPACITY = 256
-"""Samples that wait for the thread. It only ever waits for the interpreter's lock; when this is full, the link is."""
+"""Maximum number of samples that wait for the thread. It only ever waits for the interpreter's lock; when this queue
+is full, the link is."""
 
 Batch = list[tuple[str, bytes]]
 
 
 class _Samples(Protocol):
-    """A subscriber's channel; not the subscriber, which can't be undeclared while somebody waits for it."""
+    """A subscriber's channel; it is not the subscriber, which can't be undeclared while somebody waits for it."""
 
     def recv(self) -> zenoh.Sample: ...
     def try_recv(self) -> zenoh.Sample | None: ...
 
 
 class SampleReader:
-    """One subscriber's samples as pairs of key and payload.
+    """A reader of one subscriber's samples, as pairs of key and payload.
 
     Zenoh would call Python from its own threads for each sample, and each call would wait for the interpreter's lock;
     this thread gets the lock once for all that has come. ``deliver`` is called on the loop, with whether some were
@@ -51,11 +52,11 @@ class SampleReader:
         self._thread: threading.Thread | None = None
 
     def start(self, samples: _Samples) -> None:
-        """Begin; ends by itself when the subscriber is undeclared."""
+        """Begin to read; the thread ends by itself when the subscriber is undeclared."""
         self._thread = start_thread(lambda: self._run(samples), self._name)
 
     def end(self) -> None:
-        """Deliver nothing more. Twice is fine."""
+        """Deliver nothing more. Ending twice is fine."""
         self._ended = True
         with self._lock:
             self._waiting.clear()

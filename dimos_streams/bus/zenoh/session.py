@@ -29,13 +29,13 @@ T = TypeVar("T")
 
 _END_BOUND_S = 2.0
 _SOURCE = re.compile(r" at \S+\.rs:\d+\.?")
-"""Where in Zenoh's sources an error comes from."""
+"""The place in Zenoh's sources that an error message names."""
 
 _logger = logging.getLogger(__name__)
 _open: list[zenoh.Session] = []
 _threads: list[threading.Thread] = []
 _opened_in: int | None = None
-"""The process in which sessions were opened: Zenoh's threads do not live on in a forked one, where opening hangs."""
+"""The process in which sessions were opened: Zenoh's threads do not live on in a fork, where opening hangs."""
 
 
 def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
@@ -48,7 +48,7 @@ def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
 
 
 def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Have a thread of its own call something that may take seconds."""
+    """Call a function that may take seconds, in a thread of its own."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -62,7 +62,7 @@ def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
 
 
 async def open_session(url: ZenohUrl) -> zenoh.Session:
-    """An open session. Raises ``BusError``, and ``UserError`` where the extra is missing or a setting is wrong."""
+    """Open a session. Raises ``BusError``, and ``UserError`` where the extra is missing or a setting is wrong."""
     global _opened_in
     if _opened_in not in (None, os.getpid()):
         raise BusError(
@@ -79,7 +79,7 @@ async def open_session(url: ZenohUrl) -> zenoh.Session:
 
 
 async def close_session(session: zenoh.Session, let_go: Callable[[], None]) -> None:
-    """Close it in a thread, as that takes seconds when links are cut; ``let_go`` drops what was declared."""
+    """Close a session in a thread, as that takes seconds when links are cut; ``let_go`` drops what was declared."""
 
     def close() -> None:
         let_go()
@@ -131,7 +131,8 @@ def _close_unwanted(opening: asyncio.Future[zenoh.Session]) -> None:
 
 
 def _close_all() -> None:
-    """A process hangs at its end if a session is still open, and may abort if a thread is still in Zenoh's code."""
+    """Close all sessions: a process hangs at its end if one is still open, and may abort if a thread is in Zenoh's
+    code."""
     if _opened_in != os.getpid():
         return
     for session in tuple(_open):

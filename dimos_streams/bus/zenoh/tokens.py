@@ -1,4 +1,4 @@
-"""Liveliness tokens of Zenoh: what each process declares of itself vanishes with its links."""
+"""Liveliness tokens of Zenoh: a process declares them of itself, and they vanish with its links."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     import zenoh
 
 _LEVEL = "@alive"
-"""Hidden from those who listen to all channels."""
+"""The level of keys that is hidden from those who listen to all channels."""
 
 
 def declare_token(session: zenoh.Session, prefix: str, name: str) -> Callable[[], None]:
-    """Declare a token; what is returned takes it back."""
+    """Declare a token, and return a function that takes it back."""
     token = session.liveliness().declare_token(f"{prefix}/{_LEVEL}/{quote(name, safe='')}")
     return _once(token.undeclare)
 
 
 def watch_tokens(session: zenoh.Session, prefix: str, handler: TokenHandler) -> Callable[[], None]:
-    """Call ``handler`` on the running loop for tokens of others that are there, come or vanish."""
+    """Call ``handler`` on the running loop for tokens of others that are there, come or vanish, until the result is
+    called."""
     from zenoh import SampleKind, handlers
 
     loop = asyncio.get_running_loop()
@@ -53,7 +54,7 @@ def watch_tokens(session: zenoh.Session, prefix: str, handler: TokenHandler) -> 
 
 
 def _once(undeclare: Callable[[], None]) -> Callable[[], None]:
-    """In a thread, and only when it is called for the first time."""
+    """Return a function that undeclares in a thread, and only when it is called for the first time."""
     is_declared = True
 
     def take_back() -> None:

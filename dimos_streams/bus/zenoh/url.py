@@ -1,4 +1,4 @@
-"""``zenoh://`` URLs: which peers, on which keys, how far they are heard, and who may take part."""
+"""``zenoh://`` URLs: the peers, the keys that they use, how far they are heard, and who may take part."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOPBACK_LISTEN = "127.0.0.1:0"
 _SCOUTING_GROUP = "224.0.0.224"
 _ZENOH_SCOUTING_PORT = 7446
 _SCOUTING_PORTS = range(20_000, 30_000)
-"""One for each domain, so that the peers of different ones do not even link."""
+"""Ports for scouting, one for each domain, so that the peers of different domains do not even link."""
 _OPTIONS = ("keys", "mode", "listen", "scout", "interface", "ca", "cert", "key", "users", "config")
 _OPTION_BEGINS = tuple(f"{name}=" for name in _OPTIONS)
 _DOMAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -38,25 +38,26 @@ class ZenohUrl:
     """
 
     endpoints: tuple[str, ...] = ()
-    """``HOST:PORT`` of those to connect to."""
+    """The addresses to connect to, ``HOST:PORT``."""
     domain: str = ""
     user: str = ""
     password: str = field(default="", repr=False)
     keys: str = ""
-    """``"dimos"`` for the keys that dimos has; empty for ours."""
+    """``"dimos"`` for the keys of dimos; empty for ours."""
     mode: str = "peer"
     listen: tuple[str, ...] = ()
-    """``HOST:PORT`` to be reached at; port 0 is any that is free."""
+    """The addresses to be reached at, ``HOST:PORT``; port 0 is any free one."""
     scout: str = ""
-    """``GROUP:PORT``, ``"off"``, or empty for the domain's own."""
+    """The multicast group for scouting, ``GROUP:PORT``; ``"off"`` for none, empty for the domain's own."""
     interface: str = "lo"
-    """The network interface that is scouted on."""
+    """The network interface on which peers look for each other."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """``ca``, ``cert`` and ``key`` of TLS; ``users`` who may connect; ``config``, settings of Zenoh's own."""
+    """Paths by name: ``ca``, ``cert`` and ``key`` of TLS; ``users`` who may connect; ``config``, settings of Zenoh's
+    own."""
 
     @classmethod
     def parse(cls, text: str) -> ZenohUrl:
-        """Raises ``BusUrlError`` with the part that does not fit."""
+        """Parse a URL. Raises ``BusUrlError`` with the part that does not fit."""
         try:
             return cls(**_fields(text))
         except ValueError as error:
@@ -64,7 +65,7 @@ class ZenohUrl:
             raise BusUrlError(f"bad bus URL {shown!r}: {error}; valid for example: {EXAMPLE!r}") from None
 
     def __str__(self) -> str:
-        """All of it, with the password."""
+        """Return the whole URL, with the password."""
         user = f"{quote(self.user, safe='')}:{quote(self.password, safe='')}@" if self.user else ""
         path = f"/{self.domain}" if self.domain else ""
         named = {"keys": self.keys, "mode": "" if self.mode == "peer" else self.mode}
@@ -75,16 +76,16 @@ class ZenohUrl:
 
     @property
     def key_space(self) -> KeySpace:
-        """The keys on which channels are."""
+        """The mapping of channels to keys."""
         if self.keys == DIMOS:
             return KeySpace(f"{_DIMOS_DOMAINS}/{self.domain}" if self.domain else DIMOS)
         return KeySpace(self.domain or DEFAULT_DOMAIN)
 
     @property
     def scouting(self) -> str | None:
-        """``GROUP:PORT`` at which peers look for each other, None if they don't.
+        """The ``GROUP:PORT`` at which peers look for each other, or None if they don't.
 
-        dimos looks at Zenoh's usual one, in whatever domain.
+        With the keys of dimos it is Zenoh's usual one, in every domain, as in dimos itself.
         """
         if self.scout:
             return None if self.scout == "off" else self.scout
@@ -95,17 +96,18 @@ class ZenohUrl:
 
     @property
     def listening(self) -> tuple[str, ...]:
-        """``HOST:PORT`` at which this one is reached: on this machine only, unless the URL says otherwise."""
+        """The addresses ``HOST:PORT`` at which this peer is reached: on this machine only, unless the URL says
+        otherwise."""
         return self.listen or (() if self.mode == "client" else (_LOOPBACK_LISTEN,))
 
     @property
     def is_local(self) -> bool:
-        """Whether nothing of it leaves the machine."""
+        """True if nothing that is sent leaves the machine."""
         return self.interface == "lo" and all(_is_loopback(each) for each in (*self.endpoints, *self.listening))
 
 
 def _fields(text: str) -> dict[str, Any]:
-    """Raises ``ValueError``, whose text has nothing of a password."""
+    """Return the fields of a URL. Raises ``ValueError``, whose text has nothing of a password."""
     parts = _split(text)
     if parts.scheme != "zenoh" or parts.fragment:
         raise ValueError("it has no scheme 'zenoh'" if parts.scheme != "zenoh" else f"#{parts.fragment} says nothing")

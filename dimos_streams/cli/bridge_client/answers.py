@@ -1,4 +1,5 @@
-"""The bridge's answers that `status` reads, as far as it needs them: what else is in them is passed on as it came."""
+"""The bridge's answers that `status` reads, as far as it needs them; whatever else is in them is passed on as it
+came."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ class _Answer(BaseModel):
 
 
 class HubCounts(_Answer):
-    """Events on the way to the readers."""
+    """Counts of events on the way to the readers."""
 
     readers: int
     lag: int
@@ -26,7 +27,7 @@ class HubCounts(_Answer):
 
 
 class ReceiverCounts(_Answer):
-    """Events on the way in."""
+    """Counts of events on the way in."""
 
     delivered: int
     gaps: int
@@ -34,7 +35,7 @@ class ReceiverCounts(_Answer):
 
 
 class Counts(_Answer):
-    """How much there is of what."""
+    """The counts in a bridge's answer to ``GET /healthz``."""
 
     open_calls: int
     leases: dict[str, str]
@@ -43,20 +44,20 @@ class Counts(_Answer):
 
 
 class HubLink(_Answer):
-    """How the link to a fleet hub is."""
+    """The state of the link to a hub."""
 
     url: str
     robot: str
     behind: int
-    """Events that the hub does not have; all of the journal's while it has not said what it has."""
+    """Number of events that the hub does not have; all of the journal's while it has not said what it has."""
     acknowledged: int | None
     acknowledged_age_s: float | None
     commands: bool
-    """Whether its commands come."""
+    """True if its commands come."""
     trouble: str
 
     def __str__(self) -> str:
-        """For people, in a line."""
+        """Return the state in one line for people."""
         most = "at most " if self.acknowledged is None else ""
         behind = f"{most}{plural(self.behind, 'event')} behind" if self.behind else "up to date"
         age = self.acknowledged_age_s
@@ -79,7 +80,7 @@ class Health(_Answer):
 
 
 class Module(_Answer):
-    """One of the answers to ``GET /modules``."""
+    """A module in the answer to ``GET /modules``."""
 
     name: str
     pid: int

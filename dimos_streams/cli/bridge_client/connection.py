@@ -1,4 +1,4 @@
-"""Finds what a command talks to: a run of this machine, its bus, its bridge."""
+"""The other end of a command: a run of this machine, its bus, its bridge."""
 
 from __future__ import annotations
 
@@ -27,22 +27,23 @@ _TIMEOUT_S = 3.0
 
 
 class BridgeUnreachableError(DimosStreamsError):
-    """Nothing answers where the bridge should be, or it is no bridge, or it wants a token."""
+    """The error if nothing answers at a bridge's address, or no bridge does, or it wants a token."""
 
 
 @dataclass(frozen=True, slots=True)
 class BridgeAddress:
-    """Where a bridge is, and what it asks of every request."""
+    """The URL of a bridge, and the token that it asks of every request."""
 
     url: str
     token: str | None = None
 
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
-        """The bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it has not that shape."""
+        """Return the bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it does not have that
+        shape."""
         return await self._ask("GET", path, shape, None, _TIMEOUT_S)
 
     async def post(self, path: str, body: Mapping[str, Any], shape: TypeAdapter[T], *, timeout_s: float) -> T:
-        """The bridge's answer to a POST. Raises ``SkillError`` if it refuses, else as ``get`` does."""
+        """Return the bridge's answer to a POST. Raises ``SkillError`` if it refuses, else as ``get`` does."""
         return await self._ask("POST", path, shape, body, timeout_s)
 
     async def _ask(
@@ -100,9 +101,10 @@ def _type_of(response: requests.Response) -> str:
 
 
 def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """The bridge that options name, else that of the newest living run that has one, else the one at the usual port.
+    """Return the bridge that options name, else that of the newest living run with one, else the one at the usual
+    port.
 
-    A living run's token is used where none is given. Raises ``UserError`` for options that contradict each other.
+    A living run's token is used if none is given. Raises ``UserError`` for options that contradict each other.
     """
     from dimos_streams.runtime.registry import runs
 
@@ -119,8 +121,8 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
 
 
 def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """The bridge of a run, or without one that which ``find_bridge`` finds. Raises ``UserError``, also for a run that
-    has no bridge."""
+    """Return the bridge of a run, or without a run what ``find_bridge`` finds. Raises ``UserError``, also for a run
+    that has no bridge."""
     if run is None:
         return find_bridge(url, port, token)
     if url is not None or port is not None:
@@ -133,10 +135,10 @@ def find_bridge_of(run: str | None, url: str | None, port: int | None, token: st
 
 @asynccontextmanager
 async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
-    """A gateway to a bridge.
+    """Open a gateway to a bridge.
 
     Nothing is asked beforehand, so that a command costs no more than its own requests. When one of them fails, a
-    further one shows whether it is for want of a bridge; then ``BridgeUnreachableError`` is raised instead.
+    further one shows whether there is no bridge; then ``BridgeUnreachableError`` is raised instead.
     """
     from dimos_streams.cli.bridge_client.answers import HEALTH
     from dimos_streams.client.http_gateway import HttpGateway
@@ -154,7 +156,8 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
 
 
 def find_bus_url(given: str | None) -> str:
-    """The bus that an option names, else the newest living run's, else the environment's, else LCM's usual one."""
+    """Return the bus that an option names, else the newest living run's, else the environment's, else LCM's usual
+    one."""
     from dimos_streams.bus import bus_url
     from dimos_streams.bus.url import leaves_process
 
@@ -166,12 +169,12 @@ def find_bus_url(given: str | None) -> str:
 
 
 def names_of(run: RunRecord) -> tuple[str, ...]:
-    """By what a run is called in commands: of a part also its machine."""
+    """Return the names that a run has in commands; for a part also its machine."""
     return (run.run_id, run.blueprint, str(run.pid), *filter(None, [run.machine]))
 
 
 def find_run(selector: str | None) -> RunRecord:
-    """A living run by its id, blueprint or process id; the newest without one. Raises ``UserError``."""
+    """Return a living run by its id, blueprint, process id or machine, else the newest. Raises ``UserError``."""
     from dimos_streams.runtime.registry import runs
 
     living = runs()

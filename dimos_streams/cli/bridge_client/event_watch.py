@@ -1,4 +1,4 @@
-"""Follows the events of calls, and reports what becomes of them."""
+"""A watch that follows the events of calls and reports what becomes of them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Show = Callable[["ToolEvent"], None]
 
 _REMEMBERED = 8192
 _WHOLE = (None, "stop", "tool_calls")
-"""How a model ends what it says, unless it was cut off."""
+"""The ways in which a model ends what it says, unless it was cut off."""
 
 
 class EventWatch:
-    """Takes the events of calls as they come. Remembers the milestones of the newest calls only."""
+    """A watch that takes the events of calls as they come. It remembers the milestones of the newest calls only."""
 
     def __init__(self, show: Show) -> None:
         self.open: dict[str, ToolEvent] = {}
         """The newest event of each call that is not closed."""
         self.failure: Exception | None = None
-        """Why no more events come."""
+        """The reason why no more events come; None while they do."""
         self._show = show
         self._reached: dict[tuple[str, Milestone], ToolEvent] = {}
         self._changed = asyncio.Event()
 
     def receive(self, event: ToolEvent) -> None:
-        """The next event. Those of the monitor's reports are nobody's calls."""
+        """Take the next event. Those of the monitor's reports are nobody's calls, and are ignored."""
         if event.caller == MONITOR:
             return
         self._show(event)
@@ -53,12 +53,12 @@ class EventWatch:
         self._notify()
 
     def fail(self, error: Exception) -> None:
-        """No more events will come."""
+        """Note that no more events will come."""
         self.failure = error
         self._notify()
 
     async def wait(self, call_id: str, milestone: Milestone) -> ToolEvent:
-        """The event that answered or closed a call. Raises what ended the watch, if that comes first."""
+        """Return the event that answered or closed a call. Raises what ended the watch, if that comes first."""
         await self.until(lambda: (call_id, milestone) in self._reached)
         return self._reached[call_id, milestone]
 
@@ -83,7 +83,7 @@ class EventWatch:
 async def watching(
     gateway: SkillGateway, show: Show, *, after: int, call_id: str | None = None
 ) -> AsyncIterator[EventWatch]:
-    """A watch that is fed, within, with the events behind an offset: of one call, or of all."""
+    """Yield a watch that is fed with the events behind an offset: of one call, or of all."""
     watch = EventWatch(show)
     task = asyncio.ensure_future(_feed(watch, gateway, after, call_id))
     try:
@@ -96,7 +96,7 @@ async def watching(
 
 @asynccontextmanager
 async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
-    """A watch of what can be heard on an open bus, where there is no bridge: some events may be lost."""
+    """Yield a watch of what can be heard on an open bus, where there is no bridge: some events may be lost."""
     from dimos_streams.errors import MessageError
     from dimos_streams.tool_stream.event import EVENTS
     from dimos_streams.tool_stream.wire import unpack_event
@@ -127,7 +127,7 @@ async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: s
 
 
 def _answers(event: ToolEvent) -> bool:
-    """Whether an event is the first thing that a caller hears; of an agent, its own text."""
+    """Return whether an event is the first thing that a caller hears; of an agent, that is its own text."""
     if event.type != "update":
         return False
     if not is_conversation(event):

@@ -16,7 +16,7 @@ _NEWEST = -1
 
 
 class MachineLogs:
-    """The newest lines of a part's logs, and what comes after them."""
+    """A reader of the newest lines of a part's logs, and of what comes after them."""
 
     def __init__(self, address: BridgeAddress, machine: str, process: str | None) -> None:
         self._address, self._machine, self._process = address, machine, process
@@ -24,7 +24,7 @@ class MachineLogs:
         self._readers: dict[str, LineReader] = {}
 
     async def lines(self, *, follow: bool) -> AsyncIterator[list[LogLine]]:
-        """New lines in the order of their times; with ``follow`` for as long as the part answers.
+        """Yield new lines in the order of their times; with ``follow`` for as long as the part answers.
 
         Raises as ``ask_part`` does, and ``UserError`` for a process that the part does not have.
         """

@@ -1,4 +1,4 @@
-"""The parts of a run on several machines, as commands on any of them reach them: through the bridge."""
+"""The parts of a run on several machines, which commands on any of them reach through the bridge."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _END = f"/{PART}"
 
 
 async def machines_at(address: BridgeAddress) -> dict[str, bool]:
-    """The machines whose parts a bridge has heard, and whether it hears them now. Raises
+    """Return the machines whose parts a bridge has heard, and whether it hears them now. Raises
     ``BridgeUnreachableError``."""
     modules = await address.get("/modules", MODULES)
     return {each.name.removesuffix(_END): each.alive for each in modules if each.name.endswith(_END)}
 
 
 async def absent_at(address: BridgeAddress) -> list[str]:
-    """The machines of a bridge's run that are not there, or not ready; none where the bridge does not answer."""
+    """Return the machines of a bridge's run that are not there, or not ready; none if the bridge does not answer."""
     try:
         modules = await address.get("/modules", MODULES)
     except BridgeUnreachableError:
@@ -36,7 +36,7 @@ async def absent_at(address: BridgeAddress) -> list[str]:
 
 
 async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: Mapping[str, Any]) -> Any:
-    """The result of a skill of a machine's part.
+    """Return the result of a skill of a machine's part.
 
     Raises ``UserError`` for a machine that the bridge has not heard, ``DimosStreamsError`` for one that does not
     answer or refuses.
@@ -76,7 +76,7 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
 
 
 def own_machines() -> list[str]:
-    """Whose parts run on this machine."""
+    """Return the machines whose parts run on this machine."""
     from dimos_streams.runtime.registry import runs
 
     return [run.machine for run in runs() if run.machine]

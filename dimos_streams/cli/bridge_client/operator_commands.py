@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget", "approvals", "approve", "reject"})
 _WAIT_S = 30.0
-"""Within one request; what takes longer is followed by its events."""
+"""Maximum time of one request, in seconds; a call that takes longer is followed by its events."""
 
 
 class CommandGateway(SkillGateway, Protocol):
-    """The protocol of what operators' commands need of a bridge: ``HttpGateway`` has it."""
+    """The protocol of what operators' commands need of a bridge; ``HttpGateway`` has it."""
 
     async def call_to_close(
         self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
@@ -35,7 +35,7 @@ class CommandGateway(SkillGateway, Protocol):
 
 
 async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CallView:
-    """Have an agent do something, in one request; how it ended. The bridge finds the agent.
+    """Have an agent do something, in one request, and return how it ended. The bridge finds the agent.
 
     Raises ``UnknownAgentError`` if it is not clear who is meant, ``SkillError`` if it was not done.
     """
@@ -50,7 +50,8 @@ async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, An
 async def hold(
     gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
 ) -> tuple[CallView, bool]:
-    """Have an agent hold its robot still, by ``pause`` or ``abort``; how it ended, and whether all gates confirm it.
+    """Have an agent hold its robot still, by ``pause`` or ``abort``. Return how it ended, and whether all gates
+    confirm it.
 
     An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
     """
@@ -59,7 +60,7 @@ async def hold(
 
 
 async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
-    """``hold`` where nothing but the text is of interest. Raises ``SkillError`` if not all gates confirm it."""
+    """Return the text of ``hold``. Raises ``SkillError`` if not all gates confirm it."""
     view, confirmed = await hold(gateway, name, arguments, agent)
     if not confirmed:
         raise SkillError(view.text)
@@ -71,14 +72,14 @@ class CommandResult:
     """The result of an operator's command."""
 
     text: str
-    """For people."""
+    """Its text, for people."""
     result: Any
-    """For programs."""
+    """Its value, for programs."""
     done: bool = True
 
 
 async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> CommandResult:
-    """Have an agent take back its newest calls: a line for each; it is done if all of them are undone.
+    """Have an agent take back its newest calls. The result has a line for each; it is done if all of them are undone.
 
     Raises as ``command`` does if it did not try.
     """
@@ -90,7 +91,7 @@ async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> Com
 
 
 async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
-    """``take_back`` where nothing but the text is of interest. Raises ``SkillError`` if not all is undone."""
+    """Return the text of ``take_back``. Raises ``SkillError`` if not all is undone."""
     if not word.isdecimal() or not int(word):
         raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
     taken = await take_back(gateway, int(word), agent)
@@ -100,8 +101,8 @@ async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
 
 
 async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> list[ApprovalView]:
-    """The calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so, whole,
-    even if it is decided.
+    """Return the calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so,
+    whole, even if it is decided.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
@@ -159,7 +160,7 @@ async def decide(
 
 
 async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
-    """Carry a command out that was typed in a chat with an agent; what to say. Raises ``DimosStreamsError``."""
+    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``."""
     match name, list(arguments):
         case "pause", []:
             return await _held(gateway, name, {}, agent)
@@ -183,14 +184,14 @@ async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments
 
 
 async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
-    """An approval with all that can be had of its arguments; where many wait, long ones are shortened."""
+    """Return an approval with all that can be had of its arguments; where many wait, long ones are shortened."""
     if not view.hidden_characters:
         return view
     return next(iter(await _listed(gateway, view.agent, view.id)), view)
 
 
 def _check_whole(view: ApprovalView) -> None:
-    """Raises ``UserError`` if arguments are missing that would then be taken for left out by the operator."""
+    """Raise ``UserError`` if arguments are missing, which would then be taken for left out by the operator."""
     if view.hidden_characters:
         raise UserError(
             f"{view.hidden_characters} characters of the arguments of {view.id} are too long to be sent here: approve"
@@ -199,7 +200,8 @@ def _check_whole(view: ApprovalView) -> None:
 
 
 async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
-    """A call after its close, which is not bounded: a rollback takes as long as the robot's way back."""
+    """Return a call after its close, which is waited for without a bound: a rollback takes as long as the robot's way
+    back."""
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
         closed = await watch.wait(view.call_id, "close")
     return view.model_copy(

@@ -1,4 +1,4 @@
-"""Tells whether runs are ready: for the health check of a container, or a script that waits."""
+"""The readiness of runs, for the health check of a container, or a script that waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 
 def unready(states: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What of runs, as ``status --json`` shows them, is not ready, with how it stands; also that there is none."""
+    """Return the parts of runs, as ``status --json`` shows them, that are not ready, each with its state; also that
+    no run lives."""
     runs = list(states)
     return [text for state in runs for text in _unready(state)] if runs else ["no run lives"]
 

@@ -1,4 +1,4 @@
-"""An operator's orders to the bridges of runs: that robots stand still, that they may move again, that calls end."""
+"""An operator's orders to the bridges of runs: robots stand still, or may move again; calls end."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dimos_streams.errors import DimosStreamsError, UnknownRobotError, UserError
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """Who an order goes to."""
+    """The receiver of an order: a run, or a bridge."""
 
     name: str
     """The run's id, or the bridge's URL."""
     address: BridgeAddress | None
-    """None for a run without a bridge."""
+    """The address of the bridge; None for a run without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrderResult:
-    """What came of an order at one bridge."""
+    """The result of an order at one bridge."""
 
     receiver: str
     done: bool
@@ -32,14 +32,14 @@ class OrderResult:
     report: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return the result for scripts."""
         return {"run": self.receiver, "done": self.done, "text": self.text, **self.report}
 
 
 def receivers(run: str | None, url: str | None, port: int | None, token: str | None) -> list[Receiver]:
-    """The bridge that options name, else those of all living runs, else the one at the usual port.
+    """Return the bridge that options name, else those of all living runs, else the one at the usual port.
 
-    Raises ``UserError`` for options that contradict each other, and for a run that there is not.
+    Raises ``UserError`` for options that contradict each other, and for a run that does not exist.
     """
     from dimos_streams.runtime.registry import runs
 
@@ -59,7 +59,7 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
 
 
 async def give(order: Order, robot: str, reason: str, to: list[Receiver]) -> list[OrderResult]:
-    """Give an order to all at once. One that can't be reached does not keep the others from it.
+    """Give an order to all at once. A receiver that can't be reached does not keep it from the others.
 
     Raises ``UnknownRobotError`` if nobody has such a robot.
     """

@@ -1,4 +1,4 @@
-"""A run as it stands, from what it has written down, the system, and its bridge; for JSON."""
+"""The state of a run, from what it has written down, the system, and its bridge; for JSON."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 async def states_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
-    """Each run as it stands."""
+    """Return the state of each run."""
     return list(await asyncio.gather(*(_state(record) for record in records)))
 
 
 async def _state(record: RunRecord) -> dict[str, Any]:
-    """A run as it stands."""
+    """Return the state of a run."""
     from dimos_streams import clock
     from dimos_streams.common.process.disk import trouble_with
 
@@ -51,7 +51,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
 
 
 async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
-    """A run's bridge as it stands, and the modules that it knows of."""
+    """Return the state of a run's bridge, and the modules that it knows of."""
     if record.bridge_url is None:
         return {"url": None, "status": "none"}, []
     address = BridgeAddress(record.bridge_url, record.token)
@@ -76,7 +76,8 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
 
 
 def process_state(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
-    """A process by what the system knows of it: what is noted can't be renewed while the disk is full."""
+    """Return the state of a process by what the system knows of it: a run's record can't be renewed while the disk is
+    full."""
     from dimos_streams.common.process.run_owner import process_start
     from dimos_streams.runtime.registry import lives
 
@@ -91,7 +92,7 @@ def process_state(process: dict[str, object], modules: dict[str, Module]) -> dic
 
 
 def _modules_on(machine: str, known: dict[str, Module]) -> list[str]:
-    """The modules of another machine's part, as far as the bridge has heard of them."""
+    """Return the modules of another machine's part, as far as the bridge has heard of them."""
     from dimos_streams.tool_stream.liveness.part_state import PART
 
     part = known.get(f"{machine}/{PART}")

@@ -1,4 +1,4 @@
-"""Begins calls over a bridge and follows them to where the person wants."""
+"""Calls that are begun over a bridge and followed to where the person wants."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _LAST_WORD = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """How far a call is to be followed, and how it is to be shown."""
+    """The wish for a call: how far it is to be followed, and how it is to be shown."""
 
     until: Milestone
     timeout_s: float | None
     as_json: bool
     on_loss: OnLoss | None = None
-    """The caller's wish for when a link is cut; None leaves that to its skill."""
+    """The policy for when a link is cut; None leaves that to the call's skill."""
     agent: str | None = None
-    """The agent whose skill it is, ``""`` for the only one; None if its skill has a public name."""
+    """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
 
 
 async def follow_new_call(
     gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
 ) -> ToolEvent:
-    """Begin a call and show its events, or with ``only`` False those of all calls; the event that was waited for.
+    """Begin a call and show its events, or with ``only`` False those of all calls; return the event waited for.
 
     When time is up or we are cancelled, the call is cancelled and its close still shown. A decision that is waited
     for is said on standard error: who only keeps what a call says would wait for it in vain.
@@ -80,7 +80,7 @@ def _show(reporter: Reporter, wish: Wish, call_id: str) -> Show:
 
 
 async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:
-    """Cancel the call whose id begins so; the call after its close, or as it stands after a bound."""
+    """Cancel the call whose id begins so; return the call after its close, or as it is after a bound."""
     view = await find_call(gateway, start)
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
         await _end(gateway, watch, view.call_id, reason)
@@ -88,7 +88,7 @@ async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallVie
 
 
 async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
-    """The skill by which an operator talks to an agent, the only one if none is named.
+    """Return the skill by which an operator talks to an agent, the only one if none is named.
 
     Raises ``UnknownAgentError`` if there is none, or if several may be meant.
     """
@@ -96,7 +96,7 @@ async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
 
 
 async def find_call(gateway: SkillGateway, start: str) -> CallView:
-    """The call whose id begins so, an open one rather than a closed one. Raises ``UserError``."""
+    """Return the call whose id begins so, an open one rather than a closed one. Raises ``UserError``."""
     views = [view for view in await gateway.calls() if view.call_id.startswith(start)]
     exact = [view for view in views if view.call_id == start]
     candidates = exact or [view for view in views if view.state != "closed"] or views
@@ -108,7 +108,7 @@ async def find_call(gateway: SkillGateway, start: str) -> CallView:
 
 
 def in_families(views: Iterable[CallView]) -> list[CallView]:
-    """The calls, each followed by those that belong to it; otherwise in their order."""
+    """Return the calls, each followed by those that belong to it; otherwise in their order."""
     found = list(views)
     places = {view.call_id: place for place, view in enumerate(found)}
 
@@ -120,7 +120,7 @@ def in_families(views: Iterable[CallView]) -> list[CallView]:
 
 
 def call_row(view: CallView) -> tuple[str, str, str, str, str]:
-    """A call as cells of a table."""
+    """Return a call as cells of a table."""
     state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
     skill = "  " * len(ancestors_of(view.call_id)) + view.skill
     return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)

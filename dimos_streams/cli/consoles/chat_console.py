@@ -46,7 +46,7 @@ _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
 
 def run_chat(address: BridgeAddress, to: str | None) -> int:
-    """Chat until the person leaves or the pipe ends; the exit code.
+    """Chat until the person leaves or the pipe ends; return the exit code.
 
     Raises ``DimosStreamsError`` if nobody is there.
     """
@@ -67,7 +67,7 @@ async def _chat(address: BridgeAddress, to: str | None) -> int:
 
 
 def _history() -> History:
-    """The operator's earlier input, in a file; where that can't be written it is forgotten at the end."""
+    """Return the operator's earlier input, in a file; if that can't be written, it is forgotten at the end."""
     from prompt_toolkit.history import FileHistory
 
     from dimos_streams.runtime.registry import keep_private, state_dir
@@ -84,7 +84,7 @@ def _history() -> History:
 
 
 class PromptScreen(Screen):
-    """Lines above the prompt; progress in a bar below it."""
+    """A screen with lines above the prompt, and progress in a bar below it."""
 
     def __init__(self) -> None:
         from prompt_toolkit import PromptSession
@@ -133,7 +133,7 @@ class _Chat:
         self._skill = skill
         self._said: list[str] = []
         self._code = DONE
-        """The worst of what could not be said or done."""
+        """The exit code: the worst of what could not be said or done."""
 
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -162,7 +162,7 @@ class _Chat:
                 self._note(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
 
     async def from_pipe(self) -> int:
-        """Each line is said when the one before is answered; at the end all of it is waited for. The exit code."""
+        """Say each line when the one before is answered; at the end wait for all of it. Return the exit code."""
         async for line in _lines_of_stdin():
             if not await self._take(line):
                 return self._code
@@ -172,7 +172,7 @@ class _Chat:
         return max(self._code, worst_of(closes))
 
     async def _take(self, line: str) -> bool:
-        """Do what a line asks for; False if it is to leave."""
+        """Do what a line asks for; return False if it asks to leave."""
         command, _, rest = line.strip().partition(" ")
         if command == "/quit":
             return False

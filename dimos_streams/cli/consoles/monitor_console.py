@@ -44,13 +44,13 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
 
 
 class Lines:
-    """Shows what is new in each message."""
+    """The lines of what is new in each message."""
 
     def __init__(self) -> None:
         self._seen: dict[str, dict[str, str]] = {}
 
     def of(self, message: Mapping[str, Any]) -> Iterator[str]:
-        """The lines of a message."""
+        """Return the lines of a message."""
         match message["type"]:
             case "event":
                 event = message["event"]

@@ -1,1 +1,1 @@
-"""What a blueprint needs, beside what is on a bus: ``check --live``."""
+"""The comparison of what a blueprint needs with what is on a bus: ``check --live``."""

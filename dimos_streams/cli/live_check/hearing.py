@@ -1,4 +1,4 @@
-"""Listens to a bus for a while, and keeps what is worth knowing of each topic."""
+"""A listener to a bus for a while, which keeps what is worth knowing of each topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 
 _LOOK_S = 0.02
-"""Of what comes more often not each message is decoded."""
+"""The time between messages, in seconds, below which not every one is decoded."""
 _STEP_S = 0.1
 _MAX_NAMES = 2000
 _MAX_CONTENTS = 4
@@ -35,30 +35,30 @@ _LONGEST = 200
 
 @dataclass(slots=True)
 class Heard:
-    """What came on one channel."""
+    """The messages that came on one channel."""
 
     traffic: Traffic
     readable: int = 0
     unreadable: str = ""
-    """Why the newest that could not be read could not."""
+    """The reason why the newest unreadable message could not be read; empty if all could."""
     unstamped: int = 0
     stamps: set[int] = field(default_factory=set)
-    """The different ones, µs."""
+    """The different stamps, in µs."""
     blind: str = ""
-    """Why the newest scan of a lidar says nothing; empty if it does."""
+    """The reason why the newest scan of a lidar says nothing; empty if it says something."""
     delays: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_NAMES))
-    """From their stamps until they came, by the clock of this machine; seconds."""
+    """The delays from messages' stamps until they came, in seconds, by the clock of this machine."""
     contents: dict[str, None] = field(default_factory=dict)
-    """Frames, encodings and sizes."""
+    """The frames, encodings and sizes of messages."""
     faults: dict[str, None] = field(default_factory=dict)
-    """What makes messages useless that can be read."""
+    """The faults that make readable messages useless."""
     detections: int = 0
     labelled: int = 0
-    """Of these."""
+    """The number of detections that have a label."""
     looked_at: float = float("-inf")
 
     def note(self, message: Message) -> None:
-        """Take a message that could be read."""
+        """Note a message that could be read."""
         self.readable += 1
         for stamp in _stamps(message):
             if stamp <= 0:
@@ -77,19 +77,19 @@ class Heard:
 
 
 class Listener:
-    """Handles all messages of a bus. What it keeps is bounded."""
+    """A handler of all messages of a bus. What it keeps is bounded."""
 
     def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]], modules: Collection[str]) -> None:
-        """``wanted`` are the types that are looked into, by topic and name, ``modules`` those whose life matters."""
+        """``wanted`` are the types that are looked into, by topic and name; ``modules`` those whose life matters."""
         self._wanted, self._modules = wanted, modules
         self.channels: dict[str, Heard] = {}
-        """By channel, also those that nobody wants."""
+        """The messages by channel, also on channels that nobody wants."""
         self.alive: set[str] = set()
-        """Those of the modules whose heartbeats were heard, without those that have ended since."""
+        """The modules whose heartbeats were heard, without those that have ended since."""
         self.ended_at = 0.0
 
     def on_message(self, channel: str, data: bytes) -> None:
-        """Handler for a bus."""
+        """Take a message; a handler for a bus."""
         now = clock.monotonic()
         if channel == STATUS:
             self._take_heartbeat(data)
@@ -111,7 +111,7 @@ class Listener:
             heard.unreadable = error.why
 
     def of_topic(self, topic: str) -> dict[str, Heard]:
-        """What came on a topic, by the names of the types."""
+        """Return what came on a topic, by the names of the types."""
         split = ((split_channel(channel), heard) for channel, heard in self.channels.items())
         return {type_name: heard for (name, type_name), heard in split if name == topic}
 
@@ -132,7 +132,7 @@ async def listen(
     seconds: float,
     advance: Callable[[float], None] = lambda done: None,
 ) -> None:
-    """Listen to an open bus for so long; ``advance`` is told how much of it is done."""
+    """Listen to an open bus for ``seconds``; ``advance`` is told how many of them have passed."""
     subscription = bus.subscribe_all(listener.on_message)
     began = clock.monotonic()
     try:
@@ -158,7 +158,7 @@ def _headers(message: Message) -> Iterator[Header]:
 
 
 def _stamps(message: Message) -> Iterator[int]:
-    """When what a message says was so, µs; nothing if its type does not say."""
+    """Yield the times at which what a message says was so, in µs; none if its type does not say."""
     if isinstance(utime := getattr(message, "utime", None), int):
         yield utime
     yield from map(utime_of, _headers(message))

@@ -1,4 +1,4 @@
-"""Judges what was heard by what a blueprint needs."""
+"""The judgement of what was heard, by what a blueprint needs."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dimos_streams.messages.codec import split_channel
 from dimos_streams.streams.conversion import other_type
 
 CLOCKS_AGREE_S = 1.0
-"""Stamps that are older than this are called another clock's: no message takes so long."""
+"""The age, in seconds, above which stamps are called another clock's: no message takes so long."""
 AHEAD_S = 0.02
-"""Stamps that are farther in the future are."""
+"""The time, in seconds, above which stamps in the future are called another clock's."""
 _STILL = 3
-"""So many messages with one stamp are a camera that is frozen."""
+"""Number of messages with one and the same stamp that mean a frozen sensor."""
 
 
 class State(StrEnum):
-    """What there is of a topic, in words. The last four are no error."""
+    """The state of a topic, in words. The last four are no error."""
 
     OK = "ok"
     MISSING = "missing"
@@ -41,29 +41,29 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What there is of one topic."""
+    """The judgement of one topic."""
 
     need: Need
     state: State
     heard: Heard | None = None
-    """What came of a type that is taken, None if nothing did."""
+    """The messages of a type that is taken, or None if none came."""
     problems: tuple[Problem, ...] = ()
 
     @property
     def delay_s(self) -> float | None:
-        """The median delay from stamp to arrival, None without stamps."""
+        """The median delay from stamp to arrival, in seconds; None without stamps."""
         return statistics.median(self.heard.delays) if self.heard and self.heard.delays else None
 
     @property
     def clock_off_s(self) -> float | None:
-        """How far the stamps' clock is behind this machine's, or, below zero, ahead of it; None if they seem to
-        agree."""
+        """The seconds by which the stamps' clock is behind this machine's or, below zero, ahead of it; None if they
+        seem to agree."""
         least = min(self.heard.delays) if self.heard and self.heard.delays else 0.0
         return least if least < -AHEAD_S or least > CLOCKS_AGREE_S else None
 
 
 def judge(needs: Sequence[Need], listener: Listener) -> list[Row]:
-    """A row for each topic that matters."""
+    """Return a row for each topic that matters."""
     judged = (_Judgement(need, listener).row() for need in needs)
     return [row for row in judged if row is not None]
 
@@ -76,7 +76,7 @@ class _Judgement:
         self._there = listener.of_topic(need.topic)
 
     def row(self) -> Row | None:
-        """None for a topic that has nothing to do with the run."""
+        """Return the row of the topic, or None if the topic has nothing to do with the run."""
         need = self._need
         wired = [use for use in need.uses if use.connected or use.required]
         if not wired:
@@ -90,7 +90,7 @@ class _Judgement:
         return self._something(wired)
 
     def _of(self, types: Iterable[str]) -> Heard | None:
-        """What came of one of the types."""
+        """Return what came of one of the types, or None."""
         return next((self._there[name] for name in types if name in self._there), None)
 
     def _unused(self) -> Row:
@@ -101,7 +101,7 @@ class _Judgement:
         return Row(need=self._need, state=State.NOT_WIRED, heard=self._of(self._need.types), problems=(problem,))
 
     def _nothing(self, wired: Sequence[Use]) -> Row:
-        """The row of a topic on which nothing came."""
+        """Return the row of a topic on which nothing came."""
         need = self._need
         if need.senders and not self._listener.alive:
             return Row(need=need, state=State.NOT_RUNNING)
@@ -174,7 +174,7 @@ class _Judgement:
 
 
 def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:
-    """What is to be known of clocks that differ."""
+    """Yield what is to be known of clocks that differ."""
     off = {row.need.topic: row.clock_off_s for row in rows if row.clock_off_s is not None}
     if not off:
         return
@@ -188,7 +188,7 @@ def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:
 
 
 def _problem(text: str, uses: Sequence[Use]) -> Problem:
-    """An error if one of the inputs is required, else a warning."""
+    """Return an error if one of the inputs is required, else a warning."""
     severe = any(use.required for use in uses)
     return Problem(text, severity="error" if severe else "warning")
 

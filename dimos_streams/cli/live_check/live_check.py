@@ -1,4 +1,4 @@
-"""Listens to a bus, and compares it with what a blueprint needs of it."""
+"""The live check: it listens to a bus, and compares that with what a blueprint needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dimos_streams.errors import UserError
 
 
 async def listen_to(url: str, blueprint: Blueprint, seconds: float) -> LiveReport:
-    """``check_live`` on a bus of other processes, with a bar for who looks on. Raises ``BusError``, and ``UserError``
-    for a URL of no such bus."""
+    """Do ``check_live`` on a bus of other processes, with a progress bar. Raises ``BusError``, and ``UserError`` for
+    a URL of no such bus."""
     if transport_of(url) == "memq":
         raise UserError(f"{url!r} does not leave its process: there is nobody to listen to")
     bus = create_bus(url)
@@ -30,9 +30,9 @@ async def listen_to(url: str, blueprint: Blueprint, seconds: float) -> LiveRepor
 async def check_live(
     blueprint: Blueprint, bus: Bus, seconds: float, advance: Advance = lambda done: None
 ) -> LiveReport:
-    """What the blueprint needs, and what there is of it on an open bus within so many seconds.
+    """Report what a blueprint needs, and what there is of it on an open bus within ``seconds``.
 
-    What comes from outside of the blueprint has to be there; what its own modules send only if any of them is alive.
+    Topics from outside of the blueprint have to be there; those of its own modules only if any of them is alive.
     """
     needs, motors = needs_of(blueprint), motors_of(blueprint)
     driven = {port.channel: bus.has_subscribers(port.channel) for port in motors}

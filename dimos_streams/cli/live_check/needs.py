@@ -1,4 +1,4 @@
-"""The topics that the modules of a blueprint receive, and what each of them has to be like."""
+"""The topics that the modules of a blueprint receive, and their requirements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Use:
     port: Port
     required: bool
     connected: bool
-    """Whether a run connects it; an optional input is not, if neither a module nor ``external`` sends to it."""
+    """True if a run connects it; an optional input is not, if neither a module nor ``external`` sends to it."""
     longest_gap_s: float | None
-    """For so long it may bring nothing, None if that does not matter."""
+    """The longest time, in seconds, that it may bring nothing; None if that does not matter."""
 
     @property
     def taken(self) -> dict[str, type[Message]]:
@@ -37,16 +37,16 @@ class Need:
     topic: str
     uses: tuple[Use, ...]
     senders: tuple[str, ...]
-    """The modules of the blueprint that send it; none if it comes from outside."""
+    """The modules of the blueprint that send to it; none if it comes from outside."""
 
     @property
     def types(self) -> dict[str, type[Message]]:
-        """All types that its inputs take, by name."""
+        """The types that its inputs take, by name."""
         return {name: cls for use in self.uses for name, cls in use.taken.items()}
 
 
 def needs_of(blueprint: Blueprint) -> list[Need]:
-    """What the modules receive, in the order of the blueprint. Raises ``BlueprintError`` as ``wire`` does."""
+    """Return what the modules receive, in the order of the blueprint. Raises ``BlueprintError`` as ``wire`` does."""
     classes, ports = _ports(blueprint)
     wiring = wire(blueprint)
     senders: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ def needs_of(blueprint: Blueprint) -> list[Need]:
 
 
 def motors_of(blueprint: Blueprint) -> list[Port]:
-    """The velocities that no module of the blueprint takes: what drives a robot that is outside."""
+    """Return the velocities that no module of the blueprint takes: they drive a robot that is outside."""
     _, ports = _ports(blueprint)
     inside = {channel for port in ports if port.stream.direction == "in" for channel in port.channels}
     velocities = (Twist, TwistStamped)
@@ -81,7 +81,7 @@ def motors_of(blueprint: Blueprint) -> list[Port]:
 
 
 def _ports(blueprint: Blueprint) -> tuple[Mapping[str, type[Module]], list[Port]]:
-    """The classes of the modules by name, and all streams that are wired."""
+    """Return the classes of the modules by name, and all streams that are wired."""
     classes = {name: module_class(spec) for name, spec in blueprint.modules.items()}
     ports = [port for name, spec in blueprint.modules.items() for port in ports_of(spec, classes[name])]
     return classes, [port for port in ports if port.topic]

@@ -16,7 +16,7 @@ _WIDTH = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveReport:
-    """What was found within a time on a bus."""
+    """The findings on a bus within a time."""
 
     bus: str
     seconds: float
@@ -24,11 +24,11 @@ class LiveReport:
     problems: tuple[Problem, ...]
 
     def table(self) -> list[tuple[str, ...]]:
-        """Cells, a row for each topic."""
+        """Return the cells of a table, a row for each topic."""
         return [_cells(row, self.seconds) for row in self.rows]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the report for JSON."""
         topics = [_to_dict(row, self.seconds) for row in self.rows]
         return {"bus": self.bus, "seconds": self.seconds, "topics": topics}
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def configured_blueprint(
     reference: str, settings: list[str] | None, change: Callable[[Blueprint], Blueprint] = lambda blueprint: blueprint
 ) -> Blueprint:
-    """The blueprint with the environment's and the command line's settings. Raises ``UserError``.
+    """Return the blueprint with the environment's and the command line's settings. Raises ``UserError``.
 
     ``change`` is made before the settings, which may be about what it adds.
     """

@@ -1,4 +1,4 @@
-"""Goes on in the background."""
+"""The way into the background."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 class _Terminal(io.TextIOWrapper):
-    """A stream that keeps its descriptor to itself: multiprocessing hands that of ``sys.stderr`` to its helpers."""
+    """A stream that keeps its descriptor to itself, because multiprocessing hands that of ``sys.stderr`` to its
+    helpers."""
 
     def fileno(self) -> int:
         raise io.UnsupportedOperation("fileno")

@@ -1,4 +1,4 @@
-"""What ``run --foxglove`` adds to a run, and what is said of it."""
+"""The server that ``run --foxglove`` adds to a run, and the lines about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ADDRESS = re.compile(r"\d+|.*:\d*|localhost|[\d.]+")
 
 
 def with_default_address(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command line, in which ``--foxglove`` has an address where none follows it."""
+    """Return the arguments of a command line, in which ``--foxglove`` gets an address if none follows it."""
     given = [*arguments]
     for index, argument in enumerate(arguments):
         if argument == "--":
@@ -29,9 +29,9 @@ def with_default_address(arguments: Sequence[str]) -> list[str]:
 
 
 def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | None = None) -> Blueprint:
-    """The blueprint with a server for Foxglove in a process of its own, if there is an address for it.
+    """Return the blueprint with a server for Foxglove in a process of its own, if there is an address for it.
 
-    Raises ``UserError`` for what is no address, and where the blueprint has a module of that name.
+    Raises ``UserError`` for an invalid address, and if the blueprint has a module of that name.
     """
     if address is None:
         return blueprint
@@ -47,7 +47,7 @@ def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | N
 
 
 def foxglove_lines(blueprint: Blueprint) -> list[str]:
-    """Where viewers connect, and with which layout; nothing where no module serves them."""
+    """Return the lines that say where viewers connect, and with which layout; none if no module serves them."""
     servers = [spec for spec in blueprint.modules.values() if spec.type == _TYPE]
     urls = [url_of(str(spec.config.get("host", DEFAULT_HOST)), _port_of(spec)) for spec in servers]
     return [*(f"foxglove {url}" for url in urls), *([f"foxglove layout {LAYOUT}"] if urls else [])]

@@ -1,4 +1,4 @@
-"""Shows what the processes of a run log, beside what the run itself shows."""
+"""The display of what the processes of a run log, beside what the run itself shows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dimos_streams.cli.terminal.log_files import LOOK_EVERY_S, LogLine, RunLogs
 
 
 class LogDisplay:
-    """Reads the run's log files as they grow, and shows each line once.
+    """A reader of the run's log files as they grow, which shows each line once.
 
-    The files are what it shows, so that a line of a process that is killed is seen too, and `logs` goes on working.
+    It shows the files, so that lines of a process that is killed are seen, too, and `logs` goes on working.
     """
 
     def __init__(self, run_dir: Path, show: Callable[[LogLine], None]) -> None:
@@ -21,11 +21,11 @@ class LogDisplay:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look from now on, several times a second. To be called on the loop."""
+        """Look from now on, several times a second; to be called on the loop."""
         self._looking = asyncio.create_task(self._look(), name="log display")
 
     def stop(self) -> None:
-        """Show what is left, and look no more. Twice is fine."""
+        """Show what is left, and look no more. Stopping twice is fine."""
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None

@@ -1,4 +1,4 @@
-"""The parts of a run on other machines, as the command on this one waits for them and tells of them."""
+"""The parts of a run on other machines, for which the command on this one waits, and of which it tells."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LOOK_EVERY_S = 1.0
 
 
 class OtherParts:
-    """Waits for the parts on other machines, and says who comes and goes."""
+    """The parts on other machines; it waits for them, and says which come and go."""
 
     def __init__(self, host: PartHost, wait_s: float) -> None:
-        """``wait_s`` bounds the waiting for all of them."""
+        """``wait_s`` bounds the wait for all of them, in seconds."""
         self.host = host
         self._wait_s = wait_s
 
     async def wait(self) -> None:
-        """Wait until all parts are ready. Raises ``DimosStreamsError`` that names those that are not within the
-        bound, and ``UserError`` at once for one that runs something else."""
+        """Wait until all parts are ready. Raises ``DimosStreamsError``, which names those that are not ready within
+        the bound, and at once ``UserError`` for one that runs something else."""
         trouble: Mapping[str, str] = {}
         try:
             async with asyncio.timeout(self._wait_s):
@@ -36,11 +36,11 @@ class OtherParts:
             ) from None
 
     def states(self) -> dict[str, str]:
-        """What is wrong with each of the others, empty for one that is ready."""
+        """Return the problem with each of the others; empty for one that is ready."""
         return dict.fromkeys(self.host.part.others, "") | self.host.trouble()
 
     async def tell(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
-        """Say whom is waited for, who has come, and who has gone. Does not end.
+        """Say which parts are waited for, have come, or have gone; never end.
 
         ``changed`` is called then, and when more is known of their clocks.
         """

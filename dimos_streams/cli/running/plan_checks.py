@@ -1,4 +1,4 @@
-"""What a run can't be asked for: options that contradict each other, or the blueprint."""
+"""Checks for what a run can't be asked for: options that contradict each other, or the blueprint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dimos_streams.errors import UserError
 
 
 def mode_of(*, in_process: bool, virtual_time: bool) -> Mode:
-    """The mode that two options choose. Raises ``UserError``."""
+    """Return the mode that two options choose. Raises ``UserError``."""
     if in_process and virtual_time:
         raise UserError("--virtual-time is in one process anyway; leave out --in-process")
     return "virtual" if virtual_time else "in-process" if in_process else "live"
@@ -86,7 +86,7 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
 
 
 def watch_sources(mode: Mode) -> None:
-    """Prepare this process and those that it starts for ``--reload``. Raises ``UserError`` where that can't be."""
+    """Prepare this process and those that it starts for ``--reload``. Raises ``UserError`` if that can't be done."""
     from dimos_streams.runtime.live.reloading import check_watching
 
     if mode != "live":

@@ -32,7 +32,7 @@ NAME = "recorder"
 
 @dataclass(frozen=True, kw_only=True)
 class RecordPlan:
-    """Where a run is recorded to, and what of it."""
+    """The plan of a run's recording: its file, and what it contains."""
 
     path: Path
     channels: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class RecordPlan:
             raise UserError(f"log {str(self.path)!r} can't be written: {error.strerror}") from error
 
     def attachment(self, bus: Bus, metadata: Metadata) -> AbstractAsyncContextManager[object]:
-        """For runs in this process."""
+        """Return the context that records a run in this process."""
         return recording(
             bus,
             RecordingOptions(
@@ -68,7 +68,7 @@ class RecordPlan:
         )
 
     def add_to(self, blueprint: Blueprint, metadata: Metadata) -> Blueprint:
-        """The blueprint with a recorder in a process of its own, which starts first and stops last."""
+        """Return the blueprint with a recorder in a process of its own, which starts first and stops last."""
         if NAME in blueprint.modules:
             raise UserError(f"blueprint {blueprint.name!r} has a module {NAME!r} already; leave out --record")
         config = {
@@ -85,7 +85,8 @@ class RecordPlan:
 def record_plan(
     path: Path | None, channels: Sequence[str] | None, without: Sequence[str] | None, split_mb: float | None
 ) -> RecordPlan | None:
-    """The plan that the options state, None without ``--record``. Raises ``UserError`` for options that lack it."""
+    """Return the plan that the options state, or None without ``--record``. Raises ``UserError`` for options that
+    lack it."""
     if path is not None:
         return RecordPlan(path=path, channels=tuple(channels or ()), without=tuple(without or ()), split_mb=split_mb)
     if channels or without or split_mb:
@@ -94,7 +95,7 @@ def record_plan(
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
-    """The runner of a plan, with its recording. Raises ``UserError`` if the recording's file can't be written."""
+    """Return the runner of a plan, with its recording. Raises ``UserError`` if the recording can't be written."""
     blueprint, record = plan.blueprint, plan.record
     own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
     if record is None and not own:

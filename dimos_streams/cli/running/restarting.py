@@ -1,4 +1,4 @@
-"""A module of a living run restarted, until calls reach the new one."""
+"""The restart of a module of a living run, until calls reach the new one."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _unchanged(modules: Iterable[str], before: dict[str, int], now: dict[str, in
 
 
 async def _processes(address: BridgeAddress | None) -> dict[str, int]:
-    """The process id of each module that the bridge hears; nothing where no bridge answers: it may be the one that
-    is restarted."""
+    """Return the process id of each module that the bridge hears; none if no bridge answers, as it may be what is
+    restarted."""
     if address is None:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""How ``run`` sees and influences the run that it started: through the bridge, or else over the bus."""
+"""The link by which ``run`` sees and influences the run that it started: through the bridge, or else over the bus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import SkillGateway
 
 _INTRODUCTION_S = 5.0
-"""How long after the start the agent's skill may take until it is known to the bridge."""
+"""Maximum time, in seconds, after the start until the bridge knows the agent's skill."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class RunLink:
     gateway: SkillGateway | None
     cancel: Callable[[str, str], Awaitable[None]]
     bridge: BridgeAddress | None = None
-    """Where the bridge is, if it is reached over HTTP."""
+    """The address of the bridge if it is reached over HTTP, else None."""
 
     async def introduced(self, modules: Collection[str]) -> None:
-        """Wait, within a bound, until the bridge knows the skills of modules: who speaks before is not understood.
+        """Wait, within a bound, until the bridge knows the skills of modules: what is said before is not understood.
 
         Bridges of our own process know that from the start.
         """
@@ -48,17 +48,17 @@ class RunLink:
                     await asyncio.sleep(0.02)
 
     async def say(self, text: str, skill: str | None = None) -> ToolEvent:
-        """Tell the agent something; the close of that call. Raises ``UserError`` if there is no agent.
+        """Tell the agent something; return the close of that call. Raises ``UserError`` if there is no agent.
 
-        ``skill`` is that of the agent who is meant; without it there must be one agent only. Only for runs with a
-        bridge.
+        ``skill`` is the skill of the agent that is meant; without it there must be only one agent. Only for runs with
+        a bridge.
         """
         assert self.gateway is not None, "only a run with a bridge can be asked to say something"
         call_id = await self._begin_saying(self.gateway, text, skill)
         return await self.watch.wait(call_id, "close")
 
     async def end_calls(self, reason: str, bound_s: float) -> None:
-        """Cancel what is open, and what is begun meanwhile; wait for the closes, but not longer than the bound."""
+        """Cancel all open calls, and those begun meanwhile; wait for their closes, but not longer than the bound."""
         asked: set[str] = set()
         watch = self.watch
         with contextlib.suppress(TimeoutError, DimosStreamsError):
@@ -91,14 +91,14 @@ async def _knows(bridge: BridgeAddress, modules: Collection[str]) -> bool:
 
 @asynccontextmanager
 async def gateway_link(gateway: SkillGateway, show: Show) -> AsyncIterator[RunLink]:
-    """Through a gateway, from the first event of its journal that comes from now on."""
+    """Yield a link through a gateway, from the first event of its journal that comes from now on."""
     async with watching(gateway, show, after=await gateway.offset()) as watch:
         yield RunLink(watch, gateway, gateway.cancel)
 
 
 @asynccontextmanager
 async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[RunLink]:
-    """Through a bridge's HTTP interface."""
+    """Yield a link through a bridge's HTTP interface."""
     address = BridgeAddress(url, token)
     async with open_gateway(address) as gateway, gateway_link(gateway, show) as link:
         yield replace(link, bridge=address)
@@ -106,7 +106,7 @@ async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[Ru
 
 @asynccontextmanager
 async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
-    """Over an open bus, where there is no bridge."""
+    """Yield a link over an open bus, where there is no bridge."""
     from dimos_streams.tool_stream.withdrawal import request_end
 
     async def cancel(call_id: str, reason: str) -> None:
@@ -118,7 +118,7 @@ async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
 
 @asynccontextmanager
 async def own_bus_link(url: str, show: Show) -> AsyncIterator[RunLink]:
-    """Over a bus of our own, where there is no bridge."""
+    """Yield a link over a bus of our own, where there is no bridge."""
     from dimos_streams.bus import create_bus
 
     bus = create_bus(url)

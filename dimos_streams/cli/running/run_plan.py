@@ -42,14 +42,14 @@ class RunPlan:
     """One run, before it starts."""
 
     blueprint: Blueprint
-    """What this run runs: all of it, or its machine's part."""
+    """The blueprint that is run: all of it, or this machine's part."""
     mode: Mode
     part: Part | None = None
-    """Which part of a blueprint that is, where it is one of several machines'."""
+    """The part of a blueprint that it is, if that has several machines."""
     bridge_url: str | None = None
-    """Where the bridge answers that another machine runs."""
+    """The URL of the bridge that another machine runs, if it was given."""
     wait_s: float = WAIT_S
-    """How long the parts on other machines are waited for."""
+    """Maximum wait for the parts on other machines, in seconds."""
     say: tuple[str, ...] = ()
     duration_s: float | None = None
     exit_when_done: bool = False
@@ -63,7 +63,8 @@ class RunPlan:
     reload: bool = False
 
     def options(self) -> RunOptions:
-        """For the runtime. Makes the run's directory; in virtual time there is none, so that runs are alike."""
+        """Return the options for the runtime. This makes the run's directory; in virtual time there is none, so that
+        runs are alike."""
         if self.mode == "virtual":
             return RunOptions(
                 bus_url="memq://", seed=self.seed, token=self.token, port=self.port, loss_bound_s=self.loss_bound_s
@@ -83,7 +84,7 @@ class RunPlan:
         )
 
     def _bus_url(self) -> str:
-        """Checked before anything starts."""
+        """Return the URL of the bus, which is checked before anything starts."""
         url = bus_url(self.bus)
         if not leaves_process(url) and self.mode == "live":
             raise UserError(f"{url!r} does not leave its process; it goes with --in-process only")
@@ -91,20 +92,22 @@ class RunPlan:
 
     @property
     def bridge(self) -> str | None:
-        """The name of the (first) bridge module."""
+        """The name of the (first) bridge module, or None if there is none."""
         return bridge_of(self.blueprint)
 
     @property
     def serves(self) -> bool:
-        """Whether the bridge can be reached over HTTP."""
+        """True if the bridge can be reached over HTTP."""
         if self.bridge is None:
             return False
         return bool(self.blueprint.modules[self.bridge].config.get("http", self.mode != "virtual"))
 
     def listener(self, text: str) -> str | None:
-        """The skill of the agent to whom a text is said: the only one, or the one that it begins with, "robot1: …".
+        """Return the skill of the agent to whom a text is said: the only one, or the one that it begins with,
+        "robot1: …".
 
-        None if no module of the blueprint has such a skill. Raises ``UserError`` if the text could go to several.
+        It is None if no module of the blueprint has such a skill. Raises ``UserError`` if the text could go to
+        several.
         """
         names = listeners_of(self.blueprint)
         if len(names) <= 1:
@@ -118,7 +121,7 @@ class RunPlan:
 
     @property
     def port(self) -> int:
-        """Where the bridge will serve."""
+        """The port on which the bridge will serve."""
         configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
         return configured if isinstance(configured, int) else DEFAULT_PORT
 
@@ -133,11 +136,10 @@ def prepare(
     virtual: bool = False,
     machine: str | None = None,
 ) -> tuple[Blueprint, Part | None]:
-    """The blueprint with all settings, or what a machine runs of it, and which part that is.
+    """Return the blueprint with all settings, or a machine's part of it, and which part that is.
 
-    ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the fleet hub,
-    of which settings may say more, and so they may of the server for Foxglove, whose address ``foxglove`` is. Raises
-    ``UserError``.
+    ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the hub, and
+    ``foxglove`` the address of the server for Foxglove; settings may say more of both. Raises ``UserError``.
     """
     if hub is not None:
         settings = [f"{_bridge_for(reference)}.hub.url={hub}", *(settings or ())]
@@ -161,7 +163,7 @@ def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blue
 
 
 def _bridge_for(reference: str) -> str:
-    """The name of the bridge that is to have a hub. Raises ``UserError``."""
+    """Return the name of the bridge that is to have a hub. Raises ``UserError``."""
     blueprint = resolve(reference)
     bridge = bridge_of(blueprint)
     if bridge is None:
@@ -170,14 +172,16 @@ def _bridge_for(reference: str) -> str:
 
 
 def bridge_of(blueprint: Blueprint) -> str | None:
-    """The name of the blueprint's (first) bridge. Raises ``BlueprintError`` if a class can't be imported."""
+    """Return the name of the blueprint's (first) bridge, or None. Raises ``BlueprintError`` if a class can't be
+    imported."""
     from dimos_streams.bridge.module import Bridge
 
     return next((name for name, spec in blueprint.modules.items() if issubclass(module_class(spec), Bridge)), None)
 
 
 def waits_for_the_world(blueprint: Blueprint) -> str | None:
-    """Names what in a blueprint asks a server: that answers in wall time, and virtual time can't wait for it."""
+    """Return the setting of a blueprint that asks a server, or None: servers answer in wall time, and virtual time
+    can't wait."""
     for name, spec in blueprint.modules.items():
         for path, value in _leaves(spec.config):
             if (path[-1] == "model" and str(value).startswith("openai:")) or (path[-1], value) == ("backend", "vlm"):
@@ -194,7 +198,7 @@ def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 
 
 def listeners_of(blueprint: Blueprint) -> list[str]:
-    """The skills by which operators talk to the blueprint's agents: "say", or "robot1_say"."""
+    """Return the skills by which operators talk to the blueprint's agents: "say", or "robot1_say"."""
     return [public_name(name, SAY) for name, spec in blueprint.modules.items() if _is_agent(module_class(spec))]
 
 
@@ -203,8 +207,8 @@ def _is_agent(cls: type[Module]) -> bool:
 
 
 def set_up_logging(mode: Mode, run_dir: Path | None, *, warn: bool, in_background: bool) -> None:
-    """Warnings of this process are shown; in the background all that it logs goes to standard error. With all modules
-    in one process, what they log goes to a file, and warnings are shown as well if ``warn`` says so."""
+    """Show warnings of this process; in the background send all that it logs to standard error. With all modules in
+    one process, what they log goes to a file, and warnings are shown as well if ``warn`` says so."""
     timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     shown = _Shown(logging.INFO if in_background else logging.WARNING)
     shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
@@ -218,7 +222,7 @@ def set_up_logging(mode: Mode, run_dir: Path | None, *, warn: bool, in_backgroun
 
 
 class _Shown(logging.Handler):
-    """Shows records on whatever standard error is at the moment: below the run's lines, or in its log."""
+    """A handler that shows records on whatever standard error is at the moment: below the run's lines, or its log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):  # a terminal that has gone, or a full disk, ends no run

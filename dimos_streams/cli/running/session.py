@@ -1,4 +1,4 @@
-"""One run from its start to its summary: starts the blueprint, shows what happens, ends it in order."""
+"""One run from its start to its summary: it starts the blueprint, shows what happens, and ends it in order."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Runner(Protocol):
 
 
 def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
-    """Run a plan to its end; the exit code. ``on_ready`` is for runs that go on in the background: it is called once
-    all modules are up; what happens then is logged instead of shown.
+    """Run a plan to its end and return the exit code. ``on_ready`` is for runs that go on in the background: it is
+    called once all modules are up, and what happens then is logged instead of shown.
 
     Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
     """
@@ -87,7 +87,7 @@ class _Session:
         self._renewing: asyncio.TimerHandle | None = None
         self._ended = False
         self._ready_at: tuple[float, float] | None = None
-        """On the loop's clock and on the wall's."""
+        """The time at which all was ready, on the loop's clock and on the wall's; None before."""
 
     async def run(self) -> int:
         self._reporter: Reporter = create_reporter(as_json=self._plan.as_json, plain=self._on_ready is not None)
@@ -113,14 +113,14 @@ class _Session:
             await finish(self._end())
 
     def hurry(self) -> None:
-        """End the processes without asking: the person does not want to wait."""
+        """End the processes without asking, because the person does not want to wait."""
         for process in self._runner.processes():
             if process.pid is not None and process.pid != os.getpid():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
 
     async def _attend(self, link: RunLink, part: OtherParts | None) -> int:
-        """Wait for whatever ends the run; the exit code."""
+        """Wait for whatever ends the run; return the exit code."""
         ends: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(self._runner.wait()),
             asyncio.ensure_future(self._mission(link, part)),
@@ -152,8 +152,8 @@ class _Session:
             await asyncio.gather(*ends, return_exceptions=True)
 
     async def _mission(self, link: RunLink, part: OtherParts | None) -> int:
-        """Say what is to be said, once all parts are there. Returns, with an exit code, only if its end is the end of
-        the run."""
+        """Say what is to be said, once all parts are there. This returns, with an exit code, only if its end is the
+        end of the run."""
         if part is not None and self._plan.say:
             await part.wait()
             await link.introduced(part.host.part.modules)
@@ -249,7 +249,8 @@ class _Session:
             self._renew_later(error)
 
     def _renew_later(self, error: OSError) -> None:
-        """The run goes on without recording for other commands how it stands: they see that for themselves."""
+        """Try later to renew the run's record. The run goes on without it: other commands see its state for
+        themselves."""
         _log.warning("what `status` reads of the run can't be renewed: %s", error)
         if self._renewing is None or self._renewing.when() <= clock.monotonic():
             self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self._register)
@@ -285,7 +286,7 @@ class _Session:
             self._summarize(*ran)
 
     def _missions(self) -> list[dict[str, Any]]:
-        """How each mission ended, for JSON; nothing is known of one that was open to the last."""
+        """Return how each mission ended, for JSON; the outcome is None for one that was open to the last."""
         return [
             {"input": text, "outcome": None}
             if (close := self._closes.get(number)) is None
@@ -294,7 +295,7 @@ class _Session:
         ]
 
     def _measured(self) -> tuple[float, float] | None:
-        """Seconds since all was ready, on the loop's clock and on the wall's."""
+        """Return the seconds since all was ready, on the loop's clock and on the wall's; None if it never was."""
         if self._ready_at is None:
             return None
         return clock.monotonic() - self._ready_at[0], time.perf_counter() - self._ready_at[1]
@@ -314,17 +315,17 @@ class _Session:
 
 
 def _end_this_command() -> None:
-    """As `stop` on this machine does."""
+    """End this command as `stop` on this machine does."""
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _with_start(process: ProcessView) -> dict[str, object]:
-    """A process with what distinguishes it from a later one of its number."""
+    """Return a process with its start, which distinguishes it from a later one of its number."""
     started = None if process.pid is None else process_start(process.pid)
     return {**asdict(process), "pid_started": started}
 
 
 def _reason(close: ToolEvent) -> str | None:
-    """Why a mission ended, as the agent says it."""
+    """Return why a mission ended, as the agent says it; None if it does not."""
     result = close.data.get("result")
     return result.get("reason") if isinstance(result, Mapping) else None

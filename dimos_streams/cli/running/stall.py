@@ -1,4 +1,4 @@
-"""A mission in virtual time that waits for what does not come: nobody would see it wait."""
+"""The detection of a mission in virtual time that waits for what does not come: nobody would see it wait."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _LAST_WORD = 100
 
 
 class StalledError(DimosStreamsError):
-    """Calls are open, and none of them has said anything for a long time."""
+    """The error if calls are open and none of them has said anything for a long time."""
 
 
 class StallWatch:
-    """Notes when something happened last, on the clock of the loop that runs it."""
+    """A watch that notes when something last happened, on the clock of the loop that runs it."""
 
     def __init__(self) -> None:
         self._at = 0.0
 
     def note(self, event: ToolEvent) -> None:
-        """Something has happened."""
+        """Note that something has happened."""
         self._at = clock.monotonic()
 
     async def run(self, watch: EventWatch) -> None:

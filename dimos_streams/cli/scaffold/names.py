@@ -12,17 +12,17 @@ from dimos_streams.cli.scaffold.templates import identifiers
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24
-"""Longer ones break the lines of what is made."""
+"""Maximum length of a name, in characters; longer ones break the lines of what is made."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def class_name(name: str) -> str:
-    """``"WaveTwice"`` of ``"wave_twice"``."""
+    """Return the name of a class: ``"WaveTwice"`` for ``"wave_twice"``."""
     return "".join(part.capitalize() for part in name.split("_"))
 
 
 def checked_form(kind: str, name: str) -> None:
-    """Raises ``UserError``, with a name that would do, for what is none of a Python module in lower case."""
+    """Raise ``UserError``, with a name that would do, for a name that is none of a Python module in lower case."""
     if not _NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         near = _nearest(name)
         proposal = f"; {near!r} would do" if near else ""
@@ -37,7 +37,7 @@ def checked_form(kind: str, name: str) -> None:
 
 
 def checked_import(kind: str, name: str, folder: Path) -> None:
-    """Raises ``UserError`` if Python imports something else by this name. ``folder`` is where it is to be: what is
+    """Raise ``UserError`` if Python imports something else by this name. ``folder`` is where it is to be: what is
     there does not count."""
     why = ""
     if name in sys.stdlib_module_names:
@@ -51,7 +51,7 @@ def checked_import(kind: str, name: str, folder: Path) -> None:
 
 
 def checked_blueprint(kind: str, name: str) -> None:
-    """Raises ``UserError`` if a stock blueprint has the name."""
+    """Raise ``UserError`` if a stock blueprint has the name."""
     from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 
     if name in stock_blueprints():
@@ -63,8 +63,8 @@ def checked_blueprint(kind: str, name: str) -> None:
 
 
 def checked_use(kind: str, name: str) -> None:
-    """Raises ``UserError`` if a skill or robot of this name were in the way of the modules and skills beside it, or
-    of what its own class has or uses."""
+    """Raise ``UserError`` if a skill or robot of this name would be in the way of the modules and skills beside it,
+    or of what its own class has or uses."""
     from dimos_streams.blueprint.classes import module_class
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.module import Module
@@ -87,7 +87,7 @@ def checked_use(kind: str, name: str) -> None:
 
 
 def _nearest(name: str) -> str:
-    """A form of a name that would do, empty if nothing of it is left."""
+    """Return a form of a name that would do; empty if nothing of it is left."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     near = re.sub(r"[^a-z0-9]+", "_", words.lower()).strip("_0123456789")[:MAX_LENGTH].rstrip("_")
     return "" if keyword.iskeyword(near) else near
@@ -98,7 +98,7 @@ def _other(kind: str, name: str) -> str:
 
 
 def _installed(name: str, folder: Path) -> str | None:
-    """Where Python finds a module of a name, None if it does not, or finds it in the folder."""
+    """Return where Python finds a module of a name; None if it does not, or finds it in the folder."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):  # half of something is there

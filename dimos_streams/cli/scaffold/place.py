@@ -1,4 +1,4 @@
-"""What belongs where: a whole package, a module of the package that is there, or files that stand alone."""
+"""The places of new files: a whole package, a module of the package that is there, or files that stand alone."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ FIRST_SKILL = "greet"
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """Files to be made, by their place."""
+    """The files to be made, by their place."""
 
     files: dict[Path, str]
     next_steps: tuple[str, ...]
-    """Commands that a reader would give now."""
+    """The commands that a reader would give now."""
 
 
 def new_package(name: str, folder: Path) -> NewFiles:
-    """A whole package ``folder/name``. Raises ``UserError`` for a name that it can't have."""
+    """Return a whole package ``folder/name``. Raises ``UserError`` for a name that it can't have."""
     checked_form("package", name)
     checked_import("package", name, folder)
     checked_blueprint("package", name)
@@ -48,7 +48,7 @@ def new_package(name: str, folder: Path) -> NewFiles:
 
 
 def new_module(kind: str, name: str, folder: Path) -> NewFiles:
-    """A ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
+    """Return a ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
     ``folder`` is in, or else into the folder itself. Raises ``UserError`` for a name that they can't have."""
     checked_form(kind, name)
     checked_use(kind, name)
@@ -77,7 +77,7 @@ class Project:
 
 
 def find_project(folder: Path) -> Project | None:
-    """The project that a directory is in; None where no pyproject.toml is, or its package is not beside it.
+    """Return the project that a directory is in; None if there is no pyproject.toml, or its package is not beside it.
 
     Raises ``UserError`` for a pyproject.toml that can't be read.
     """
@@ -101,7 +101,7 @@ def _package_of(path: Path) -> str:
 
 
 def _in_package(kind: str, name: str, *, package: str, inside: str, blueprint: str) -> dict[PurePosixPath, str]:
-    """By path relative to the project."""
+    """Return the texts of a module's files, by path relative to the project."""
     values = {
         "module": f"{package}.{name}",
         "path": f"{inside}/{blueprint}",

@@ -19,7 +19,7 @@ _PLACEHOLDER = re.compile(r"@([A-Za-z]+)@")
 
 
 def rendered(kind: str, values: Mapping[str, str]) -> dict[PurePosixPath, str]:
-    """The files of a kind (``skill``, ``robot``, ``package``) by path, with the values put in."""
+    """Return the files of a kind (``skill``, ``robot``, ``package``) by path, with the values put in."""
     folder = FOLDER / kind
     return {
         PurePosixPath(_filled(_path(path.relative_to(folder)), values)): _filled(path.read_text("utf-8"), values)
@@ -28,7 +28,7 @@ def rendered(kind: str, values: Mapping[str, str]) -> dict[PurePosixPath, str]:
 
 
 def identifiers(kind: str) -> frozenset[str]:
-    """The names that the Python files of a kind use themselves: what is made can't be called so."""
+    """Return the names that the Python files of a kind use themselves: what is made can't have them."""
     found: set[str] = set()
     for path in FOLDER.joinpath(kind).rglob("*.py-tpl"):
         lines = io.StringIO(_PLACEHOLDER.sub("_", path.read_text("utf-8")))

@@ -1,4 +1,4 @@
-"""Writing several files: all of them, or none."""
+"""The writing of several files: all of them, or none."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dimos_streams.errors import UserError
 
 
 def existing(files: Mapping[Path, str]) -> list[Path]:
-    """Those of the files that are there."""
+    """Return the files that are already there."""
     return [path for path in files if os.path.lexists(path)]
 
 
 def check_writable(files: Mapping[Path, str], *, force: bool) -> None:
-    """Raises ``UserError`` that names each file that is in the way. ``force`` lets files be overwritten, never
-    directories, nor what is no file but something's place."""
+    """Raise ``UserError``, which names each file that is in the way. ``force`` lets files be overwritten, but never
+    directories, nor files in the place of a directory."""
     for path in files:
         for above in path.parents:
             if os.path.lexists(above):
@@ -67,7 +67,7 @@ def _write(new: Path, text: str, path: Path) -> None:
 
 @contextlib.contextmanager
 def _stage(files: Mapping[Path, str]) -> Iterator[Path]:
-    """A directory beside the files, so that moving them from there is no copying."""
+    """Yield a directory beside the files, so that moving them from there is no copying."""
     shared = Path(os.path.commonpath([path.parent.absolute() for path in files]))
     there = next(folder for folder in (shared, *shared.parents) if folder.is_dir())
     stage = Path(tempfile.mkdtemp(prefix=".dimos-streams-new-", dir=there))

@@ -1,4 +1,4 @@
-"""Runs a command's coroutine so that it can be ended by a signal at any moment."""
+"""The run of a command's coroutine, which a signal can end at any moment."""
 
 from __future__ import annotations
 

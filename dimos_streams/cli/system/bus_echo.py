@@ -1,4 +1,4 @@
-"""Messages that are sent to see whether they arrive."""
+"""An echo over a bus: messages that are sent to see whether they arrive."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dimos_streams.bus import Bus
 from dimos_streams.recording.recorder import ECHOES
 
 LARGEST = 60_000
-"""Bytes of each: as large as any of a stock blueprint."""
+"""Size of each message, in bytes: as large as any of a stock blueprint."""
 MANY = 50
 _BOUND_S = 2.0
 
 
 async def echo(sender: Bus, receiver: Bus) -> tuple[float, int]:
-    """The delay of the first message in seconds, and how many of all arrived."""
+    """Return the delay of the first message in seconds, and how many of all arrived."""
     channel = f"{ECHOES}{os.getpid()}#std_msgs.String"
     received = 0
     first = float("nan")

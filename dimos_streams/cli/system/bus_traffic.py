@@ -1,4 +1,4 @@
-"""Counts what comes over a bus."""
+"""Counts of what comes over a bus."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class Traffic:
         self.bytes += size
 
     def rate_hz(self, seconds: float) -> float:
-        """Messages a second: between the first and the last, or over all the time listened if that tells nothing."""
+        """Return messages per second: between the first and the last, or over all the time listened if that tells
+        nothing."""
         between = rate_hz(self.count, self.last - self.first)
         return self.count / seconds if between is None else between
 
     def row(self, seconds: float) -> tuple[str, str, str, str, str]:
-        """Topic, rate, bandwidth, mean size and type as text, heard for ``seconds``."""
+        """Return topic, rate, bandwidth, mean size and type as text, heard for ``seconds``."""
         return (
             self.topic,
             f"{self.rate_hz(seconds):.1f} Hz",
@@ -54,13 +55,13 @@ class Traffic:
         )
 
     def interval_text(self) -> str:
-        """The shortest and longest time between two messages."""
+        """Return the shortest and longest time between two messages; empty if there were not two."""
         if self.count < 2:
             return ""
         return f"every {self.shortest_s * 1000:.1f} to {self.longest_s * 1000:.1f} ms"
 
     def to_dict(self, seconds: float) -> dict[str, Any]:
-        """For JSON."""
+        """Return the counts for JSON."""
         return {
             "topic": self.topic,
             "type": split_channel(self.channel)[1],
@@ -72,7 +73,7 @@ class Traffic:
 
 
 class TrafficMeter:
-    """Counts by channel. The number of channels is bounded: more are not counted."""
+    """A meter that counts by channel. The number of channels is bounded: more are not counted."""
 
     _MAX_CHANNELS = 10_000
 
@@ -80,12 +81,12 @@ class TrafficMeter:
         self._channels: dict[str, Traffic] = {}
 
     def on_message(self, channel: str, data: bytes) -> None:
-        """Handler for a bus."""
+        """Count a message; a handler for a bus."""
         if channel in self._channels or len(self._channels) < self._MAX_CHANNELS:
             self._channels.setdefault(channel, Traffic(channel)).add(len(data), clock.monotonic())
 
     def channels(self) -> list[Traffic]:
-        """The channels that were heard, by name."""
+        """Return the channels that were heard, by name."""
         return [self._channels[channel] for channel in sorted(self._channels)]
 
     def clear(self) -> None:
@@ -94,7 +95,7 @@ class TrafficMeter:
 
 
 def matches(channel: str, wanted: str) -> bool:
-    """Whether a channel is the one wanted, named with or without its type."""
+    """Return whether a channel is the one wanted, named with or without its type."""
     return channel == wanted or split_channel(channel)[0] == wanted
 
 

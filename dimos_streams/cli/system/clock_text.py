@@ -1,10 +1,10 @@
-"""How far another machine's clock is ahead, in words."""
+"""The offset of another machine's clock, in words."""
 
 from __future__ import annotations
 
 
 def clock_text(ahead_us: int, within_us: int) -> str:
-    """``"12.3 ms ahead, within 0.4 ms"``, or behind."""
+    """Return ``"12.3 ms ahead, within 0.4 ms"``, or behind."""
     return f"{_time(abs(ahead_us))} {'ahead' if ahead_us >= 0 else 'behind'}, within {_time(within_us)}"
 
 

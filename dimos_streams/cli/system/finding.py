@@ -1,4 +1,4 @@
-"""What a check of ``doctor`` finds."""
+"""The finding of a check of ``doctor``."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Finding:
     severity: Literal["ok", "warning", "error"]
     text: str
     commands: tuple[str, ...] = ()
-    """Would mend it."""
+    """The commands that would mend it."""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the finding for JSON."""
         return asdict(self)

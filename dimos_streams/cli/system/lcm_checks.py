@@ -16,7 +16,7 @@ _WANTED_BUFFER = 4 * 1024 * 1024
 
 
 async def check_lcm(url: UdpmUrl) -> list[Finding]:
-    """Whether there is a route, messages come back, and bursts have room."""
+    """Check whether there is a route, messages come back, and bursts have room."""
     problem = url.route_problem()
     if problem is not None:
         text = f"no route to {url.group}: {problem}; as root:"
@@ -25,7 +25,7 @@ async def check_lcm(url: UdpmUrl) -> list[Finding]:
 
 
 def _route(url: UdpmUrl) -> Finding:
-    """Whether the route goes as far as the URL says."""
+    """Check whether the route goes as far as the URL says."""
     if why := url.stays_here():
         return Finding("multicast", "error", f"{why}; as root:", route_commands(url.ttl, replaces=True)[:1])
     interface = route_interface(url.group)
@@ -35,7 +35,7 @@ def _route(url: UdpmUrl) -> Finding:
 
 
 async def _self_test(url: UdpmUrl) -> list[Finding]:
-    """Send messages of both kinds, small and as large as any may be, and receive them."""
+    """Send messages to ourselves and receive them, and report the packet guard."""
     bus = create_bus(str(url))
     assert isinstance(bus, LcmBus)
     try:

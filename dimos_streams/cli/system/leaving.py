@@ -1,4 +1,4 @@
-"""How a command ends: in order, but without taking apart what it has imported.
+"""The end of a command: in order, but without taking apart what it has imported.
 
 That would take 0.07 s, which is more than many commands take for what they do.
 """
@@ -17,7 +17,7 @@ _threading: Any = threading
 def leave(code: int) -> NoReturn:
     """End this process as ``sys.exit`` does: with its threads, what was registered for its exit, and its output.
 
-    Where the output can't be written, Python says so as ever.
+    If the output can't be written, Python says so as ever.
     """
     _threading._shutdown()  # as multiprocessing does it: executors' threads end here, and others that are no daemons
     atexit._run_exitfuncs()

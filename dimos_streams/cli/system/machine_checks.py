@@ -1,4 +1,4 @@
-"""The checks of ``doctor``. Each check only looks; commands that would mend things are shown, never run."""
+"""The checks of ``doctor``. They only look; commands that would mend things are shown, never run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ PARTS = (
 
 
 async def examine(bus: str, port: int) -> list[Finding]:
-    """All findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad URL."""
+    """Return the findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad
+    URL."""
     return [_python(), *await _bus(bus), _port(port), *_clocks(), *_optional_parts()]
 
 
@@ -74,7 +75,7 @@ def _taken(port: int) -> Finding:
 
 
 def _clocks() -> Iterator[Finding]:
-    """How the clocks of machines differ on which parts of living runs are."""
+    """Yield the differences of the clocks of machines on which parts of living runs are."""
     from dimos_streams.runtime.registry import runs
 
     for run in runs():

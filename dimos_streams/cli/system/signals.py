@@ -1,4 +1,4 @@
-"""Handles Ctrl-C, SIGTERM and a closed terminal: they end at once or, where something has to be ended, in order."""
+"""Ctrl-C, SIGTERM and a closed terminal: they end a command at once or, if something has to be ended, in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _handlers: list[Handler] = []
 
 
 class Interrupted(Exception):
-    """A command was asked to end by a signal, and has cleaned up."""
+    """The end of a command that was asked to end by a signal, and has cleaned up."""
 
     def __init__(self, number: int) -> None:
         self.exit_code = INTERRUPTED + number
@@ -24,7 +24,7 @@ class Interrupted(Exception):
 
 
 def install() -> None:
-    """From now on a signal ends the process at once and silently, unless ``handled_by`` says otherwise."""
+    """Have signals end the process at once and silently from now on, unless ``handled_by`` says otherwise."""
     for number in _ENDING:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _on_signal)
@@ -32,7 +32,7 @@ def install() -> None:
 
 @contextmanager
 def handled_by(handler: Handler) -> Iterator[None]:
-    """Within, signals go to ``handler``, between two instructions of the main thread.
+    """Send signals within the context to ``handler``, between two instructions of the main thread.
 
     A handler that returns False leaves the signal to the one around it.
     """

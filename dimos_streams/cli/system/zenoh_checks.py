@@ -19,7 +19,7 @@ _ANSWERS_WITHIN_S = 2.0
 
 
 async def check_zenoh(url: ZenohUrl) -> list[Finding]:
-    """Whether the package is there, whoever is to be connected to answers, and two peers find each other."""
+    """Check whether the package is there, all endpoints answer, and two peers find each other."""
     if importlib.util.find_spec("zenoh") is None:
         command = f"{sys.executable} -m pip install 'dimos-streams[zenoh]'"
         return [Finding("bus", "error", "buses of `zenoh://` need a package that is not installed:", (command,))]

@@ -18,7 +18,7 @@ _INDENT = "    "
 
 
 def approval_lines(views: Sequence[ApprovalView], headers: Sequence[str] = ()) -> list[str]:
-    """A table of approvals; below each row, one a line, what its cell has no room for."""
+    """Return a table of approvals; below each row, one a line, is what its cell has no room for."""
     rows = [[view.reference, view.agent, view.skill, _cell(view), view.reason] for view in views]
     lines = table_lines([headers, *rows] if headers else rows) if rows else []
     first = len(lines) - len(rows)
@@ -29,7 +29,7 @@ def approval_lines(views: Sequence[ApprovalView], headers: Sequence[str] = ()) -
 
 
 def details(view: ApprovalView) -> list[str]:
-    """What became of one that is decided, the steps of a plan, or arguments that are too long for a cell."""
+    """Return what became of one that is decided, the steps of a plan, or arguments that are too long for a cell."""
     found = []
     if (steps := _steps(view)) is not None:
         found = [f"{number}. {call_text(step['skill'], step['arguments'])}" for number, step in enumerate(steps, 1)]
@@ -61,7 +61,7 @@ def awaited(event: ToolEvent) -> str:
 
 
 def call_text(skill: str, arguments: Mapping[str, Any]) -> str:
-    """A call, whole."""
+    """Return a call, whole."""
     return f"{skill}({_listed(arguments)})"
 
 
@@ -74,7 +74,7 @@ def _cell(view: ApprovalView) -> str:
 
 
 def _steps(view: ApprovalView) -> list[Mapping[str, Any]] | None:
-    """The steps of a plan; None for what is none."""
+    """Return the steps of a plan, or None if it is none."""
     steps = view.arguments.get("steps")
     if not isinstance(steps, list) or not steps or not all(map(_is_step, steps)):
         return None

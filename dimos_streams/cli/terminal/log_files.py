@@ -1,4 +1,4 @@
-"""Reads the log files of a run's processes."""
+"""The log files of a run's processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _RECORD = re.compile(
 
 
 def find_run_dir(selector: str | None) -> Path:
-    """The directory of a run, living or ended: by id or blueprint, or of the newest. Raises ``UserError``."""
+    """Return the directory of a run, living or ended, by id or blueprint, or that of the newest. Raises
+    ``UserError``."""
     if selector is not None:
         for run in runs():
             if selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
@@ -44,7 +45,7 @@ class LogLine:
     """One line of a log; ``level`` and ``logger`` are None for what was only printed, or goes on from above."""
 
     utime: int | None
-    """Microseconds since 1970; of a line without a time that of the line before it, None if there is none."""
+    """Microseconds since 1970; a line without a time has that of the line before it, or None if there is none."""
     process: str
     level: str | None
     logger: str | None
@@ -59,14 +60,14 @@ class LogLine:
 
 
 class LineReader:
-    """Reads the lines of one process's log as they come; each has the time of the last one that had one."""
+    """A reader of one process's log lines as they come; each has the time of the last one that had one."""
 
     def __init__(self, process: str) -> None:
         self._process = process
         self._utime: int | None = None
 
     def read(self, text: str) -> list[LogLine]:
-        """The lines of a text that ends where a line does."""
+        """Return the lines of a text that ends where a line does."""
         return [self._line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
 
     def _line(self, raw: str) -> LogLine:
@@ -79,10 +80,10 @@ class LineReader:
 
 
 class RunLogs:
-    """Prints the log files of one run: for people with each process's name if there are several, or as JSON."""
+    """A printer of one run's log files: for people with each process's name if there are several, or as JSON."""
 
     def __init__(self, run_dir: Path, process: str | None, *, as_json: bool = False) -> None:
-        """Raises ``UserError`` if the process named has no log."""
+        """Raise ``UserError`` if the process named has no log."""
         self._folder = run_dir / "logs"
         self._process = process
         self._as_json = as_json
@@ -95,7 +96,7 @@ class RunLogs:
             raise UserError(f"no process {process!r} has a log{suggest(process, names)} (processes: {known})")
 
     def new_lines(self) -> list[LogLine]:
-        """What has been written since the last time, in the order of the lines' times."""
+        """Return the lines written since the last time, in the order of their times."""
         lines = [line for path in self._paths() for line in self._new_lines(path)]
         if self._process is None:
             lines.sort(key=lambda line: line.utime or 0)
@@ -113,7 +114,7 @@ class RunLogs:
 
     @property
     def empty(self) -> bool:
-        """Whether no process has a log yet."""
+        """True if no process has a log yet."""
         return not self._paths()
 
     async def follow(self) -> None:
@@ -142,7 +143,7 @@ class RunLogs:
 
 
 def _utime(text: str) -> int | None:
-    """Microseconds since 1970 of a log's local time; None for what only looks like one."""
+    """Return microseconds since 1970 for a log's local time; None for what only looks like one."""
     try:
         return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1e6)
     except (ValueError, OverflowError):

@@ -14,7 +14,7 @@ _SHOWN_CHARACTERS = 2000
 
 
 def to_lines(message: Message, indent: str = "") -> Iterator[str]:
-    """A message as indented lines; long arrays are abbreviated."""
+    """Return a message as indented lines; long arrays are abbreviated."""
     for name, value in _contents(message):
         yield from _lines(name, value, indent)
 
@@ -37,7 +37,7 @@ def _lines(name: str, value: Any, indent: str) -> Iterator[str]:
 
 
 def _flat(value: Any) -> str | None:
-    """A value on one line, None for a list of messages."""
+    """Return a value on one line, or None for a list of messages."""
     if isinstance(value, Message):
         parts = [(name, _flat(item)) for name, item in _contents(value)]
         if any(text is None for _, text in parts):
@@ -65,7 +65,7 @@ def _scalar(value: Any) -> str:
 
 
 def _contents(message: Message) -> Iterator[tuple[str, Any]]:
-    """The fields of a message but for those that only size its arrays."""
+    """Return the fields of a message, without those that only size its arrays."""
     fields = fields_of(type(message))
     sizes = {field.size for field in fields}
     for field in fields:

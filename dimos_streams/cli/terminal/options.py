@@ -46,7 +46,8 @@ _TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
 
 
 def _checked_token(context: typer.Context, value: str | None) -> str | None:
-    """Typer passes over an empty variable; whoever set it thinks that there is a token."""
+    """Return the token, also an empty variable's, which typer passes over: whoever set it thinks that there is a
+    token."""
     given = os.environ.get(_TOKEN_VARIABLE) if value is None else value
     if given is None:
         return None

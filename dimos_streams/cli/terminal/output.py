@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error."""
+"""Output on standard output and standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(line: str) -> None:
 
 
 def write_lines(text: str) -> None:
-    """The same for text of our own that may have several lines."""
+    """Write text of our own, which may have several lines, as ``write`` does."""
     _print(printable_lines(text))
 
 
@@ -39,7 +39,7 @@ def write_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def _escaped(text: str) -> str:
-    """JSON with escapes for what a terminal might obey; such characters stand only inside of its strings."""
+    """Return JSON with escapes for what a terminal might obey; such characters are only inside of its strings."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
@@ -52,7 +52,7 @@ def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as aligned lines."""
+    """Return rows of cells as aligned lines."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
@@ -64,12 +64,12 @@ def note(text: str) -> None:
 
 
 def plural(count: int, thing: str) -> str:
-    """``"1 call"``, ``"2 calls"``."""
+    """Return ``"1 call"``, ``"2 calls"``."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: ``"2.50 s"``, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
+    """Return a time as people say it: ``"2.50 s"``, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
     if seconds < 120.0:
         return f"{seconds:.2f} s"
     if seconds < 7200.0:
@@ -78,5 +78,5 @@ def duration(seconds: float) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """At most ``length`` characters, the last ones dots if something is left out."""
+    """Return at most ``length`` characters; the last ones are dots if something is left out."""
     return text if len(text) <= length else f"{text[: length - 3]}..."

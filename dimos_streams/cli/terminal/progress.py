@@ -1,4 +1,4 @@
-"""How far a long command has come: a bar on standard error, if a person looks on."""
+"""The progress of a long command: a bar on standard error, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Advance = Callable[[float], None]
 
 @contextmanager
 def progress(what: str, total: float) -> Iterator[Advance]:
-    """Inside, the given function takes how much of ``total`` is done. Without a terminal nothing is shown."""
+    """Yield a function that takes how much of ``total`` is done. Without a terminal nothing is shown."""
     if not sys.stderr.isatty() or total <= 0:
         yield lambda done: None
         return

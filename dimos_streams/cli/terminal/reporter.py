@@ -1,4 +1,4 @@
-"""Shows what happens in a run: modules coming up, the conversation with the agent, tool streams."""
+"""Reports of what happens in a run: modules coming up, the conversation with the agent, tool streams."""
 
 from __future__ import annotations
 
@@ -22,46 +22,47 @@ if TYPE_CHECKING:
 _REMEMBERED = 10_000
 _SHOWN_FIGURES = 6
 _REASON = 1000
-"""Characters of why a call could not begin."""
+"""Maximum length of the reason why a call could not begin, in characters."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
 _LOOKS = frozenset({"approvals", "plans", "typing", REVIEW})
-"""Skills of agents for consoles, and for the bridge: what comes of a review is shown of the call that it is about."""
+"""The skills of agents that consoles call to look at them, and the bridge's: the result of a review is shown by the
+call that it is about."""
 
 
 class Reporter(Protocol):
-    """Takes what happens, in order, and shows it."""
+    """A reporter, which takes what happens, in order, and shows it."""
 
     def module_event(self, event: RunEvent) -> None:
-        """A process or module starts, is ready, fails, stops."""
+        """Show that a process or module starts, is ready, fails, stops."""
 
     def tool_event(self, event: ToolEvent) -> None:
-        """An event of any call."""
+        """Show an event of any call."""
 
     def log_line(self, line: LogLine) -> None:
-        """A line that a process of the run has logged."""
+        """Show a line that a process of the run has logged."""
 
     def note(self, text: str, kind: str = "note", **data: Any) -> None:
-        """Something that the command itself has to say; ``kind`` and ``data`` are for scripts."""
+        """Show something that the command itself has to say; ``kind`` and ``data`` are for scripts."""
 
     def close(self) -> None:
-        """Nothing more comes. Twice is fine."""
+        """End the output: nothing more comes. Closing twice is fine."""
 
 
 def create_reporter(*, as_json: bool, plain: bool = False) -> Reporter:
-    """A reporter on standard output. To be made where its clock is: on the loop."""
+    """Return a reporter on standard output; to be made where its clock is, on the loop."""
     return JsonReporter() if as_json else TextReporter(create_screen(plain=plain))
 
 
 def log_reporter() -> Reporter:
-    """A reporter that writes to the log."""
+    """Return a reporter that writes to the log."""
     return TextReporter(LogScreen())
 
 
 class JsonReporter:
-    """One JSON object a line. Its ``kind`` is ``module``, ``event``, ``log``, or that of a note."""
+    """A reporter with one JSON object a line. Its ``kind`` is ``module``, ``event``, ``log``, or that of a note."""
 
     def __init__(self) -> None:
         self._began = clock.utime()
@@ -99,7 +100,7 @@ class JsonReporter:
 
 
 class TextReporter:
-    """Lines for people, with the seconds since the reporter was made."""
+    """A reporter with lines for people, with the seconds since it was made."""
 
     def __init__(self, screen: Screen, speaker: str = "run") -> None:
         """``speaker`` is the label of what the command itself says."""
@@ -188,7 +189,7 @@ class TextReporter:
 
 
 class CallCounts:
-    """How many calls ended how, and how many of a model never began; the operator's own input does not count."""
+    """Counts of calls by outcome, and of a model's calls that never began; the operator's input does not count."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()
@@ -211,7 +212,7 @@ class CallCounts:
             self._open[event.call_id] = None
 
     def to_dict(self) -> dict[str, int]:
-        """For JSON."""
+        """Return the counts for JSON."""
         left = {"open": len(self._open)} if self._open else {}
         return dict(self._outcomes) | left
 
@@ -223,7 +224,7 @@ class CallCounts:
 
 
 class _NewEntries:
-    """Tells entries of conversations that were not seen yet: what belongs to two missions comes twice."""
+    """A filter for entries of conversations that were not seen yet: what belongs to two missions comes twice."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, int], None] = {}
@@ -241,17 +242,17 @@ class _NewEntries:
 
 
 def _is_refused(entry: Mapping[str, Any]) -> bool:
-    """Whether an entry tells a model that a call of its own never began; of others a tool stream tells."""
+    """Return whether an entry tells a model that a call of its own never began; other calls have a tool stream."""
     return entry.get("role") == "tool" and bool(entry.get("is_error")) and not entry.get("call_id")
 
 
 def _only_looks(event: ToolEvent) -> bool:
-    """Whether an event is part of a look at an agent, a console's or the bridge's, which changes nothing."""
+    """Return whether an event is part of a look at an agent, a console's or the bridge's, which changes nothing."""
     return event.skill in (public_name(event.module, look) for look in _LOOKS)
 
 
 class _Labels:
-    """Names for open calls: the skill, with a number where it runs more than once at a time."""
+    """Names for open calls: the skill, with a number if it runs more than once at a time."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[str, int]] = {}
@@ -268,7 +269,7 @@ class _Labels:
 
 
 def _rendered(event: ToolEvent) -> tuple[str, str]:
-    """Text and style of an event that stays on the screen."""
+    """Return text and style of an event that stays on the screen."""
     if event.type == "open":
         arguments = event.data.get("arguments")
         given = arguments if isinstance(arguments, Mapping) else {}
@@ -283,7 +284,7 @@ def _rendered(event: ToolEvent) -> tuple[str, str]:
 
 
 def _figures(data: Mapping[str, Any]) -> str:
-    """The numbers that came with an event, as far as they fit on a line."""
+    """Return the numbers that came with an event, as far as they fit on a line."""
     numbers = {name: v for name, v in data.items() if isinstance(v, int | float) and not isinstance(v, bool)}
     listed = ", ".join(f"{name} {value:.3g}" for name, value in list(numbers.items())[:_SHOWN_FIGURES])
     return f"  ({listed})" if listed else ""

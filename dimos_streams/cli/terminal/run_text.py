@@ -1,4 +1,4 @@
-"""A run as `status` shows it in a terminal."""
+"""The text of a run that `status` shows in a terminal."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _clock(offset: dict[str, int] | None) -> str:
 
 
 def _counts(counts: dict[str, Any]) -> str:
-    """The counts of events: on the way in, and on the way to the readers."""
+    """Return the counts of events: on the way in, and on the way to the readers."""
     receiver, hub = counts["receiver"], counts["hub"]
     arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
     readers = plural(hub["readers"], "reader")
@@ -68,7 +68,7 @@ def _health(module: dict[str, Any]) -> str:
 
 
 def warnings(bridge: dict[str, Any]) -> Iterator[str]:
-    """Robots that an operator has stopped, and calls that were asked to end and go on."""
+    """Yield robots that an operator has stopped, and calls that were asked to end and go on."""
     stopped = bridge.get("stopped", {})
     for stop in stopped.get("stops", ()):
         why = f" ({stop['reason']})" if stop["reason"] else ""
@@ -81,14 +81,14 @@ def warnings(bridge: dict[str, Any]) -> Iterator[str]:
 
 
 def restarting(processes: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The processes that are restarted at the moment, with why and when."""
+    """Yield the processes that are restarted at the moment, with why and when."""
     for process in processes:
         if why := process.get("why"):
             yield f"RESTART {process['label']}: {why}"
 
 
 def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """The settings that an operator has changed since the start."""
+    """Yield the settings that an operator has changed since the start."""
     from dimos_streams.live_settings import STATE
 
     for module in modules:
@@ -97,7 +97,7 @@ def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def said_by(modules: list[dict[str, Any]]) -> Iterator[str]:
-    """What modules say may be wrong with them."""
+    """Yield what modules say may be wrong with them."""
     from dimos_streams.module import WARNINGS
 
     for module in modules:

@@ -1,4 +1,4 @@
-"""Where lines go: plain ones for pipes and files; on a terminal, progress on lines that change in place."""
+"""Screens for lines: plain ones for pipes and files; on a terminal, progress on lines that change in place."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Line:
     """Rich's name of a style for the label."""
 
     def parts(self, width: int = 0) -> tuple[str, str, str]:
-        """Time, label and text, padded so that they make a line together; further lines are indented.
+        """Return time, label and text, padded so that they make a line together; further lines are indented.
 
         If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole.
         """
@@ -49,23 +49,23 @@ class Line:
 
 
 class Screen(Protocol):
-    """Shows lines that stay and, by key, the newest progress of whatever is under way."""
+    """A screen, which shows lines that stay and, by key, the newest progress of whatever is under way."""
 
     def show(self, line: Line) -> None:
         """Show a line that stays."""
 
     def progress(self, key: str, line: Line) -> None:
-        """Show how something stands; the next progress of the same key replaces it."""
+        """Show the progress of something; the next progress of the same key replaces it."""
 
     def forget(self, key: str) -> None:
         """Forget this key: it is over."""
 
     def close(self) -> None:
-        """Leave only the lines that stay. Twice is fine."""
+        """Leave only the lines that stay. Closing twice is fine."""
 
 
 class PlainScreen:
-    """Prints everything, of each key's progress at most one line a second."""
+    """A screen that prints everything, but of each key's progress at most one line a second."""
 
     def __init__(self) -> None:
         self._shown: dict[str, float] = {}
@@ -89,7 +89,7 @@ class PlainScreen:
 
 
 class LogScreen:
-    """Logs lines that stay; progress is too much for a log."""
+    """A screen that logs the lines that stay; progress is too much for a log."""
 
     def __init__(self) -> None:
         self._logger = logging.getLogger("dimos_streams.run")
@@ -109,7 +109,7 @@ class LogScreen:
 
 
 class TerminalScreen:
-    """Keeps the progress of each key on a line of its own below all others."""
+    """A screen that keeps the progress of each key on a line of its own below all others."""
 
     def __init__(self) -> None:
         self._lines: dict[str, Line] = {}
@@ -163,12 +163,12 @@ class TerminalScreen:
 
 
 def create_screen(*, plain: bool = False) -> Screen:
-    """The screen that fits standard output."""
+    """Return the screen that fits standard output."""
     return PlainScreen() if plain or not sys.stdout.isatty() else TerminalScreen()
 
 
 def _styled(line: Line, weight: str, width: int = 0) -> Text:
-    """A line in colours, wrapped between words if a width is given."""
+    """Return a line in colours, wrapped between words if a width is given."""
     from rich.text import Text
 
     time, label, text = line.parts(width)

@@ -10,9 +10,9 @@ from dimos_streams.errors import UserError
 
 
 def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call out of ``NAME=VALUE`` texts, which win, and a JSON object. Raises ``UserError``.
+    """Return a call's arguments from ``NAME=VALUE`` texts, which win, and a JSON object. Raises ``UserError``.
 
-    Values are YAML; where the skill's schema wants a string, whatever is not quoted is one.
+    Values are YAML; if the skill's schema wants a string, whatever is not quoted is one.
     """
     given = _json_object(as_json) if as_json is not None else {}
     properties = schema.get("properties", {})

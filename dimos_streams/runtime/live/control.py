@@ -1,7 +1,7 @@
-"""The control socket of a live run: what other processes of its user ask its supervisor to do.
+"""The control socket of a live run, by which other processes of its user give orders to its supervisor.
 
-It is a Unix socket in the run's directory, where only the run's user gets. So it works while the bridge hangs or is
-what is to be restarted, and nobody reaches it from elsewhere.
+It is a Unix socket in the run's directory, to which only the run's user has access. So it works while the bridge
+hangs or is itself to be restarted, and nobody reaches it from elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = "control.sock"
 _MAX_LINE = 64 * 1024
 _ASKED_WITHIN_S = 2.0
 _ANSWERED_WITHIN_S = 75.0
-"""Longer than the preparation and the start of a process may take that has a processor."""
+"""Maximum wait, in seconds: longer than preparing and starting a process may take if it has a processor."""
 
 _logger = logging.getLogger(__name__)
 
@@ -36,28 +36,28 @@ class _Line(BaseModel):
 
 
 class Order(_Line):
-    """What is asked for."""
+    """An order to the supervisor of a run."""
 
     command: Literal["restart"]
     module: str = Field(max_length=1000)
 
 
 class Answer(_Line):
-    """What became of it."""
+    """The answer to an order: what became of it."""
 
     text: str
     modules: tuple[str, ...] = ()
-    """Those that were restarted."""
+    """The names of the modules that were restarted."""
     problem: Literal["", "misused", "failed"] = ""
 
 
 Restart = Callable[[str, str], Awaitable[tuple[str, ...]]]
-"""Restarts a module, for a reason; the names of all that were restarted with it."""
+"""A function that restarts a module, for a reason, and returns the names of all that were restarted."""
 
 
 @asynccontextmanager
 async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
-    """Take orders while the context lasts. Where the socket can't be, on a full disk, the run goes on without."""
+    """Take orders while the context lasts. If the socket can't be made, on a full disk, the run goes on without."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # who does not ask gets no answer
@@ -82,8 +82,8 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
 
 
 async def ask(run_dir: Path, order: Order) -> Answer:
-    """Have a run do something. Raises ``UserError`` for an order that can't be, ``DimosStreamsError`` if it was not
-    carried out, or nobody answers."""
+    """Have a run carry out an order. Raises ``UserError`` for an order that is not possible, and
+    ``DimosStreamsError`` if it was not carried out or nobody answers."""
     try:
         async with asyncio.timeout(_ANSWERED_WITHIN_S):
             reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir), limit=_MAX_LINE)
@@ -146,7 +146,7 @@ def _connected(run_dir: Path) -> socket.socket:
 
 @contextmanager
 def _short(run_dir: Path) -> Iterator[str]:
-    """A path of the socket that is short enough for one: 107 bytes."""
+    """Yield a path of the socket that is short enough for one: 107 bytes."""
     directory = os.open(run_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{directory}/{_NAME}"

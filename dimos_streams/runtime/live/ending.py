@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dimos_streams.runtime.live.slots import Slot
 
 IN_ORDER_S = 5.0
-"""So long processes wait for each other; then all that are left end at once."""
+"""Maximum time, in seconds, that processes wait for each other; then all that are left end at once."""
 
 
 async def end_all(slots: Sequence[Slot], end: Callable[[Slot], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Restarts what has changed: each process whose own sources were written, with its code as it is then."""
+"""The restart of each process whose own sources were written, with its code as it is then."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from dimos_streams.runtime.events import OnRunEvent, RunEvent
 from dimos_streams.runtime.processes.sources import Stamp, stamp
 
 _LOOK_S = 0.25
-"""Between two looks at which files the processes have loaded."""
+"""The time between two looks at which files the processes have loaded, in seconds."""
 _QUIET_S = 0.05
-"""Changes with less between them are one: editors write a file in several steps, and several files at a time."""
+"""The time, in seconds, below which changes count as one: editors write a file in several steps, and several at a
+time."""
 _TOGETHER_S = 0.4
 _SHOWN_FILES = 3
 
 _logger = logging.getLogger(__name__)
 
 Changes = Callable[[frozenset[Path], asyncio.Event], AsyncIterator[set[Path]]]
-"""The files that are written in directories, in groups, until an event is set."""
+"""A function that yields the files that are written in directories, in groups, until an event is set."""
 
 
 class Restarter(Protocol):
-    """The protocol of a supervisor, as far as it is needed here."""
+    """The part of a supervisor's protocol that is needed here."""
 
     def sources(self) -> dict[str, frozenset[Path]]:
         """See ``Supervisor``."""
@@ -38,7 +39,7 @@ class Restarter(Protocol):
 
 
 def check_watching() -> None:
-    """Raises ``UserError`` that says how to install what is missing."""
+    """Raise ``UserError``, which says how to install watchfiles, if it is missing."""
     import importlib.util
 
     if importlib.util.find_spec("watchfiles") is None:
@@ -46,7 +47,7 @@ def check_watching() -> None:
 
 
 async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIterator[set[Path]]:
-    """The Python files that are written in directories, as watchfiles notices them."""
+    """Yield the Python files that are written in directories, as watchfiles notices them."""
     from watchfiles import Change, awatch
 
     watching = awatch(
@@ -63,24 +64,25 @@ async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIte
 
 
 def _real(path: str) -> Path:
-    """As the processes name it, who may have reached it by a link."""
+    """Return the real path, as the processes name a file even if they reached it through a link."""
     return Path(os.path.realpath(path))
 
 
 class Reloader:
-    """Watches the sources that the processes of a run have loaded. What can't be used keeps the old process."""
+    """A watcher of the sources that the processes of a run have loaded. If new code can't be used, the old process
+    goes on."""
 
     def __init__(self, run: Restarter, on_event: OnRunEvent, changes: Changes = written) -> None:
         self._run = run
         self._on_event = on_event
         self._changes = changes
         self._stamps: dict[Path, Stamp | None] = {}
-        """What each source was when it was looked at last."""
+        """The stamp of each source when it was last looked at."""
         self._due: dict[str, set[Path]] = {}
-        """The files for which processes, by a module of theirs, are still to be restarted."""
+        """The changed files for which processes are still to be restarted, by the first module of each process."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._broken: dict[str, str] = {}
-        """The processes whose code on disk is broken, with how."""
+        """The problem of each process whose code on disk is broken, by the first module of the process."""
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -147,7 +149,7 @@ class Reloader:
 
 
 async def _nothing(stop: asyncio.Event) -> AsyncIterator[set[Path]]:
-    """No changes at all, as long as there is nothing to watch."""
+    """Yield no changes, while there is nothing to watch."""
     await stop.wait()
     return
     yield set()

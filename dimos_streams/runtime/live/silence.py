@@ -1,4 +1,4 @@
-"""Watches processes that fall silent: one whose loop does not run is reported as hung, and killed after a while."""
+"""The watch over silent processes: one whose loop does not run is reported as hung, and killed after a while."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 
 
 class Emit(Protocol):
-    """Takes what happens to a process."""
+    """A function that takes the events of processes."""
 
     def __call__(self, kind: str, slot: Slot, *, text: str) -> None: ...
 
 
 class SilenceWatch:
-    """Looks at the processes of a supervisor, each as often as it beats."""
+    """A watch that looks at a supervisor's processes as often as they beat."""
 
     def __init__(self, slots: Sequence[Slot], hang_bound_s: float, reporter: HangReporter, emit: Emit) -> None:
         """``hang_bound_s`` is how long a process may hang before it is killed."""

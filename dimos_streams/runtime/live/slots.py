@@ -19,17 +19,17 @@ from dimos_streams.runtime.processes.process import SupervisedProcess
 from dimos_streams.runtime.processes.worker import WorkerTask
 
 START_BOUND_S = 30.0
-"""A process that begins becomes ready, or has another one of its modules ready, within so much time in which it
-can run."""
+"""Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules
+ready; only time in which it can run counts."""
 
 UP = ("ready", "hung")
-"""The states of a process that was ready."""
+"""The states of a process that has become ready."""
 _ALIVE = ("starting", *UP)
 
 
 @dataclass
 class Slot:
-    """A place for a process: it may hold several, one after another."""
+    """A place for a process; it may hold several, one after another."""
 
     plan: ProcessPlan
     log: Path | None
@@ -37,42 +37,42 @@ class Slot:
     state: str = "new"
     restarts: int = 0
     pause_s: float = 0.0
-    """For how long it was waited before the last restart after a failure."""
+    """The pause before the last restart after a failure, in seconds."""
     why: str = ""
-    """Why its process was restarted last, and when it is again; empty once that is ready."""
+    """The reason for its process's last restart, and the time until the next one; empty once the process is ready."""
     started_at: float = 0.0
     heard: float = 0.0
-    """When it was started or heard of last, on the loop's clock."""
+    """The time on the loop's clock at which it was started or last heard of."""
     waited_s: float = 0.0
-    """For how long it had waited for a processor by then."""
+    """The time, in seconds, that it had waited for a processor by then."""
     ready: set[str] = field(default_factory=set)
     reported: str = ""
     user_error: bool = False
     outputs: frozenset[str] = frozenset()
     """The channels that its modules publish on."""
     live: dict[str, dict[str, str]] = field(default_factory=dict)
-    """The settings that an operator has changed, by module: they outlive its process."""
+    """The settings that an operator has changed, by module; they outlive its process."""
     sources: set[Path] = field(default_factory=set)
     """The files that its processes have loaded by themselves."""
     restarter: asyncio.Task[None] | None = None
-    """Starts it again after a pause."""
+    """The task that starts it again after a pause."""
     successor: SupervisedProcess | None = None
-    """What prepares itself to take the place of the process."""
+    """The process that prepares itself to take the place of ``process``."""
     prepared: asyncio.Future[None] | None = None
-    """Done when that has; with an exception if it can't."""
+    """Done when the successor is prepared; with an exception if it can't be."""
     settled: asyncio.Future[str] | None = None
-    """Done when a successor that has taken the place is ready, or with why it never was."""
+    """Done when a successor that has taken the place is ready (empty), or never will be (with the reason)."""
     replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
     def of(cls, plan: ProcessPlan, logs: Path | None) -> Slot:
-        """An empty place."""
+        """Return an empty place."""
         log = logs / f"{plan.label.replace('/', '.')}.log" if logs else None
         outputs = (output_channels(each.spec, module_class(each.spec)) for each in plan.modules)
         return cls(plan, log, outputs=frozenset[str]().union(*outputs))
 
     def view(self) -> ProcessView:
-        """The process as those who look at the run see it."""
+        """Return the process as those who look at the run see it."""
         return ProcessView(
             label=self.plan.label,
             modules=self.plan.names,
@@ -84,47 +84,48 @@ class Slot:
 
     @property
     def replaced(self) -> bool:
-        """Whether its process has taken another one's place and is not ready yet: its failure is not the run's."""
+        """True while its process has taken another one's place and is not ready yet: its failure is not the run's."""
         return self.settled is not None and not self.settled.done()
 
     def settle(self, why_not: str = "") -> None:
-        """A successor is ready, or never was."""
+        """Note that a successor is ready, or why it never was."""
         if self.settled is not None and not self.settled.done():
             self.settled.set_result(why_not)
 
     def take(self, now: float) -> None:
-        """A process begins, or a successor may begin."""
+        """Note that a process begins, or that a successor may begin."""
         self.ready.clear()
         self.reported, self.user_error = "", False
         self.state, self.started_at = "starting", now
         self.hear(now)
 
     def hear(self, now: float) -> None:
-        """Take a sign of its life."""
+        """Note a sign of its life."""
         self.heard = now
         self.waited_s = 0.0 if self.process is None else self.process.waited_s
 
     def stalled_s(self, now: float) -> float:
-        """For how long it has been silent though it could run: what it waited for a processor does not count."""
+        """Return the seconds for which it has been silent though it could run: waiting for a processor does not
+        count."""
         waited_s = 0.0 if self.process is None else self.process.waited_s - self.waited_s
         return now - self.heard - max(0.0, waited_s)
 
     def first_task(self, options: RunOptions, slots: Iterable[Slot]) -> WorkerTask:
-        """The task of its first process, which begins together with those of the other ``slots``."""
+        """Return the task of its first process, which begins together with those of the other ``slots``."""
         robots = set(map(robot_of, self.plan.names))
         beside = (name for slot in slots if slot is not self for name in slot.plan.names)
         return WorkerTask(self.plan, options, self.log, beside=tuple(n for n in beside if robot_of(n) in robots))
 
     def task(self, options: RunOptions, supplied: frozenset[str], *, waits: bool = False) -> WorkerTask:
-        """The task of a later process. ``supplied`` are the channels that something sends to."""
+        """Return the task of a later process. ``supplied`` are the channels that something sends to."""
         live = {module: dict(values) for module, values in self.live.items()}
         return WorkerTask(self.plan, options, self.log, live, supplied, waits=waits)
 
 
 def overdue(slots: Iterable[Slot], began: float) -> str:
-    """The modules that are not ready; empty as long as each of their processes may still become it.
+    """Return the modules that are not ready; empty as long as each of their processes may still become ready.
 
-    ``began`` is when all had been started: one that has been restarted since has no more time than the others.
+    ``began`` is the time at which all had been started: a process restarted since has no more time than the others.
     """
     now = clock.monotonic()
     unready = [slot for slot in slots if slot.state != "ready"]
@@ -134,7 +135,8 @@ def overdue(slots: Iterable[Slot], began: float) -> str:
 
 
 def slot_with(slots: Iterable[Slot], module: str) -> Slot:
-    """The place of the process that has a module. Raises ``UserError`` that names those that there are."""
+    """Return the place of the process that has a module. Raises ``UserError``, which names the modules that there
+    are."""
     places = {name: slot for slot in slots for name in slot.plan.names}
     if module not in places:
         raise UserError(

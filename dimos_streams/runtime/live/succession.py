@@ -1,4 +1,4 @@
-"""A process takes the place of another one: it imports its code and is checked while the old one goes on."""
+"""The replacement of a process by another, which imports its code and is checked while the old one goes on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from dimos_streams.runtime.liveness import BEAT_S
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess
 
 _PREPARES_WITHIN_S = 30.0
-"""What it waits for a processor does not count."""
+"""Maximum time of a preparation, in seconds; what it waits for a processor does not count."""
 
 
 async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
-    """Have a successor import its code and wait. Raises ``UserError`` with what is broken; it has ended then."""
+    """Have a successor import its code and wait. Raises ``UserError`` with what is broken; the successor has ended
+    then."""
     prepared = slot.prepared = asyncio.get_running_loop().create_future()
     slot.successor = successor
     try:
@@ -38,7 +39,7 @@ async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
 
 
 def hear(slot: Slot, report: Report) -> None:
-    """Take what a successor reports of its preparation."""
+    """Note what a successor reports of its preparation."""
     if slot.prepared is None or slot.prepared.done():
         return
     if report["kind"] == "prepared":
@@ -48,13 +49,13 @@ def hear(slot: Slot, report: Report) -> None:
 
 
 def ended(slot: Slot, why: str) -> None:
-    """A successor has ended before it was prepared."""
+    """Note that a successor has ended before it was prepared."""
     if slot.prepared is not None and not slot.prepared.done():
         slot.prepared.set_exception(UserError(why))
 
 
 async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
-    """Let the successor begin, which has the place already, once the old process has ended.
+    """Let the successor, which has the place already, begin once the old process has ended.
 
     Raises ``ModuleFailedError`` if it does not become ready.
     """

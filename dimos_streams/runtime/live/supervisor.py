@@ -1,4 +1,4 @@
-"""Runs a blueprint live: a process per module or group, restarted by policy, ended in reverse order."""
+"""The supervisor of a live run: a process per module or group, restarted by policy, ended in reverse order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
 
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
-"""Processes that begin at the same time: more only take the cores from each other."""
+"""Maximum number of processes that begin at the same time: more only take the cores from each other."""
 _EARLY_S = 2.0
-"""One that takes longer waits for something: the next one begins."""
+"""The time, in seconds, after which a process that begins is waiting for something: the next one begins."""
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
@@ -40,13 +40,14 @@ _STEADY_AFTER_S = 10.0
 
 
 class Supervisor:
-    """Start, watch and stop the processes of one blueprint. Lives on the running loop's main thread.
+    """The supervisor that starts, watches and stops the processes of one blueprint, on the running loop's main
+    thread.
 
     A failure while the run starts is the run's failure. Later, a process is restarted by its policy, however often,
     after a pause that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the
     run's. A process whose loop does not run is reported to the bus as hung, and counts as failed after
-    ``RunOptions.hang_bound_s``; one that begins has 30 s. What a process waits for a processor does not count: to
-    begin anew would need more of it.
+    ``RunOptions.hang_bound_s``; one that begins has 30 s. Time spent waiting for a processor does not count: a
+    restart would need even more of it.
     """
 
     def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
@@ -90,7 +91,7 @@ class Supervisor:
         self._spawn(self._meet(), "meet")
 
     async def _until_ready(self) -> None:
-        """Raises what fails meanwhile, and ``ModuleFailedError`` for what takes too long."""
+        """Wait until all are ready. Raises what fails meanwhile, and ``ModuleFailedError`` if it takes too long."""
         began = clock.monotonic()
         while not all(slot.state == "ready" for slot in self._slots):
             await self._news()
@@ -98,7 +99,7 @@ class Supervisor:
                 raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
 
     def _crowded(self) -> bool:
-        """Whether so many processes are about to begin that one more would only take the cores from them."""
+        """Return whether so many processes are about to begin that one more would only take the cores from them."""
         now = clock.monotonic()
         early = [slot for slot in self._slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
         return len(early) >= _AT_ONCE
@@ -115,12 +116,12 @@ class Supervisor:
             self._failed.result()
 
     async def wait(self) -> None:
-        """Wait until the run fails. Raises ``ModuleFailedError`` or ``UserError`` then."""
+        """Wait until the run fails, and raise ``ModuleFailedError`` or ``UserError`` then."""
         assert self._failed is not None, "start() first"
         await asyncio.shield(self._failed)
 
     async def stop(self) -> None:
-        """End all processes, of each robot the last started first, within a bound for all. Twice is fine."""
+        """End all processes, of each robot the last started first, within a bound for all. Stopping twice is fine."""
         self._stopping = True
         for task in self._tasks:
             task.cancel()
@@ -141,18 +142,19 @@ class Supervisor:
         slot.state = "stopped"
 
     def processes(self) -> list[ProcessView]:
-        """All processes in the order of their start."""
+        """Return all processes in the order of their start."""
         return [slot.view() for slot in self._slots]
 
     def sources(self) -> dict[str, frozenset[Path]]:
-        """The source files that each process has loaded by itself, by the first of its modules."""
+        """Return the source files that each process has loaded by itself, by the first of its modules."""
         return {slot.plan.names[0]: frozenset(slot.sources) for slot in self._slots}
 
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
-        """Restart a module with its code as it is on disk now, and those that share its process; their names.
+        """Restart a module, and those that share its process, with their code as it is on disk now; return their
+        names.
 
-        Calls of them are cancelled, for ``reason``. Raises ``UserError`` for an unknown module and for code that
-        can't be used: then all goes on as before. Raises ``ModuleFailedError`` if the new code does not become ready.
+        Their calls are cancelled, for ``reason``. Raises ``UserError`` for an unknown module and for code that can't
+        be used; then all goes on as before. Raises ``ModuleFailedError`` if the new code does not become ready.
         """
         slot = slot_with(self._slots, module)
         async with slot.replacing:
@@ -166,7 +168,7 @@ class Supervisor:
         return slot.plan.names
 
     async def _succeed(self, slot: Slot, reason: str) -> None:
-        """Put a prepared successor in its place. Raises ``ModuleFailedError`` if it does not become ready."""
+        """Put a prepared successor into its place. Raises ``ModuleFailedError`` if it does not become ready."""
         bound_s = _HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S
         if slot.restarter is not None:
             slot.restarter.cancel()
@@ -199,7 +201,7 @@ class Supervisor:
         return process
 
     def _supplied(self) -> frozenset[str]:
-        """The channels that something sends to, by the code that runs now."""
+        """Return the channels that something sends to, by the code that runs now."""
         return frozenset(self._external).union(*(slot.outputs for slot in self._slots))
 
     async def _meet(self) -> None:

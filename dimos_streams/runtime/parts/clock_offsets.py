@@ -1,4 +1,4 @@
-"""How far the clocks of other machines are ahead of this one's, by round trips on the bus.
+"""The offsets by which other machines' clocks are ahead of this one's, measured by round trips on the bus.
 
 As in NTP (RFC 5905, section 8): what another machine has heard of ours comes back with four stamps, two of each
 clock. Half of the difference between the ways there and back is the offset, and half of the round trip bounds its
@@ -15,12 +15,12 @@ from dimos_streams.messages.dimos_streams import ClockEcho
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 KEPT = 8
-"""Round trips of each machine: a clock that is set, or drifts, is followed."""
+"""Number of round trips kept of each machine: few, so that a clock that is set, or drifts, is followed."""
 MAX_MACHINES = 64
 SLACK_US = 500
-"""Two round trips may contradict each other by so much, besides what each is off by at most."""
+"""The contradiction, in µs, that is allowed between two round trips, beyond the sum of their bounds."""
 _LONGEST_US = 5_000_000
-"""A longer round trip says nothing."""
+"""Maximum duration of a round trip, in µs: a longer one says nothing."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class ClockOffsets:
         self._peers: dict[str, _Peer] = {}
 
     def hear(self, echo: ClockEcho, received: int) -> None:
-        """Take what another machine says, which has come at ``received`` by this machine's clock."""
+        """Take another machine's echo, which has come at ``received`` by this machine's clock."""
         if echo.machine == self._machine or (echo.machine not in self._peers and len(self._peers) >= MAX_MACHINES):
             return
         peer = self._peers.setdefault(echo.machine, _Peer(echo.utime, received))
@@ -49,7 +49,7 @@ class ClockOffsets:
                 _add(peer, _trip(ours_sent, theirs_received, echo.utime, received))
 
     def echo(self, now: int) -> ClockEcho:
-        """What to send now."""
+        """Return the echo to send now."""
         return ClockEcho(
             utime=now,
             machine=self._machine,
@@ -59,7 +59,7 @@ class ClockOffsets:
         )
 
     def offsets(self) -> Mapping[str, ClockOffset]:
-        """What was measured so far: of each machine by its fastest round trip."""
+        """Return the offsets measured so far, for each machine by its fastest round trip."""
         return {
             machine: min(peer.trips, key=lambda trip: trip.within_us)
             for machine, peer in self._peers.items()
@@ -68,7 +68,7 @@ class ClockOffsets:
 
 
 def _trip(sent: int, theirs_received: int, theirs_sent: int, received: int) -> ClockOffset | None:
-    """What the four stamps of one round trip say; None for what can't be one."""
+    """Return the offset by the four stamps of one round trip, or None if they can't be those of one."""
     round_us = (received - sent) - (theirs_sent - theirs_received)
     if not 0 <= round_us <= _LONGEST_US:
         return None

@@ -8,9 +8,9 @@ from pathlib import Path
 from dimos_streams.errors import SkillError, suggest
 
 CHUNK = 16_000
-"""Bytes of a log in one piece: as JSON it stays below what one event holds."""
+"""Bytes of a log in one piece, which as JSON stays below what one event holds."""
 NEWEST = 64_000
-"""So much of a log is read when nobody says where to begin."""
+"""The distance from a log's end, in bytes, at which reading begins if no offset is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,20 +18,21 @@ class LogChunk:
     """A piece of one process's log, in whole lines."""
 
     processes: tuple[str, ...] = ()
-    """The names of all logs, where none was asked for."""
+    """The names of all logs, if none was asked for."""
     text: str = ""
     next_offset: int = 0
     more: bool = False
-    """Whether there is more behind it already."""
+    """True if there is more behind it already."""
 
 
 def names_of(run_dir: Path) -> tuple[str, ...]:
-    """The processes that have a log."""
+    """Return the processes that have a log."""
     return tuple(sorted(path.stem for path in (run_dir / "logs").glob("*.log")))
 
 
 def read_chunk(run_dir: Path, process: str, offset: int) -> LogChunk:
-    """The lines from an offset on, -1 for the newest ones. Raises ``SkillError`` for a process without a log."""
+    """Return the lines from an offset on, or the newest ones for -1. Raises ``SkillError`` for a process without a
+    log."""
     names = names_of(run_dir)
     if process not in names:
         raise SkillError(f"no process {process!r} has a log{suggest(process, names)} (processes: {', '.join(names)})")

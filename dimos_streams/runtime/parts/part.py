@@ -1,4 +1,4 @@
-"""Which part of a blueprint a run is."""
+"""The part of a blueprint that a run is."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ class Part:
 
     machine: str
     machines: tuple[str, ...]
-    """All machines of the blueprint."""
+    """The names of all machines of the blueprint."""
     blueprint: str
     digest: str
-    """See ``digest_of``: another one is another blueprint."""
+    """See ``digest_of``: another digest means another blueprint."""
     modules: tuple[str, ...]
     """The names of all modules, of all machines."""
     own: tuple[str, ...]
     """The names of the part's modules."""
     bridge_on: str
-    """The machine that has the bridge, empty if there is none."""
+    """The machine that has the bridge; empty if there is none."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """See ``stamping_machines``."""
     version: str = __version__
 
     @classmethod
     def of(cls, whole: Blueprint, machine: str, bridge: str | None) -> Part:
-        """The part that a machine runs of a blueprint, as it is written: settings of one machine concern no other.
+        """Return the part that a machine runs of a blueprint as it was written: settings of one machine concern no
+        other.
 
         ``bridge`` is the name of the module that is the bridge.
         """

@@ -1,4 +1,4 @@
-"""A part among the parts of its run: says what it is, and knows which of the others are there."""
+"""The host of a part, which tells the other parts of the run what it is, and knows which of them are there."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ class PartHost:
     directory: ModuleDirectory
 
     def declare_ready(self) -> None:
-        """All modules of this part are ready."""
+        """Declare that all modules of this part are ready."""
         self.module.ready = True
         self.module.report()
 
     def trouble(self) -> dict[str, str]:
-        """The machines of which this run can't be sure at the moment, and why."""
+        """Return the machines of which this run can't be sure at the moment, and why."""
         found = {machine: why for machine in self.part.others if (why := self._trouble_with(machine))}
         self.module.health = "; ".join(f"machine {machine!r} {why}" for machine, why in found.items()) or "ok"
         return found
 
     def contradictions(self) -> dict[str, str]:
-        """The machines that run something else than this one, by which no waiting helps."""
+        """Return the machines that run something else than this one, and what; waiting does not help."""
         return {machine: why for machine in self.part.others if (why := self._contradiction(machine))}
 
     def _trouble_with(self, machine: str) -> str:
@@ -64,8 +64,8 @@ class PartHost:
         return ""
 
     async def changes(self) -> AsyncIterator[dict[str, str]]:
-        """What ``trouble`` says, at first and whenever it concerns other machines or gives other reasons. Does not
-        end."""
+        """Yield what ``trouble`` says, first now, then whenever it concerns other machines or has other reasons.
+        Never end."""
         before: dict[str, str] | None = None
         while True:
             now = self.trouble()
@@ -91,5 +91,5 @@ async def hosted_part(part: Part, options: RunOptions, end: Callable[[], None]) 
 
 
 def _kinds(trouble: dict[str, str]) -> dict[str, str]:
-    """The reasons without what grows."""
+    """Return the reasons without the durations that grow."""
     return {machine: why.partition(" for ")[0] for machine, why in trouble.items()}

@@ -23,11 +23,11 @@ _FIRST_ECHOES = 8
 _FIRST_EVERY_S, _EVERY_S = 0.2, 2.0
 _ANSWER_FIRST_S = 0.3
 _MOST_NAMES = 1500
-"""Characters of all modules' names: a state has 4000 bytes."""
+"""Maximum number of characters of all modules' names: a state has 4000 bytes."""
 
 
 class PartModule(Module):
-    """Says which blueprint, version and machine this part is and how other clocks differ; gives logs, and ends it."""
+    """The module that says what this part is and how other clocks differ, gives its logs, and ends it."""
 
     config: ModuleConfig
     echoes: In[ClockEcho] = In(queue=64)
@@ -44,12 +44,12 @@ class PartModule(Module):
 
     @property
     def clocks(self) -> dict[str, ClockOffset]:
-        """How far the clocks of the other machines are ahead, as far as it was measured."""
+        """The offsets by which the other machines' clocks are ahead, as far as they were measured."""
         return dict(self._clocks)
 
     @property
     def topics(self) -> dict[str, str]:
-        """Where its streams are."""
+        """The topics of its streams."""
         return {"echoes": CLOCKS, "own_echo": CLOCKS}
 
     async def start(self) -> None:
@@ -66,7 +66,7 @@ class PartModule(Module):
             await asyncio.sleep(_FIRST_EVERY_S if number < _FIRST_ECHOES else _EVERY_S)
 
     def report(self) -> None:
-        """Say how it stands, if that has changed."""
+        """Report the state of the part, if it has changed."""
         part = self._part
         state = PartState(
             machine=part.machine,
@@ -112,7 +112,7 @@ class PartModule(Module):
 
 
 def _says_more(new: ClockOffset, old: ClockOffset | None) -> bool:
-    """Whether a measurement is worth a heartbeat: much better, or another one."""
+    """Return whether a measurement is worth a heartbeat: much more precise, or a different offset."""
     if old is None:
         return True
     return 2 * new.within_us < old.within_us or abs(new.ahead_us - old.ahead_us) > max(SLACK_US, old.within_us)

@@ -1,7 +1,8 @@
-"""The process that forks the workers: they find imported what it has imported, and share that memory with it.
+"""The process that forks the workers, which inherit what it has imported, and share that memory with it.
 
-It is multiprocessing's. A command lets it be a fork of itself, which has imported most of what modules need already;
-who runs a supervisor otherwise gets one that begins with nothing, as a fork of a process with threads is not safe.
+It is multiprocessing's fork server. A command makes it a fork of itself, which has already imported most of what
+modules need. A supervisor that is run otherwise gets a server that begins with nothing, because a fork of a process
+with threads is not safe.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ IsOwn = Callable[[str, object], bool]
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """That of a server: when it was, in µs since the Unix epoch, and the sources that had been imported here."""
+    """The beginning of a server: its time, in µs since the Unix epoch, and the sources imported here by then."""
 
     utime: int
     sources: dict[str, Stamp | None]
@@ -47,7 +48,7 @@ class _Beginning:
         return cls(clock.utime(), {file: stamp(file) for file in _library_sources()})
 
     def edited(self) -> list[Path]:
-        """The sources of the library that are not as they were then."""
+        """Return the sources of the library that are not as they were then."""
         return [Path(file) for file in _library_sources() if self._differs(file, stamp(file))]
 
     def _differs(self, file: str, found: Stamp | None) -> bool:
@@ -59,7 +60,7 @@ class _Beginning:
 
 
 _begun: deque[_Beginning] = deque(maxlen=1)
-"""That of the newest server, if any was started."""
+"""The beginning of the newest server, if any was started."""
 
 
 def start_forkserver(shared: Sequence[str] = ()) -> None:
@@ -79,7 +80,7 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
 
 
 def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Collection[str]) -> None:
-    """Let the server be a fork of this process, to be called before there are threads, loops and bus objects.
+    """Make the server a fork of this process; to be called before there are threads, loops and bus objects.
 
     ``shared`` are Python modules that it imports besides. It forgets the stock skills, the top-level packages ``own``
     and whatever is not installed and not among the modules ``known``: each worker imports that by itself, as it is on
@@ -107,7 +108,7 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
 
 
 def renew_stale_server() -> None:
-    """Let another server fork from now on if the library was edited since this one began, which has imported it.
+    """Let another server fork from now on if the library, which this one has imported, was edited since it began.
 
     The old one ends with the last of its workers.
     """
@@ -120,14 +121,14 @@ def renew_stale_server() -> None:
 
 
 def _library_sources() -> Iterator[str]:
-    """The sources of the library, of those that are imported here."""
+    """Yield the sources of the library's modules that are imported here."""
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{_LIBRARY}.") and not _is_within(name, _SKILLS) and (file := module.__file__):
             yield file
 
 
 def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -> NoReturn:
-    """The life of a server that is a fork: ends when all who could ask it have ended."""
+    """Run as a server that is a fork, until all who could ask it have ended."""
     code = 1
     try:
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -148,7 +149,7 @@ def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -
 
 
 def _let_go_of_files(needed: set[int]) -> None:
-    """Close what was inherited. The numbers stay taken: there are objects that would close them some day."""
+    """Close inherited files. Their numbers stay taken: there are objects that would close them some day."""
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     descriptors = {int(name) for name in os.listdir("/dev/fd")} - needed - {nowhere}
     for descriptor in descriptors:
@@ -185,15 +186,16 @@ def _is_within(name: str, package: str) -> bool:
 
 
 def _one_thread_for_matrices() -> None:
-    """Numpy reads it only once, workers inherit it, and for matrices as small as ours one thread is faster."""
+    """Have numpy use one thread, which is faster for matrices as small as ours. It reads the setting only once, and
+    workers inherit it."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """The server inherits that Ctrl-C is blocked; else a terminal's would end it while it still imports.
+    """Block Ctrl-C, which the server inherits; else one from the terminal would end it while it still imports.
 
-    One that comes meanwhile reaches this process when it is unblocked.
+    A Ctrl-C that comes meanwhile reaches this process when it is unblocked.
     """
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,4 +1,4 @@
-"""Where a process writes what it logs and prints: a disk that refuses that must not end the process."""
+"""The output of a process, what it logs and prints: a disk that refuses it must not end the process."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _STANDARD = (1, 2)
 
 
 class LossyFile(io.RawIOBase):
-    """Writes as long as the disk takes it. What it does not take is counted, and said where it is missing."""
+    """A file whose losses are no errors: what the disk does not take is counted, and the count is written where it is
+    missing."""
 
     def __init__(self, descriptor: int, path: Path | None = None) -> None:
-        """``path`` is opened for ``descriptor`` as soon as that can be; without it the descriptor is what is open."""
+        """``path`` is opened for ``descriptor`` as soon as possible; without it the descriptor must be open."""
         self.name = str(path or descriptor)
         self._descriptor = descriptor
         self._path = path
@@ -29,15 +30,15 @@ class LossyFile(io.RawIOBase):
         self._why = ""
 
     def writable(self) -> bool:
-        """True: that is the point."""
+        """Return True."""
         return True
 
     def fileno(self) -> int:
-        """The descriptor, also while nothing can be written to it."""
+        """Return the descriptor, also while nothing can be written to it."""
         return self._descriptor
 
     def write(self, data: object) -> int:
-        """Write all or nothing, and pretend that it was all. Never raises ``OSError``."""
+        """Write data, and return its length even if it could not be written. Never raises ``OSError``."""
         text = bytes(data)  # type: ignore[call-overload]
         try:
             self._open()
@@ -52,7 +53,7 @@ class LossyFile(io.RawIOBase):
         return len(text)
 
     def _open(self) -> None:
-        """Raises ``OSError`` if the file can't be opened yet."""
+        """Open the file if it is not open. Raises ``OSError`` if it can't be opened yet."""
         if self._path is None:
             return
         if clock.monotonic() - self._tried_at < _TRY_AGAIN_S:
@@ -70,7 +71,7 @@ class LossyFile(io.RawIOBase):
 
 
 def write_to(path: Path) -> None:
-    """From now on all that this process writes goes to the end of a file; what does not fit on the disk is lost."""
+    """Send all that this process writes from now on to the end of a file; what does not fit on the disk is lost."""
     sys.stdout.flush()
     sys.stderr.flush()
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -83,7 +84,7 @@ def write_to(path: Path) -> None:
 
 
 def open_log(path: Path) -> io.TextIOWrapper:
-    """A log of its own that loses what does not fit. Raises ``UserError`` if it can't be opened."""
+    """Open a log of its own, which loses what does not fit. Raises ``UserError`` if it can't be opened."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
@@ -101,5 +102,5 @@ def tolerate_full_disk() -> None:
 
 
 def lines_to(file: LossyFile) -> io.TextIOWrapper:
-    """A stream of text on a file, written line by line."""
+    """Return a stream of text on a file, written line by line."""
     return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)

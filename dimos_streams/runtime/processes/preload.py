@@ -1,4 +1,4 @@
-"""Imported once by the forkserver: what every worker needs, so that workers start fast and share its memory."""
+"""The modules that every worker needs, imported once by the forkserver: workers start fast and share its memory."""
 
 from __future__ import annotations
 

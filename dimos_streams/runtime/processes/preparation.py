@@ -1,4 +1,4 @@
-"""What a worker does before it takes part in a run that goes on: import its code as it is on disk now, and check it.
+"""The preparation of a worker for a run that goes on: it imports its code as it is on disk now, and checks it.
 
 A successor does this while its predecessor still runs, so that broken code keeps the old process.
 """
@@ -24,7 +24,7 @@ LiveSettings = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A process as its code on disk makes it."""
+    """The plan of a process by its code on disk."""
 
     plan: ProcessPlan
     outputs: frozenset[str]
@@ -50,7 +50,7 @@ def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> 
 
 
 def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> list[Problem]:
-    """The faults of a module's settings. Raises ``BlueprintError`` for those that are wrong each by itself."""
+    """Return the faults of a module's settings. Raises ``BlueprintError`` for those that are wrong by themselves."""
     skills_of(cls)
     config = module_config(spec, cls)
     try:

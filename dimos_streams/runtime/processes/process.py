@@ -1,4 +1,4 @@
-"""One supervised process: start it, hear from it, end it."""
+"""One supervised process, as the supervisor starts, hears and ends it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SupervisedProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process's number, None before its start and after its end."""
+        """The process's number, or None before its start and after its end."""
         return None if self._exited.is_set() else self._process.pid
 
     @property
@@ -55,7 +55,8 @@ class SupervisedProcess:
         return 0.0 if self.pid is None else waited_for_processor(self.pid)
 
     async def start(self) -> None:
-        """Fork it. The forkserver must have begun. Cancelled, it still forks first, and can be ended then."""
+        """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended
+        then."""
         forking = asyncio.ensure_future(asyncio.to_thread(self._process.start))
         try:
             await asyncio.shield(forking)
@@ -71,11 +72,11 @@ class SupervisedProcess:
         loop.add_reader(self._process.sentinel, self._ended)
 
     def begin(self) -> None:
-        """Let a worker begin that has prepared itself."""
+        """Let a worker that has prepared itself begin."""
         self._send({"kind": BEGIN})
 
     async def end(self, term_bound_s: float, reason: str = "") -> None:
-        """SIGTERM, and SIGKILL if that does not end it within the bound. Twice is fine.
+        """Send SIGTERM, and SIGKILL if that does not end it within the bound. Ending twice is fine.
 
         A ``reason`` is for the callers of the calls that run in it.
         """
@@ -92,7 +93,7 @@ class SupervisedProcess:
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 
     def kill(self) -> None:
-        """SIGKILL, without waiting; ``on_exit`` reports its end."""
+        """Send SIGKILL without waiting; ``on_exit`` reports the end."""
         if self.pid is not None:
             self._signal(signal.SIGKILL)
 
@@ -137,7 +138,7 @@ class SupervisedProcess:
 
 
 def describe_exit(code: int, log: Path | None) -> str:
-    """An exit code in words, with the last line of the log where it may say why."""
+    """Return an exit code in words, with the last line of the log where it may say why."""
     if code < 0:
         return f"ended by {signal.Signals(-code).name}"
     line = _last_line(log)

@@ -1,4 +1,4 @@
-"""For how long a process has waited for a processor: on a busy machine that is no fault of its own."""
+"""The time that a process has waited for a processor: on a busy machine that is no fault of its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pathlib import Path
 
 
 def waited_for_processor(pid: int) -> float:
-    """Seconds for which the first thread of a process was ready to run since its start, and others ran instead.
+    """Return the seconds for which the first thread of a process was ready to run since its start, but others ran
+    instead.
 
-    0 where the system does not say, and for a process that has gone.
+    It is 0 if the system does not say, and for a process that has gone.
     """
     try:
         _, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()

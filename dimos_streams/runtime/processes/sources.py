@@ -1,4 +1,4 @@
-"""The source files that a process has loaded by itself: what it would have to be restarted for."""
+"""The source files that a process has loaded by itself: if one changes, the process has to be restarted."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ _PACKAGES = frozenset({"site-packages", "dist-packages"})
 
 
 class Stamp(NamedTuple):
-    """What of a file changes when it is edited, or another takes its place, whatever time it is given then."""
+    """The properties of a file that change when it is edited, or replaced by another, whatever time is set on it
+    then."""
 
     inode: int
     size: int
     written_ns: int
     changed_ns: int
-    """When anything of it was changed, its times too: this one nobody can set. Both since the Unix epoch."""
+    """The time of the last change of the file or of its other times, which nobody can set. Both are since the Unix
+    epoch."""
 
 
 def stamp(file: str | Path) -> Stamp | None:
-    """The stamp of a file as it is now; None for one that is not there."""
+    """Return the stamp of a file as it is now, or None if it is not there."""
     try:
         found = os.stat(file)
     except OSError:
@@ -39,14 +41,14 @@ def stamp(file: str | Path) -> Stamp | None:
 
 
 def is_installed(file: str) -> bool:
-    """Whether a source is Python's own, or one of an installed package, wherever systems keep those."""
+    """Return whether a source is Python's own, or one of an installed package, wherever systems keep those."""
     return os.path.realpath(file).startswith(_INSTALLED) or not _PACKAGES.isdisjoint(Path(file).parts)
 
 
 class LoadedSources:
     """The files of modules that were imported since this was made, without those of installed packages.
 
-    What processes share was imported before; it can't change while a run goes on.
+    The modules that processes share were imported before; they can't change while a run goes on.
     """
 
     def __init__(self) -> None:
@@ -54,12 +56,12 @@ class LoadedSources:
         self._known = len(sys.modules)
 
     def news(self) -> list[str]:
-        """Those that were not given yet."""
+        """Return the files that were not returned yet."""
         sources = {file for file in self._newest() if isinstance(file, str) and file.endswith(".py")}
         return sorted({os.path.realpath(file) for file in sources if not is_installed(file)})
 
     def _newest(self) -> set[str | None]:
-        """The files of modules that came since the last time. Threads import, too: then it looks once more."""
+        """Return the files of modules that came since the last time. If threads import meanwhile, look once more."""
         while True:
             count = len(sys.modules)
             newest = itertools.islice(reversed(sys.modules.values()), max(0, count - self._known))
@@ -73,10 +75,10 @@ class LoadedSources:
 
 
 def forget_stale_bytecode(sources: Iterable[Path]) -> None:
-    """Delete what Python has compiled of sources that were written later.
+    """Delete the bytecode of sources that were written after it was compiled.
 
-    It compares sizes and whole seconds only: of two edits in a second it would go on with the first, as it would with
-    one that was given the time of the other.
+    Python compares sizes and whole seconds only: of two edits in a second it would go on with the first, and also if
+    the second was given the time of the first.
     """
     for source in sources:
         compiled = Path(cache_from_source(str(source)))

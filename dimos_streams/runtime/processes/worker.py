@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_ORPHANED = 70
 BEGIN, STOP = "begin", "stop"
-"""What a supervisor says to a worker: that it may begin, and why it is to end with the signal that follows."""
+"""The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
 _ORPHAN_GRACE_S = 3.0
 _PASSED = ("<", str(importlib.__file__), importing.__file__, sysconfig.get_path("purelib"))
-"""Code that others' mistakes pass through."""
+"""Beginnings of the paths of code that mistakes of other code pass through."""
 _FILES_AT_ONCE = 100
-"""So that no report is larger than what a pipe takes at once."""
+"""Maximum number of files in a report, so that none is larger than what a pipe takes at once."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,12 @@ class WorkerTask:
     live: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """The settings that an operator has changed in earlier lives of its modules, as texts of YAML."""
     supplied: frozenset[str] | None = None
-    """The channels that anything sends to; given to what comes later than the run, whose code may be another one."""
+    """The channels that anything sends to, for a worker that begins later than the run, whose code may have changed;
+    None for others."""
     beside: tuple[str, ...] = ()
     """The names of all modules that begin together with its own in other processes."""
     waits: bool = False
-    """It prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
+    """True if it prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
 
 
 def main(task: WorkerTask, reports: Connection) -> None:
@@ -86,7 +87,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
 
 
 def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
-    """The task as the code on disk makes it; if it is to wait, once it may begin. Ends the process for bad code."""
+    """Return the task as the code on disk makes it; if it is to wait, once it may begin. Exit if the code is bad."""
     from dimos_streams.runtime.processes.preparation import prepare
 
     try:
@@ -160,7 +161,7 @@ class _Worker:
         return 0
 
     async def _start_modules(self, host: ModuleHost) -> bool:
-        """Start one after the other; False if the end came first."""
+        """Start one module after the other; return False if the end came first."""
         from dimos_streams.blueprint.classes import instantiate
         from dimos_streams.module import Services
         from dimos_streams.runtime.plan import context_for
@@ -178,7 +179,7 @@ class _Worker:
         return True
 
     async def _unless_ended(self, work: asyncio.Future[None]) -> bool:
-        """Wait for work and pass on its exception; False if the end came first, the work is cancelled then."""
+        """Wait for work and pass on its exception. If the end comes first, cancel the work and return False."""
         end = asyncio.ensure_future(self._end.wait())
         both: list[asyncio.Future[Any]] = [work, end]
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -236,7 +237,7 @@ def _outlive_no_parent(loop: asyncio.AbstractEventLoop, end: asyncio.Event) -> N
 
 
 def _set_up_logging(task: WorkerTask) -> None:
-    """Everything that the process writes goes to its log file."""
+    """Send everything that the process writes to its log file."""
     if task.log is not None:
         write_to(task.log)
     handler = logging.StreamHandler(sys.stderr)
@@ -246,7 +247,7 @@ def _set_up_logging(task: WorkerTask) -> None:
 
 
 def _problem(error: Exception) -> str:
-    """What is wrong with code or settings, and the line of code that raised it, where there is one."""
+    """Return what is wrong with code or settings, and the line of code that raised it, if there is one."""
     text = str(error).strip() if isinstance(error, DimosStreamsError) else _one_line(error)
     cause: BaseException = error
     while cause.__cause__ is not None:

@@ -16,25 +16,25 @@ from jsonschema.exceptions import ValidationError
 from referencing import Registry
 
 MAX_STEPS = 30_000
-"""Looks at a part of a schema or of the arguments, for one call; they take a tenth of a second."""
+"""Maximum number of looks at parts of a schema or of the arguments, for one call; they take a tenth of a second."""
 _CHARACTERS_PER_STEP = 100
 _REFERENCE_STEPS = 3
 _EXPRESSIONS = frozenset({"pattern", "patternProperties"})
 _NEVER = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
 _MAY_FOLLOW = ("not", "if", "contains")
-"""What may turn a demand that was left out into its opposite."""
+"""Keywords that may turn a demand that was left out into its opposite."""
 _Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
 class TooManySteps(Exception):
-    """To look at arguments takes longer than a call may take."""
+    """The error for arguments whose check takes longer than it may for a call."""
 
 
 _left: ContextVar[int] = ContextVar("steps left")
 
 
 def errors_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
-    """What of the arguments does not fit. Raises ``TooManySteps``, and whatever comes of a schema that is none."""
+    """Return the errors of the arguments. Raises ``TooManySteps``, and whatever comes of an invalid schema."""
     kind: Any = _Lenient if _has_expressions(schema) else _Strict
     token = _left.set(MAX_STEPS)
     try:
@@ -45,7 +45,8 @@ def errors_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[V
 
 
 def _has_expressions(schema: object) -> bool:
-    """Whether one may be in it, a name or a reference away: who looks like one is let through, not refused."""
+    """Return whether a schema may have expressions, also behind references. A name that only looks like one counts,
+    too: then arguments are let through, not refused."""
     if isinstance(schema, Mapping):
         return not _EXPRESSIONS.isdisjoint(schema) or any(map(_has_expressions, schema.values()))
     return isinstance(schema, list) and any(map(_has_expressions, schema))
@@ -94,7 +95,7 @@ def _unique(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[
 
 
 def _key(value: object) -> str:
-    """A text that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
+    """Return a text that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
     _spend(1)
     if isinstance(value, Mapping):
         return f"{{{','.join(sorted(f'{name!r}:{_key(part)}' for name, part in value.items()))}}}"
@@ -104,7 +105,7 @@ def _key(value: object) -> str:
 
 
 def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-    """What an expression might have allowed is not additional."""
+    """Check for additional properties; one that an expression might have allowed is not additional."""
     if "patternProperties" in schema:
         return ()
     return Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)

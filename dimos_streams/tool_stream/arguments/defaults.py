@@ -1,4 +1,4 @@
-"""Fills in from the skill's schema what a call leaves out: a call that spells a default out is the same call."""
+"""The defaults of a skill's schema for what a call leaves out: a call that spells a default out is the same call."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_arguments, check_size
 
 _MAX_HOPS = 64
-"""From one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
+"""Maximum number of steps from one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
 
 
 def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments with the defaults of those that are left out. A default that does not fit its own schema is none.
+    """Return the arguments with the defaults of those left out. A default that does not fit its own schema is
+    ignored.
 
     Raises ``SkillError``, see ``check_arguments``.
     """
@@ -31,7 +32,7 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
 
 
 def with_defaults(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments, whether they fit or not, with the defaults of a schema, in objects and lists within them too."""
+    """Return arguments, whether they fit or not, with a schema's defaults, also in objects and lists within them."""
     filled: dict[str, Any] = _filled(parameters, parameters, dict(arguments))
     return filled
 
@@ -52,7 +53,7 @@ def _filled(schema: Any, root: Mapping[str, Any], value: Any) -> Any:
 
 
 def _of_objects(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of a schema that is about objects, where it is only one of several."""
+    """Return the part of a schema that is about objects, if exactly one of several is; else the whole."""
     found = _resolved(schema, root)
     for word in ("anyOf", "oneOf", "allOf"):
         parts = found.get(word)
@@ -64,7 +65,7 @@ def _of_objects(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema that a schema refers to; an empty one if that is nothing."""
+    """Return the schema that a schema refers to, or an empty one if there is none."""
     for _ in range(_MAX_HOPS):
         if not isinstance(schema, Mapping):
             break

@@ -12,11 +12,11 @@ from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_s
 
 class SchemaParameters:
     """``Parameters`` of a skill by a schema from outside. Arguments that it does not name are refused, whatever it
-    says of them: what nobody has described nobody has checked."""
+    says of them, because nobody has described or checked them."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        """Raises ``ValueError`` for a schema that is not one of an object, refers to others or to itself, or is
-        too large."""
+        """Raise ``ValueError`` for a schema that is not one of an object, refers to others or itself, or is too
+        large."""
         if schema.get("type", "object") != "object" or not isinstance(schema.get("properties", {}), Mapping):
             raise ValueError(f"it describes no object with properties: its type is {schema.get('type')!r:.50}")
         check_schema(schema)

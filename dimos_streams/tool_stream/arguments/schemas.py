@@ -1,4 +1,5 @@
-"""Arguments against the schemas that modules publish. These come from outside: no work on them is without a bound."""
+"""The check of arguments against the schemas that modules publish, which come from outside: all work on them is
+bounded."""
 
 from __future__ import annotations
 
@@ -19,19 +20,20 @@ _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _LARGEST = sys.float_info.max
 _MAX_PROBLEM = 500
 _MAX_PROBLEMS, _MAX_PATH, _MAX_VALID = 20, 200, 2000
-"""Fields of arguments that are named, characters of each, and of the valid ones: models and callers see them."""
+"""Maximum number of fields that are named, and lengths, in characters, of each and of the list of valid ones: models
+and callers see them."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raises ``ValueError`` for a schema that refers to others, to itself, or becomes too large with all its ``$ref``
-    put in: to look at arguments with it would take as long as its author likes."""
+    """Raise ``ValueError`` for a schema that refers to others or to itself, or becomes too large with all its
+    ``$ref`` put in: checking arguments with it would take as long as its author likes."""
     nodes = _Expansion(schema).nodes(schema, 0)
     if nodes > MAX_PARTS:
         raise ValueError(f"with each $ref put in it has more than {MAX_PARTS} parts")
 
 
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
-    """Raises ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema, or no request.
+    """Raise ``SkillArgumentError``, naming each bad field, if arguments do not fit a skill's schema, or no request.
 
     Every door comes here before anybody is asked about a call.
     """
@@ -71,7 +73,7 @@ def check_size(skill: str, size: int) -> None:
 
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Numbers that no robot reckons with: JSON has integers of any length, and a double only so large ones."""
+    """Return the numbers that no robot reckons with: JSON has integers of any length, a double only so large ones."""
     left: list[tuple[str, Any]] = list(arguments.items())
     problems = 0
     while left and problems < _MAX_PROBLEMS:
@@ -86,7 +88,7 @@ def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 class _Expansion:
-    """Counts a schema's parts with each ``$ref`` put in. What is referred to is counted once, so this is linear."""
+    """A count of a schema's parts with each ``$ref`` put in. It is linear: what is referred to is counted once."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -117,7 +119,7 @@ class _Expansion:
 
 
 def _explain(error: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Fields and what is wrong with them, where the validator only names the object around them."""
+    """Return fields and what is wrong with them, where the validator only names the object around them."""
     prefix = f"{path}." if path else ""
     if error.validator == "required":
         missing = (name for name in error.validator_value if name not in error.instance)

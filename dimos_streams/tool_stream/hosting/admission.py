@@ -1,4 +1,4 @@
-"""Whether a call may begin here: what it gives, what is asked for, who asks, and what runs already."""
+"""The check whether a call may begin here, by its arguments, its skill, its caller, and what runs already."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
 
 _MAX_OPEN = 1000
-"""Calls that a module runs at a time; more are rejected."""
+"""Maximum number of calls that a module runs at a time; more are rejected."""
 
 
 def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
-    """What a call gives, and its wish for its loss. Raises ``CallRejectedError`` for what is none."""
+    """Return the arguments of a call and its ``on_loss``. Raises ``CallRejectedError`` if they are invalid."""
     try:
         return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
     except MessageError as error:
@@ -32,7 +32,7 @@ def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
 def admitted(
     hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
 ) -> tuple[SkillSpec, dict[str, Any]]:
-    """The skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
+    """Return the skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
     spec = hosted.skills.get(message.skill)
     check_size(message.skill, size)
     if spec is None:
@@ -50,12 +50,13 @@ def admitted(
 
 
 def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
-    """The bridge has looked at this too; here it also holds for what comes from elsewhere. Raises ``SkillError``."""
+    """Raise ``SkillError`` if the skill is not for its caller. The bridge checks this too, but calls may come from
+    elsewhere."""
     why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
     if why:
         raise CallRejectedError(why)
 
 
 def shortened(text: str) -> str:
-    """The text, or the beginning of a long one."""
+    """Return the text, or the beginning of a long one."""
     return text if len(text) <= 120 else f"{text[:117]}..."

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from dimos_streams.tool_stream.event import Outcome
 
 REMEMBERED = 4096
-"""Calls that have ended, the newest,"""
+"""Maximum number of ended calls that are remembered, the newest ones."""
 REMEMBERED_REJECTED = 512
-"""and calls that could not begin: nobody needs skills or rights to make such."""
+"""Maximum number of calls remembered that could not begin: nobody needs skills or rights to make such."""
 
 
 class BegunCalls:
-    """Ids of calls, with how they ended. One that runs is never forgotten, however many end meanwhile."""
+    """The ids of calls, with their outcomes. A call that runs is never forgotten, however many end meanwhile."""
 
     def __init__(self) -> None:
         self._running: set[str] = set()
@@ -25,20 +25,20 @@ class BegunCalls:
         return call_id in self._running or call_id in self._ended or call_id in self._rejected
 
     def begin(self, call_id: str) -> None:
-        """A call runs from now on."""
+        """Note that a call runs from now on."""
         self._running.add(call_id)
 
     def end(self, call_id: str, outcome: Outcome | None) -> None:
-        """A call has ended, or is known to have ended so."""
+        """Note that a call has ended, or is known to have ended so."""
         self._running.discard(call_id)
         _keep(self._ended, call_id, outcome, REMEMBERED)
 
     def reject(self, call_id: str) -> None:
-        """A call could not begin."""
+        """Note that a call could not begin."""
         _keep(self._rejected, call_id, Outcome.REJECTED, REMEMBERED_REJECTED)
 
     def outcome(self, call_id: str) -> Outcome | None:
-        """How a call ended; None for one that runs, or that is not remembered."""
+        """Return the outcome of a call, or None if it runs or is not remembered."""
         tables: tuple[Mapping[str, Outcome | None], ...] = self._ended, self._rejected
         return next((table[call_id] for table in tables if call_id in table), None)
 

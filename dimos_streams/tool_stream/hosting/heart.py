@@ -22,20 +22,22 @@ from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 HEARTBEAT_RETRY_S = 0.1
-"""A heartbeat that names calls and is not acknowledged by then is sent again, while a receiver lives."""
+"""The time, in seconds, after which a heartbeat that names calls and is not acknowledged is sent again, while a
+receiver lives."""
 _DESCRIBE_EVERY_S = (0.1, 0.8)
-"""Pauses between descriptions of all skills, each twice as long as the one before while somebody goes on asking."""
+"""The shortest and the longest pause between descriptions of all skills, in seconds; each is twice as long as the one
+before while many go on asking."""
 _BETWEEN_PARTS_S = 0.005
 _CALL_BYTES = 9
-"""Of a call in a heartbeat, besides its id."""
+"""Bytes of a call in a heartbeat, besides its id."""
 _MANY_ASK = 10
-"""So often the processes of one run do not ask within one pause, all starting at once."""
+"""Number of requests within one pause that the processes of one run do not exceed, even if all start at once."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Heart:
-    """Sends a heartbeat of each hosted module as long as it beats, and whenever it is asked to."""
+    """The sender of the hosted modules' heartbeats, at a steady pace and whenever it is asked to."""
 
     def __init__(
         self,
@@ -45,7 +47,7 @@ class Heart:
         modules: Mapping[str, HostedModule],
         note: Callable[[], str],
     ) -> None:
-        """``modules`` are those of the moment, by name; ``note`` says what is not well in their process."""
+        """``modules`` are those of the moment, by name; ``note`` says what is wrong in their process."""
         self._bus = bus
         self._publisher = publisher
         self._directory = directory
@@ -61,7 +63,7 @@ class Heart:
 
     @property
     def beats(self) -> bool:
-        """Whether it was started and not stopped since."""
+        """True if it was started and not stopped since."""
         return self._task is not None
 
     def start(self) -> None:
@@ -76,7 +78,7 @@ class Heart:
         self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
 
     async def stop(self) -> None:
-        """Beat no more. Twice is fine."""
+        """Beat no more. Stopping twice is fine."""
         self._take_token_back()
         task, self._task = self._task, None
         if task is not None:
@@ -87,7 +89,7 @@ class Heart:
             self._described = None
 
     async def _beat(self) -> None:
-        """A heartbeat every ``HEARTBEAT_S``, and twice more in between where it seems to be lost."""
+        """Send heartbeats every ``HEARTBEAT_S``, and up to twice more in between if they seem to be lost."""
         while True:
             due = list(self._modules)
             self._log_rivals()
@@ -102,7 +104,7 @@ class Heart:
                 due = [name for name in due if not self._publisher.answered(name, sent)]
 
     def _log_rivals(self) -> None:
-        """Log once of each other instance that runs beside a module of this process; readers see it as its health."""
+        """Log each other instance that runs beside a module of this process, once; readers see it as its health."""
         for name in self._modules:
             view = self._directory.module(name)
             for rival in view.rivals if view is not None else ():
@@ -113,7 +115,8 @@ class Heart:
     def send(self, name: str, *, skills_json: str = "", health: str = "") -> None:
         """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another.
 
-        Many calls go into several, each of one datagram: to receivers a call is as good in one as in another.
+        Many calls go into several heartbeats, each of one datagram: to receivers a call is as good in one as in
+        another.
         """
         hosted = self._modules[name]
         health = health or hosted.health
@@ -138,19 +141,19 @@ class Heart:
             status.skills_json = ""
 
     def say_goodbye(self, name: str) -> None:
-        """Say that a module ends here: its next instance is believed at once."""
+        """Say that a module ends here, so that its next instance is believed at once."""
         if self.beats:
             self.send(name, health=ENDED)
 
     def introduce(self, name: str) -> None:
-        """Describe a module's skills now; many of them part after part, as a receiver's buffer is small."""
+        """Describe a module's skills now; many of them part by part, because a receiver's buffer is small."""
         first, *others = self._modules[name].descriptions
         self.send(name, skills_json=first)
         for number, text in enumerate(others, start=1):
             asyncio.get_running_loop().call_later(number * _BETWEEN_PARTS_S, self._send_part, name, text)
 
     def describe(self) -> None:
-        """Say at once what is asked for, but to many who ask in one moment only once more."""
+        """Describe all skills at once, but only once more to many who ask at the same moment."""
         if self._described is None:
             self._described = asyncio.get_running_loop().call_later(self._describe_pause_s, self._describe_again)
             self._send_skills()
@@ -176,7 +179,7 @@ class Heart:
 
 
 def _shares(calls: list[tuple[str, int]]) -> Iterator[list[tuple[str, int]]]:
-    """The calls of one heartbeat each; at least one, of which there may be no call."""
+    """Yield the calls of each heartbeat; there is at least one heartbeat, perhaps without calls."""
     share: list[tuple[str, int]] = []
     room = CALLS_BYTES
     for call in calls:

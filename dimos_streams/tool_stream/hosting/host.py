@@ -1,4 +1,4 @@
-"""Runs the skills of the modules of one process: takes calls off the bus, streams what they say, beats the heart."""
+"""The host of one process's modules: takes calls off the bus, runs skills, streams what they say, beats the heart."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 _MAX_TEXT = 4000
 _CANCEL_BOUND_S = 2.0
 _DRAIN_BOUND_S = 0.3
-"""For receivers to take the ends of the calls of all modules that stop."""
+"""Maximum time, in seconds, for receivers to take the ends of the calls of all modules that stop."""
 _MAX_MESSAGE = 512 * 1024
 _REJECTIONS = (20.0, 200.0)
-"""Calls that are rejected in a second, and at once. Each is two events, which nobody may make a flood of; whoever is
-not answered asks again."""
+"""Maximum number of calls that are rejected, per second and at once. Each rejection is two events, which nobody may
+make a flood of; whoever is not answered asks again."""
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
 
 class SkillHost:
-    """Hosts modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
+    """The host of modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
     def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
@@ -93,7 +93,7 @@ class SkillHost:
     async def remove(self, module: Module, reason: str) -> None:
         """Cancel a module's calls, wait for them within a bound, and offer its skills no more.
 
-        As long as receivers have not got the ends of its calls, its heart beats on until ``stop``: they learn from it
+        If receivers have not got the ends of its calls yet, its heart beats on until ``stop``: they learn from it
         what they have missed.
         """
         hosted = self._modules.get(module.name)
@@ -113,7 +113,7 @@ class SkillHost:
             self._leave(module.name)
 
     async def stop(self) -> None:
-        """Cancel all calls, let receivers take their ends, and leave the bus. Twice is fine."""
+        """Cancel all calls, let receivers take their ends, and leave the bus. Stopping twice is fine."""
         for hosted in list(self._modules.values()):
             await self.remove(hosted.module, "the module is stopping")
         if self._heart.beats:
@@ -157,7 +157,7 @@ class SkillHost:
             self._begin(hosted, message)
 
     def _may_be_meant(self, call_id: str, module: str, skill: str) -> bool:
-        """Whether a call is for a module of this process, and there is more to do than to ignore it."""
+        """Return whether a call is for a module of this process and is not just to be ignored."""
         hosted = self._modules.get(module)
         if hosted is None:
             return False
@@ -170,7 +170,7 @@ class SkillHost:
         _log.warning("more calls than can be rejected; call %r of %r ignored", call_id, skill)
 
     def outcome(self, call_id: str) -> Outcome | None:
-        """How a call ended, as far as is known here; None for one that is open, or that is not remembered."""
+        """Return the outcome of a call as far as it is known here, or None if it is open or not remembered."""
         for hosted in self._modules.values():
             if call_id in hosted.calls:
                 return hosted.calls[call_id][0].writer.outcome
@@ -259,7 +259,7 @@ class SkillHost:
             self._learn(message.call_id, outcome)
 
     def _learn(self, call_id: str, outcome: Outcome) -> None:
-        """The bridge's word on how a call ended is the last one."""
+        """Take the bridge's word on how a call ended, which is the last one."""
         here = self._begun.outcome(call_id)
         if here is not None and here is not outcome:
             _logger.warning("call %s ended here as %s; the bridge had closed it as %s before", call_id, here, outcome)

@@ -16,26 +16,27 @@ from dimos_streams.tool_stream.liveness.skill_parts import described
 
 @dataclass(slots=True)
 class HostedModule:
-    """One of the modules of a host."""
+    """A module of a host."""
 
     module: Module
     skills: dict[str, SkillSpec]
-    """By public name."""
+    """Its skills by public name."""
     descriptions: tuple[str, ...]
-    """Its skills as JSON, one text for each heartbeat that it takes to tell them."""
+    """Its skills as JSON, one text for each heartbeat that is needed for them."""
     skills_version: str
     loss: LossWatch
     ending: bool = False
-    """Whether it takes no more calls."""
+    """True if it takes no more calls."""
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, module: Module) -> HostedModule:
-        """A module with no calls. Raises ``TypeError`` for skills that can't be described."""
+        """Return a module with no calls. Raises ``TypeError`` for skills that can't be described."""
         return cls(module, *_offer(module), LossWatch(module))
 
     def offer_anew(self) -> None:
-        """Take up the skills that the module offers now. Raises ``TypeError`` as ``of`` does, and changes nothing."""
+        """Take up the skills that the module offers now. Raises ``TypeError`` as ``of`` does, and changes nothing
+        then."""
         self.skills, self.descriptions, self.skills_version = _offer(self.module)
 
     @property
@@ -53,7 +54,7 @@ class HostedModule:
 
 
 def _offer(module: Module) -> tuple[dict[str, SkillSpec], tuple[str, ...], str]:
-    """The skills of a module by public name, their descriptions, and a version of these."""
+    """Return the skills of a module by public name, their descriptions, and the version of these."""
     prefix = module.context.namespace
     specs = module.offered_skills().values()
     infos = [spec.info(prefix) for spec in specs]

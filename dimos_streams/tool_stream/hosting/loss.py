@@ -1,4 +1,4 @@
-"""Ends moving calls that nobody answers for any more, so that the robot stands.
+"""The end of moving calls that nobody answers for any more, so that the robot stands still.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
@@ -19,9 +19,10 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 
 ENDS_WITHIN_S = 0.5
-"""A moving call that was disowned has so long to end; then its module's velocities are cut off."""
+"""The time, in seconds, that a disowned moving call has to end; then its module's velocities are cut off."""
 _LONGEST_LOOK_S = 0.5
-"""Between two looks so much counts at most: a host that was held up itself has heard nothing in that time."""
+"""Maximum time, in seconds, that counts between two looks: a host that was held up itself has heard nothing
+meanwhile."""
 _VELOCITIES = (Twist, TwistStamped)
 
 Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
@@ -29,7 +30,7 @@ Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
 
 
 class LossWatch:
-    """Looks after the running calls of one module. Its host asks it to ``look`` several times a second."""
+    """A watch over the running calls of one module. Its host asks it to ``look`` several times a second."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -38,16 +39,16 @@ class LossWatch:
 
     @property
     def runaway(self) -> str:
-        """The id of a moving call that is closed while its code goes on, empty if there is none."""
+        """The id of a moving call that is closed while its code goes on; empty if there is none."""
         return next(iter(self._runaways), "")
 
     @property
     def consequence(self) -> str:
-        """What follows when a call does not end: nothing for a module that sends no velocities."""
+        """The consequence, in words, of a call that does not end; empty for a module that sends no velocities."""
         return ", so its velocities are cut off" if self._velocities() else ""
 
     def look(self, calls: Running) -> None:
-        """Disown calls that nobody acknowledges, and cut off what does not end."""
+        """Disown calls that nobody acknowledges, and cut off those that do not end."""
         now, before = clock.monotonic(), self._looked
         self._looked = now
         for running, task in list(calls.values()):
@@ -60,7 +61,7 @@ class LossWatch:
                 running.disown(task, Outcome.LOST, why)
 
     def ended(self, running: RunningCall) -> None:
-        """A call's task has ended; what it left in a thread may go on."""
+        """Note that a call's task has ended; what it left in a thread may go on."""
         if not running.moves:
             return
         if running.work is not None and not running.work.done():

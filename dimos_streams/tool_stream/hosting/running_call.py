@@ -1,4 +1,4 @@
-"""One call while it runs: what the skill sees of it, and how its end becomes a ``close``."""
+"""One call while it runs: the part that the skill sees, and the way from its end to its ``close``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 _MAX_TEXT = 2000
 _MAX_ERROR = 10_000
-"""Characters of a skill's own error: they fit into an event, however many bytes each has."""
+"""Maximum length of a skill's own error, in characters: they fit into an event, however many bytes each has."""
 
 
 class RunningCall(Call):
@@ -35,7 +35,7 @@ class RunningCall(Call):
         moves: bool = False,
         on_loss: OnLoss | None = None,
     ) -> None:
-        """``on_loss`` is what whoever called said about it, None if nothing."""
+        """``on_loss`` is what the caller said about it, or None if nothing."""
         self.id, self.skill, self.module, self.caller = writer.call_id, writer.skill, writer.module, writer.caller
         self.parent = parent
         self.arguments = arguments
@@ -46,11 +46,11 @@ class RunningCall(Call):
         self.cancel_reason: str | None = None
         self.moves, self.on_loss = moves, on_loss
         self.disowned_at: float | None = None
-        """Since when nobody answers for it, on the loop's clock; None while somebody does."""
+        """The time on the loop's clock since which nobody answers for it; None while somebody does."""
         self.unanswered_s = 0.0
-        """For how long its host has heard no acknowledgement of it."""
+        """The time, in seconds, for which its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
-        """The work that runs in a thread for it: that goes on when the call is cancelled."""
+        """The work that runs in a thread for it, which goes on when the call is cancelled; None if there is none."""
         self._begun_at = clock.monotonic()
         self._final: tuple[Outcome, str] | None = None
 
@@ -76,9 +76,11 @@ class RunningCall(Call):
             self.cancel(task, text)
 
     def answered_for_since(self) -> float | None:
-        """When somebody acknowledged it last, on the loop's clock; its begin if nobody has yet.
+        """Return the time on the loop's clock at which somebody last acknowledged it; its beginning if nobody has
+        yet.
 
-        None if nobody has and whoever called has not said that somebody will: a script on a bus without a bridge.
+        It is None if nobody has and the caller has not said that somebody will, like a script on a bus without a
+        bridge.
         """
         acknowledged_at = self.writer.acknowledged_at
         if acknowledged_at > self._begun_at:
@@ -86,7 +88,7 @@ class RunningCall(Call):
         return None if self.on_loss is None else self._begun_at
 
     def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
-        """Close the stream, once. What became of a call that was disowned has been decided before it ended."""
+        """Close the stream, once. The outcome of a disowned call has been decided before it ended."""
         if self._final is not None:
             (outcome, text), data = self._final, {}
         self.writer.close(outcome, text, data)
@@ -141,14 +143,14 @@ async def _all_sent(call: RunningCall) -> None:
 
 
 def _close_failed(call: RunningCall, error: Exception) -> None:
-    """The caller gets an id, the details are for the log."""
+    """Close a call as failed: its caller gets an id, the details are for the log."""
     error_id = f"{call.id}-error"
     _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
     call.close(Outcome.FAILED, internal_error(error_id, error), {"error": "internal"})
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:
-    """Text and data of a completed close. Raises ``SkillError`` for what has no JSON form or is too large."""
+    """Return text and data of a completed close. Raises ``SkillError`` if it has no JSON form or is too large."""
     if result is None:
         return "done", {"result": None}
     encoded = json_text(result)
@@ -162,7 +164,7 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _error_data(error: SkillError) -> dict[str, Any]:
-    """The data of a failed close. A result that can't be sent is left out: the error counts for more."""
+    """Return the data of a failed close. A result that can't be sent is left out: the error counts for more."""
     data: dict[str, Any] = {"error": type(error).__name__}
     if error.result is not None:
         try:
@@ -176,7 +178,7 @@ def _error_data(error: SkillError) -> dict[str, Any]:
 
 
 def _own_text(result: Any) -> str | None:
-    """The text of a result, if its class defines ``__str__``."""
+    """Return the text of a result if its class defines ``__str__``, else None."""
     defines = any("__str__" in vars(base) for base in type(result).__mro__[:-1])
     builtin = isinstance(result, (dict, list, tuple, set, int, float, bool))
     return str(result) if defines and not builtin else None

@@ -1,4 +1,4 @@
-"""Changes live settings of a hosted module, as a call that no model, skill or script can reach by its name.
+"""The change of a hosted module's live settings, as a call that no model, skill or script can reach by its name.
 
 It is a call so that it happens once and in order, and is journalled, recorded and replayed as any other. Only the
 bridge begins it (``bridge/calls/settings/live_settings.py``): its module does not offer it.
@@ -21,9 +21,9 @@ SET = "settings:set"
 
 
 def change_settings(module: Module, assignments: Mapping[str, str], *, only_check: bool = False) -> dict[str, Change]:
-    """Change settings of a module, all or none, and have it hear of it; what has changed.
+    """Change settings of a module, all or none, tell the module, and return what has changed.
 
-    With ``only_check`` all stays as it is, and the module is not asked. Raises ``SettingsError``.
+    With ``only_check`` everything stays as it is, and the module is not asked. Raises ``SettingsError``.
     """
     before = module.config
     after = with_assignments(before, assignments)
@@ -44,9 +44,9 @@ def change_settings(module: Module, assignments: Mapping[str, str], *, only_chec
 
 
 def restore_settings(module: Module, assignments: Mapping[str, str]) -> None:
-    """Give a module that has not started yet the settings that an operator had changed in an earlier life of it.
+    """Give a module that has not started yet the settings that an operator changed in an earlier life of it.
 
-    Those that its code does not take any more are logged, and none of them holds then.
+    If its code does not accept one of them any more, that is logged, and none of them holds.
     """
     try:
         after = with_assignments(module.config, assignments)
@@ -58,12 +58,12 @@ def restore_settings(module: Module, assignments: Mapping[str, str]) -> None:
 
 
 def as_assignments(values: Mapping[str, Any]) -> dict[str, str]:
-    """Values of settings as the texts that give them."""
+    """Return values of settings as the texts that give them."""
     return {path: json.dumps(value) for path, value in values.items()}
 
 
 def state_json(module: Module) -> str:
-    """What a module says of its state, with what differs from its blueprint where there is room for both."""
+    """Return the state that a module reports, with its differences from the blueprint if there is room for both."""
     if not module.live_values:
         return module.state_json
     own = json.loads(module.state_json) if module.state_json else {}
@@ -72,7 +72,7 @@ def state_json(module: Module) -> str:
 
 
 def settings_skill() -> SkillSpec:
-    """The skill that each hosted module has besides its own."""
+    """Return the skill that each hosted module has besides its own."""
     return skills_of(_Settings)[SET]
 
 
@@ -91,7 +91,7 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
 
 
 class _Settings(Module):
-    """Owns the skill; it is run with the hosted module for ``self``."""
+    """The owner of the skill, which is run with the hosted module as ``self``."""
 
     @skill(audience="operator", name=SET)
     async def change(self, assignments: dict[str, str], only_check: bool = False) -> dict[str, Any]:

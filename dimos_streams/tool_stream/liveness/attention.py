@@ -1,4 +1,4 @@
-"""Notices that this process itself was held up: what it has not heard in that time says nothing about others."""
+"""A watch for this process itself being held up: what it has not heard in that time says nothing about others."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dimos_streams import clock
 
 _LOOK_S = 0.25
 _BREAK_S = 1.0
-"""Looks that are further apart have a break between them; a shorter one no silence is judged by."""
+"""The time between two looks, in seconds, above which there was a break; a shorter one is not excused."""
 
 
 class Attention:
-    """Looks at the clock several times a second. Use from one loop only."""
+    """A watch that looks at the clock several times a second. Use from one loop only."""
 
     def __init__(self, excuse: Callable[[float], None]) -> None:
-        """``excuse`` is called after each break, before anybody is judged by the time, with its length (s)."""
+        """``excuse`` is called after each break, before anybody is judged by the time, with its length in seconds."""
         self._excuse = excuse
         self._looked: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.since = float("-inf")
-        """Since when this process has listened without a break, on the loop's clock."""
+        """The time on the loop's clock since which this process has listened without a break."""
 
     def start(self) -> None:
         """Begin to look."""
@@ -29,14 +29,14 @@ class Attention:
         self._look()
 
     def stop(self) -> None:
-        """Look no more. Twice is fine."""
+        """Look no more. Stopping twice is fine."""
         self._looked = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def now(self) -> float:
-        """The time by which to judge others: a break before it has been excused."""
+        """Return the time by which to judge others; a break before it has been excused."""
         now = clock.monotonic()
         if self._looked is not None and now - self._looked > _BREAK_S:
             self._excuse(now - self._looked - _LOOK_S)

@@ -1,4 +1,4 @@
-"""Which modules are alive and what skills they offer, learnt from heartbeats."""
+"""The modules that are alive and the skills that they offer, learnt from heartbeats."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 HEARTBEAT_S = 0.25
 _DESCRIBE_EVERY_S = 0.2
 _ASKING = (1.0, 10.0)
-"""How often modules are asked for their skills, in a second and at once: each of them answers everybody."""
+"""Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
 _QUEUE_BYTES = 1024 * 1024
 _STRANGERS = (10_000.0, 60_000.0)
-"""The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have: in
-a second, and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
+"""The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have,
+per second and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
 some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
 _MOST_STRANGERS = 250.0
-"""Heartbeats of such modules and instances that are taken in a second, about; what is more the kernel drops, if it
-can. Eight robots that begin together, each with eight modules, send as many; of thirty each module is known after a
-second instead of at once."""
+"""About the maximum number of heartbeats of such modules and instances that are taken per second; the kernel drops
+the rest, if it can. Eight robots that begin together, each with eight modules, send as many; with thirty robots each
+module is known after a second instead of at once."""
 
 _SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
@@ -50,11 +50,11 @@ _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class ModuleDirectory:
-    """Listens to heartbeats. Use from the bus's loop only."""
+    """The directory of the modules whose heartbeats it hears. Use from the bus's loop only."""
 
     def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
         """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
-        may not be heard until somebody wants to hear all. None are all."""
+        may not be heard until somebody wants to hear all. None means all namespaces."""
         self._bus = bus
         self._namespaces = namespaces
         self._listeners: list[Callable[[ModuleStatus], None]] = []
@@ -69,7 +69,7 @@ class ModuleDirectory:
         self._attention = Attention(self._excuse)
         self._malformed = self._ignored = 0
         self.contradictions = 0
-        """Instances that were heard in the name of a module of which another one is alive."""
+        """Number of instances that were heard in the name of a module of which another one is alive."""
 
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
@@ -79,7 +79,7 @@ class ModuleDirectory:
         self._ask_for_skills()
 
     def stop(self) -> None:
-        """Stop listening. Twice is fine."""
+        """Stop listening. Stopping twice is fine."""
         self._unwatch()
         self._attention.stop()
         if self._subscription is not None:
@@ -87,7 +87,7 @@ class ModuleDirectory:
             self._subscription = None
 
     def hear_all(self) -> None:
-        """Hear modules of all namespaces from now on. Twice is fine."""
+        """Hear modules of all namespaces from now on. Calling it twice is fine."""
         if self._namespaces is None:
             return
         self._namespaces = None
@@ -103,13 +103,13 @@ class ModuleDirectory:
         self._flood.watch(self._subscription)
 
     def _marks(self) -> Iterator[Mark]:
-        """Whose heartbeats a flood must not drown."""
+        """Yield the marks of the instances whose heartbeats a flood must not drown."""
         for name, instance in self._settled():
             whose = beginning(name, instance)
             yield Mark(BEGIN + len(whose) - MARK_BYTES, whose[-MARK_BYTES:])
 
     def instances(self) -> Iterator[str]:
-        """Those that have spoken for their modules for long."""
+        """Return the instances that have spoken for their modules for long."""
         return (instance for _, instance in self._settled())
 
     def _settled(self) -> Iterator[tuple[str, str]]:
@@ -120,7 +120,7 @@ class ModuleDirectory:
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.
 
-        What is returned ends that, and may be called twice.
+        The returned function ends that, and may be called twice.
         """
         self._listeners.append(listener)
 
@@ -132,22 +132,22 @@ class ModuleDirectory:
 
     @property
     def malformed(self) -> int:
-        """Heartbeats, and states in them, that were none."""
+        """Number of invalid heartbeats, and of invalid states in them."""
         return self._malformed + self._table.malformed
 
     @property
     def ignored(self) -> int:
-        """Heartbeats that there was no room or no time for, and what they say."""
+        """Number of heartbeats, and of reports in them, for which there was no room or no time."""
         return self._ignored + self._table.ignored
 
     @property
     def missed_at(self) -> float:
-        """When there was no room for heartbeats last, on the loop's clock."""
+        """The time on the loop's clock at which there was last no room for heartbeats."""
         return float("-inf") if self._subscription is None else self._subscription.missed_at
 
     @property
     def attentive_since(self) -> float:
-        """Since when this process has listened without being held up itself, on the loop's clock."""
+        """The time on the loop's clock since which this process has listened without being held up itself."""
         self._attention.now()
         return self._attention.since
 
@@ -157,20 +157,20 @@ class ModuleDirectory:
 
     @property
     def count(self) -> int:
-        """How many modules were heard of."""
+        """The number of modules that were heard of."""
         return len(self._entries)
 
     def modules(self) -> list[ModuleView]:
-        """All modules heard of, by name. There may be a thousand, made up by somebody: not for what is done often."""
+        """Return all modules heard of, by name. There may be a thousand, made up by somebody: don't use it often."""
         return self._views(lambda entry: True)
 
     def reporting(self, key: str) -> list[ModuleView]:
-        """The modules whose state has a topic, by name."""
+        """Return the modules whose state has a topic, by name."""
         quoted = json.dumps(key)
         return self._views(lambda entry: quoted in entry.current.state_json and key in entry.current.state())
 
     def unwell(self) -> dict[str, str]:
-        """The health of each module that is not ``"ok"``, by name."""
+        """Return the health of each module that is not ``"ok"``, by name."""
         now = self._attention.now()
         healths = {name: entry.health_at(now) for name, entry in sorted(self._entries.items())}
         return {name: health for name, health in healths.items() if health != "ok"}
@@ -180,41 +180,42 @@ class ModuleDirectory:
         return [entry.view(name, now) for name, entry in sorted(self._entries.items()) if wanted(entry)]
 
     def module(self, name: str) -> ModuleView | None:
-        """One module, None if it was never heard of."""
+        """Return one module, or None if it was never heard of."""
         entry = self._entries.get(name)
         return None if entry is None else entry.view(name, self._attention.now())
 
     def is_bound(self, name: str, instance: str) -> bool:
-        """Whether an instance is the one that speaks for a module."""
+        """Return whether an instance is the one that speaks for a module."""
         entry = self._entries.get(name)
         return entry is not None and entry.instances.is_bound(instance)
 
     def speaks_for(self, name: str, instance: str) -> bool:
-        """Whether an instance is the one that speaks for a module, or has done so for long."""
+        """Return whether an instance is the one that speaks for a module, or has done so for long."""
         entry = self._entries.get(name)
         return entry is not None and bool(instance) and entry.instances.is_known(instance)
 
     def can_run(self, skill: str, name: str, instance: str) -> bool:
-        """Whether an instance speaks for a module that has a skill of that public name."""
+        """Return whether an instance speaks for a module that has a skill of that public name."""
         entry = self._entries.get(name)
         return entry is not None and entry.offers(skill, instance) and self.speaks_for(name, instance)
 
     def departed(self, name: str, instance: str) -> bool:
-        """Whether an instance that speaks for a module has ended, as is known before its silence alone says so."""
+        """Return whether an instance that speaks for a module is known to have ended before its silence alone says
+        so."""
         return self.is_bound(name, instance) and self._entries[name].departed(self._attention.now())
 
     def superseded(self, name: str, instance: str) -> bool:
-        """Whether an instance of a module has fallen silent and another one has taken its place."""
+        """Return whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)
         return entry is not None and entry.instances.superseded(instance, self._attention.now())
 
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
-        """All skills with their modules, in the order of modules' names, then of definition."""
+        """Return all skills with their modules, in the order of modules' names, then of definition."""
         offering = self._views(lambda entry: bool(entry.skills))
         return [(module, info) for module in offering for info in module.skills]
 
     def find(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo]:
-        """As ``known``. Raises ``UnknownSkillError``."""
+        """Return what ``known`` does, but raise ``UnknownSkillError`` instead of returning None."""
         found = self.known(skill, asked_by=asked_by)
         if found is None:
             offered = (info.name for entry in self._entries.values() for info in entry.skills)
@@ -222,11 +223,11 @@ class ModuleDirectory:
         return found
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
-        """The skill of that name, as a skill of the module ``asked_by`` means it, see ``public_names``; None if no
-        module has it.
+        """Return the skill of that name, as a skill of the module ``asked_by`` means it (see ``public_names``), and
+        its module; None if no module has it.
 
-        A module that is alive comes first, and of several the one known for longest: who comes later with the same
-        skill does not get its calls.
+        A module that is alive comes first, and of several the one known for longest: a later one with the same skill
+        does not get its calls.
         """
         for public in public_names(skill, asked_by):
             found = [
@@ -246,7 +247,7 @@ class ModuleDirectory:
         return self._entries[name].view(name, now), info
 
     def _on_token(self, instance: str, is_there: bool) -> None:
-        """A token only ever hastens what heartbeats say: who is heard lives."""
+        """Take note of a token. It only ever hastens what heartbeats say: an instance that is heard lives."""
         self._attention.now()
         for entry in self._entries.values():
             entry.token(instance, is_there=is_there)
@@ -272,7 +273,7 @@ class ModuleDirectory:
             listener(status)
 
     def _may_take(self, head: Head) -> bool:
-        """Whether there is room and time for a heartbeat: those of known modules come before all others."""
+        """Return whether there is room and time for a heartbeat: those of known modules come before all others."""
         entry = self._entries.get(head.module)
         known = entry is not None and (not head.instance or entry.instances.is_known(head.instance))
         self._flood.came(stranger=not known)
@@ -287,7 +288,7 @@ class ModuleDirectory:
         return True
 
     def _take_heartbeat(self, status: ModuleStatus) -> None:
-        """Raises ``ValueError`` for skills that are none."""
+        """Take a heartbeat. Raises ``ValueError`` for invalid skills."""
         now = clock.monotonic()
         entry = self._entries.get(status.module)
         known = None if entry is None else entry.report_of(status.instance)
@@ -321,7 +322,7 @@ class ModuleDirectory:
         self._table.take_state(report, status)
 
     def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
-        """The skills that a heartbeat describes, None if it does not. Raises ``ValueError``."""
+        """Return the skills that a heartbeat describes, or None if it describes none. Raises ``ValueError``."""
         text = status.skills_json
         if not text:
             return None
@@ -333,7 +334,7 @@ class ModuleDirectory:
         return skills
 
     def _part_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillPart | None:
-        """The part of a description in a heartbeat, None for no part or a known one. Raises ``ValueError``."""
+        """Return the part of a description in a heartbeat; None for no part or a known one. Raises ``ValueError``."""
         text = status.skills_json
         if not is_part(text) or (known is not None and known.knows(status.skills_version)):
             return None
@@ -343,7 +344,7 @@ class ModuleDirectory:
         return part
 
     def _take_report(self, status: ModuleStatus) -> None:
-        """A status without an instance is not the module's own: it says what is wrong with it."""
+        """Take a status without an instance, which is not the module's own: it says what is wrong with the module."""
         entry = self._entries.get(status.module)
         if entry is not None:
             entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()

@@ -1,4 +1,4 @@
-"""The beginning of a heartbeat, read without the rest: whose it is, and what it costs to read it all."""
+"""The beginning of a heartbeat, read without the rest: its sender, and the cost of reading all of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 ENDED = "ended"
 """The health in the last heartbeat of a module that stops."""
 MAX_CALLS = 1280
-"""Calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
+"""Maximum number of calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
 CALLS_BYTES = 16_000
-"""What these have at most in one heartbeat, so that all of it is one datagram; more go into further ones."""
+"""Maximum size of the calls in one heartbeat, in bytes, so that it is one datagram; more go into further ones."""
 MAX_HEALTH = 200
-"""Characters of a module's health."""
+"""Maximum length of a module's health, in characters."""
 MAX_SKILLS_JSON = 64_000
-"""Bytes of the schemas of one module's skills."""
+"""Maximum size of the skills' schemas in one heartbeat, in bytes."""
 _MAX_NAME = 256
 _NO_SKILLS = 5
 """Bytes of an empty string on the wire."""
@@ -26,11 +26,11 @@ _NO_SKILLS = 5
 _FINGERPRINT = ModuleStatus._get_packed_fingerprint()
 _INT, _LONG, _LENGTH = 4, 8, struct.Struct(">I")
 BEGIN = len(_FINGERPRINT) + _LONG
-"""The place of the module's name."""
+"""The index of the module's name."""
 
 
 class Head(NamedTuple):
-    """Who sends a heartbeat, and how large it is."""
+    """The sender of a heartbeat, and the size of what it says."""
 
     module: str
     instance: str
@@ -44,7 +44,7 @@ class Head(NamedTuple):
 
 
 def head_of(data: bytes, channel: str) -> Head:
-    """Raises ``MessageError`` for bytes that are no heartbeat, and for one that is larger than any module's."""
+    """Return the head of a heartbeat. Raises ``MessageError`` for bytes that are none, or are too large."""
     if not data.startswith(_FINGERPRINT):
         raise other_type(ModuleStatus, data, channel)
     try:
@@ -65,7 +65,7 @@ def head_of(data: bytes, channel: str) -> Head:
 
 
 def beginning(module: str, instance: str) -> bytes:
-    """The part of the heartbeats of an instance behind ``BEGIN``: whose they are."""
+    """Return the part of an instance's heartbeats from ``BEGIN`` on that says whose they are."""
     return b"".join(_LENGTH.pack(len(text) + 1) + text + b"\0" for text in (module.encode(), instance.encode()))
 
 
@@ -77,7 +77,7 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def _behind(data: bytes, at: int) -> int:
-    """Where the string that begins at an index ends."""
+    """Return the index behind the string that begins at an index."""
     end = at + _LENGTH.size + int(_LENGTH.unpack_from(data, at)[0])
     if end > len(data):
         raise ValueError("it ends too early")

@@ -1,4 +1,4 @@
-"""What one instance of a module says of itself. It is that instance's alone: no other one's heartbeats change it."""
+"""The report of one instance of a module on itself, which no other instance's heartbeats change."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class InstanceReport:
     refused: int = 0
     """The size of a description for which there was no room; 0 if there was."""
     state_text: int = 0
-    """The hash of what came as its state."""
+    """The hash of the text that came as its state."""
     state_json: str = ""
-    """The JSON of an object, or empty. It is read when somebody asks for it: the objects of a thousand forged ones
+    """The JSON of an object, or empty. It is parsed when somebody asks for it: the objects of a thousand forged ones
     would be ten times as large."""
     token_lost_at: float = float("-inf")
-    """When its token vanished."""
+    """The time on the loop's clock at which its token vanished."""
     _read: tuple[str, Mapping[str, Any]] | None = None
-    """The text of a state that was asked for, and what it says."""
+    """The text of a state that was asked for, and its contents."""
 
     @classmethod
     def after(cls, former: InstanceReport | None) -> InstanceReport:
-        """The report of an instance that follows another one: it offers the same until it says what it offers."""
+        """Return the report of an instance that follows another: it offers the same until it says what it offers."""
         if former is None:
             return cls()
         return cls(
@@ -48,16 +48,16 @@ class InstanceReport:
         )
 
     def take_skills(self, version: str, skills: tuple[SkillInfo, ...], size: int) -> None:
-        """It offers these, of so many bytes."""
+        """Note that the instance offers these skills, whose JSON has ``size`` bytes."""
         self.skills_version, self.skills, self.skills_bytes, self.skills_text = version, skills, size, 0
         self.partial, self.refused = PartialSkills(), 0
 
     def knows(self, version: str) -> bool:
-        """Whether the skills of a version are those that it is known to offer."""
+        """Return whether the skills of a version are those that it is known to offer."""
         return self.skills_version == version and not self.refused
 
     def forget_skills(self) -> None:
-        """Know nothing of what it offers, so that it is asked."""
+        """Forget what it offers, so that it is asked."""
         self.skills_version, self.skills_text, self.skills_bytes, self.skills = "", 0, 0, ()
 
     @property
@@ -66,7 +66,7 @@ class InstanceReport:
         return self.skills_bytes + self.partial.bytes + len(self.state_json)
 
     def state(self) -> Mapping[str, Any]:
-        """The state that it reports."""
+        """Return the state that it reports."""
         if self._read is None or self._read[0] is not self.state_json:
             self._read = self.state_json, parse_json(self.state_json) if self.state_json else {}
         return self._read[1]

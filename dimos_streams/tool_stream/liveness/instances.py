@@ -1,4 +1,4 @@
-"""Who beats under one module's name: one instance after another, or several at once where two runs meet."""
+"""The instances that beat under one module's name: one after another, or several at once where two runs meet."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.signature import shown_instance
 
 SIDE_BY_SIDE_S = 0.6
-"""Instances that have both been heard for so long run beside each other; a straggler of a dead one has not."""
+"""The time, in seconds, after which instances that have both been heard run beside each other; a straggler of a dead
+one is not heard for so long."""
 SUPERSEDED_S = 0.75
-"""An instance that is silent for so long while another one is heard has been followed by it;"""
+"""The silence, in seconds, after which an instance has been followed by another one that is heard."""
 UNHEARD_S = 6.0
-"""a settled one only after so long a silence, if heartbeats may have been missed in it."""
+"""The silence, in seconds, after which a settled one has been followed, if heartbeats may have been missed in it."""
 SETTLED_S = 2.0
-"""An instance that has spoken for so long is settled: when it is heard again, it speaks again,"""
+"""The time, in seconds, after which an instance that speaks is settled: when it is heard again, it speaks again."""
 UNSETTLED_S = 10.0
-"""unless it was silent for so long, and another one has settled."""
+"""The silence, in seconds, after which a settled instance that is heard does not speak again, if another one has
+settled."""
 _OVERTAKEN_S = 0.2
-"""A heartbeat of a dead instance may come so much later than one of its successor."""
+"""Maximum time, in seconds, by which a heartbeat of a dead instance may come later than one of its successor."""
 _MAX_OTHERS = 7
 _MAX_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instance:
-    """One start of a module, as its heartbeats describe it. The elder is less."""
+    """One start of a module, as its heartbeats describe it. The elder one sorts first."""
 
     started_utime: int
     id: str
@@ -36,7 +38,7 @@ class Instance:
 
     @classmethod
     def of(cls, status: ModuleStatus) -> Instance:
-        """The instance that sent a heartbeat."""
+        """Return the instance that sent a heartbeat."""
         return cls(status.started_utime, status.instance[:_MAX_NAME], status.pid, status.host[:_MAX_NAME])
 
     def __str__(self) -> str:
@@ -53,13 +55,13 @@ class _HeardInstance:
     first: float
     last: float
     noted: bool = False
-    """Whether it was reported as one beside the bound one, or is the bound one, or was."""
+    """True if it was reported as one beside the bound one, or is the bound one, or was."""
 
 
 class Instances:
-    """The instances of one module, by heartbeat. One of them, the *bound* one, speaks for the module: the first that
-    was heard, until it falls silent and another one is heard. As heartbeats may be lost among forged ones, a
-    *settled* one that is heard again speaks again. Of more than seven others the one silent for longest is
+    """The instances of one module, learnt from heartbeats. One of them, the *bound* one, speaks for the module: the
+    first that was heard, until it falls silent and another one is heard. As heartbeats may be lost among forged ones,
+    a *settled* one that is heard again speaks again. Of more than seven others the one silent for longest is
     forgotten."""
 
     def __init__(self) -> None:
@@ -69,7 +71,8 @@ class Instances:
         self._others: dict[str, _HeardInstance] = {}
 
     def heard(self, status: ModuleStatus, now: float, missed_at: float = float("-inf")) -> bool:
-        """Take a heartbeat; whether it is the bound instance's. ``missed_at`` is when others may have been missed."""
+        """Take a heartbeat and return whether it is the bound instance's. Others may have been missed at
+        ``missed_at``."""
         instance = Instance.of(status)
         if self._bound is not None and self._bound.instance.id == instance.id:
             self._bound.last = now
@@ -88,7 +91,7 @@ class Instances:
         return False
 
     def left(self, id: str) -> None:
-        """The bound instance has said that it ends: whoever is heard next speaks for the module."""
+        """Note that the bound instance has said that it ends: whoever is heard next speaks for the module."""
         if self._bound is not None and self.is_bound(id):
             self._bound.last = float("-inf")
             self._settled = None
@@ -99,40 +102,40 @@ class Instances:
             self._settled = bound
 
     def _keep(self, other: _HeardInstance) -> None:
-        """Put one behind the others."""
+        """Put an instance behind the others."""
         self._others[other.instance.id] = other
         while len(self._others) > _MAX_OTHERS:
             del self._others[next(iter(self._others))]
 
     @property
     def bound(self) -> Instance | None:
-        """The instance that speaks for the module, None before the first heartbeat."""
+        """The instance that speaks for the module, or None before the first heartbeat."""
         return None if self._bound is None else self._bound.instance
 
     @property
     def settled(self) -> Instance | None:
-        """The instance that is settled, None if there is none."""
+        """The instance that is settled, or None if there is none."""
         return None if self._settled is None else self._settled.instance
 
     @property
     def spoken_since(self) -> float:
-        """Since when the bound instance speaks for the module, without another one in between."""
+        """The time since which the bound instance speaks for the module, without another one in between."""
         return self._spoken_since
 
     def is_bound(self, id: str) -> bool:
-        """Whether an instance is the one that speaks for the module."""
+        """Return whether an instance is the one that speaks for the module."""
         return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]
 
     def is_known(self, id: str) -> bool:
-        """Whether an instance speaks for the module, or is settled: it is heard whatever others send."""
+        """Return whether an instance speaks for the module, or is settled: it is heard whatever others send."""
         return self.is_bound(id) or (self._settled is not None and self._settled.instance.id == id[:_MAX_NAME])
 
     def alive(self, now: float) -> bool:
-        """Whether the bound instance has been heard lately: then no other one speaks for the module."""
+        """Return whether the bound instance has been heard lately: then no other one speaks for the module."""
         return self._bound is not None and now - self._bound.last <= SUPERSEDED_S
 
     def _holds(self, now: float, missed_at: float) -> bool:
-        """Whether the bound instance keeps its place whoever else is heard: a flood drowns those that live, too."""
+        """Return whether the bound instance keeps its place whoever else is heard: floods drown living ones, too."""
         bound = self._bound
         if bound is None or bound is not self._settled or missed_at < bound.last:
             return self.alive(now)
@@ -146,14 +149,14 @@ class Instances:
             each.last += break_s
 
     def contradicting(self, now: float) -> list[Instance]:
-        """Those that were heard while the bound one, which was heard just now, was alive; each is reported once."""
+        """Return those heard while the bound one, which was heard just now, was alive; each is returned once."""
         found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]
         for other in found:
             other.noted = True
         return [other.instance for other in found]
 
     def side_by_side(self, now: float, alive_s: float) -> list[Instance]:
-        """Those that have been heard beside another one and live still, eldest first; empty, or at least two."""
+        """Return those that have been heard beside another and live still, eldest first; none, or at least two."""
         if not self._others:
             return []
         alive = [heard for heard in self._all() if now - heard.last <= alive_s]
@@ -162,7 +165,7 @@ class Instances:
         )
 
     def superseded(self, id: str, now: float) -> bool:
-        """Whether an instance has fallen silent while another one is heard."""
+        """Return whether an instance has fallen silent while another one is heard."""
         heard = self._all()
         own = next((each for each in heard if each.instance.id == id[:_MAX_NAME]), None)
         if own is None:
@@ -180,5 +183,5 @@ def _beside(one: _HeardInstance, other: _HeardInstance) -> bool:
 
 
 def listed(instances: Iterable[Instance]) -> str:
-    """Several of them, in words."""
+    """Return several instances in words."""
     return "; ".join(map(str, instances))

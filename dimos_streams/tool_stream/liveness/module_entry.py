@@ -11,12 +11,13 @@ from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, In
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 _REPORT_S = 1.5
-"""How long somebody else's word about a module holds."""
+"""The time, in seconds, for which somebody else's word about a module holds."""
 _MAX_CONTRADICTION = 500
 DEPARTED_S = 0.5
-"""Whose token has vanished, and who is not heard for so long after it, has gone: two heartbeats."""
+"""The time, in seconds, after which an instance whose token has vanished, and that is not heard, has gone: two
+heartbeats."""
 _UNDER_WAY_S = 0.1
-"""A heartbeat that was sent before the token vanished may be taken so much later."""
+"""Maximum time, in seconds, after a token vanished at which a heartbeat that was sent before may be taken."""
 
 
 @dataclass(slots=True)
@@ -28,14 +29,14 @@ class ModuleEntry:
     """
 
     since: float
-    """When a module of this name was heard first."""
+    """The time on the loop's clock at which a module of this name was first heard."""
     heard: float
     instances: Instances = field(default_factory=Instances)
     reported_health: str = ""
     """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
     _reports: dict[str, InstanceReport] = field(default_factory=dict)
-    """Of the bound instance and the settled one, by their ids."""
+    """The reports of the bound instance and the settled one, by their ids."""
 
     @property
     def bytes(self) -> int:
@@ -50,7 +51,8 @@ class ModuleEntry:
         return self._reports[bound.id]
 
     def turn_to_bound(self) -> None:
-        """Have the report of whoever is bound now; that of who is neither bound nor settled any more is forgotten."""
+        """Have a report of the instance that is bound now, and forget those that are neither bound nor settled any
+        more."""
         bound, settled = self.instances.bound, self.instances.settled
         assert bound is not None, "it was heard just now"
         if bound.id not in self._reports:
@@ -62,13 +64,13 @@ class ModuleEntry:
             self._reports = {id: report for id, report in self._reports.items() if id in kept}
 
     def report_of(self, instance: str) -> InstanceReport | None:
-        """What an instance has said, None if it is not believed."""
+        """Return the report of an instance, or None if it is not believed."""
         return self._reports.get(instance)
 
     @property
     def skills(self) -> tuple[SkillInfo, ...]:
-        """The skills that it offers: besides the bound instance's those of one that was settled before, until the
-        other one has spoken for long enough to be no passer-by."""
+        """The skills that it offers: the bound instance's, and besides those of an instance that was settled before,
+        until the bound one has spoken for long enough to be no passer-by."""
         current, settled = self.current, self._unheard()
         if settled is None:
             return current.skills
@@ -76,7 +78,7 @@ class ModuleEntry:
         return (*settled.skills, *(info for info in current.skills if info.name not in names))
 
     def _unheard(self) -> InstanceReport | None:
-        """The report of the settled instance while another one has taken its place for a moment."""
+        """Return the report of the settled instance while another one has taken its place for a moment, else None."""
         settled = self.instances.settled
         report = None if settled is None else self._reports.get(settled.id)
         if report is None or report is self.current or report.token_lost_at > float("-inf"):
@@ -84,13 +86,13 @@ class ModuleEntry:
         return report if clock.monotonic() - self.instances.spoken_since < SETTLED_S else None
 
     def offers(self, skill: str, instance: str) -> bool:
-        """Whether an instance that is believed offers a skill of that public name."""
+        """Return whether an instance that is believed offers a skill of that public name."""
         report = self._reports.get(instance)
         skills = () if report is None else self.skills if report is self.current else report.skills
         return any(info.name == skill for info in skills)
 
     def view(self, name: str, now: float) -> ModuleView:
-        """The view of the module at a moment of ``clock.monotonic``."""
+        """Return the view of the module at a moment of ``clock.monotonic``."""
         rivals = self._rivals(now)
         bound = self.instances.bound
         assert bound is not None, "an entry begins with a heartbeat"
@@ -125,12 +127,12 @@ class ModuleEntry:
             report.token_lost_at += break_s
 
     def departed(self, now: float) -> bool:
-        """Whether the bound instance has ended: its links have, and no heartbeat contradicts."""
+        """Return whether the bound instance has ended: its links have, and no heartbeat contradicts."""
         lost_at = self.current.token_lost_at
         return self.heard <= lost_at + _UNDER_WAY_S and now - lost_at >= DEPARTED_S
 
     def health_at(self, now: float) -> str:
-        """``ModuleView.health`` at a moment of ``clock.monotonic``."""
+        """Return ``ModuleView.health`` at a moment of ``clock.monotonic``."""
         return self._health(now, self._rivals(now))
 
     def _health(self, now: float, rivals: tuple[Instance, ...]) -> str:

@@ -1,4 +1,4 @@
-"""What is kept of each module, within bounds: who shouts does not use up what others need."""
+"""The entries of all modules, within bounds: one that shouts does not use up what others need."""
 
 from __future__ import annotations
 
@@ -20,29 +20,31 @@ from dimos_streams.tool_stream.liveness.skill_parts import SkillPart
 
 MAX_MODULES = 1000
 MAX_NEW = 256
-"""Of these, names that nobody has spoken for long (``instances.SETTLED_S``): anybody can make them up."""
+"""Maximum number of names among these that nobody has spoken for long (``instances.SETTLED_S``): anybody can make
+them up."""
 MAX_BYTES = 1024 * 1024
-"""The size of the schemas and states of all modules together, as JSON; in memory they are ten times as large."""
+"""Maximum size, in bytes, of the schemas and states of all modules together, as JSON; in memory they are ten times as
+large."""
 MAX_NEW_BYTES = MAX_BYTES // 2
-"""Of this, those of names that nobody has spoken for long."""
+"""Maximum part of it for names that nobody has spoken for long."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 class ModuleTable:
-    """The modules by name. Where there is no room, those that are gone are forgotten, the longest silent first."""
+    """The modules by name. If there is no room, those that are gone are forgotten, the longest silent first."""
 
     def __init__(self) -> None:
         self.entries: OrderedDict[str, ModuleEntry] = OrderedDict()
-        """Who was silent for longest comes first."""
+        """The entries by name; the module silent for longest comes first."""
         self._new: OrderedDict[str, None] = OrderedDict()
         """Names that nobody has spoken for long, in the same order."""
         self.malformed = 0
-        """States that are none."""
+        """Number of invalid states."""
         self.ignored = 0
-        """What there was no room for."""
+        """Number of reports for which there was no room."""
         self.bytes = self.new_bytes = 0
-        """The size of all entries together, and of those among them that are new."""
+        """The size, in bytes, of all entries together, and of those among them that are new."""
 
     def heard(self, name: str, entry: ModuleEntry) -> None:
         """Take note that a module was heard now."""
@@ -54,14 +56,14 @@ class ModuleTable:
             self.new_bytes += entry.bytes
 
     def make_room(self) -> bool:
-        """Forget the module that has been silent for longest, if there are too many and it is gone."""
+        """Forget the module silent for longest if there are too many and it is gone; return whether there is room."""
         if len(self._new) >= MAX_NEW:
             return self._forget_if_gone(next(iter(self._new)))
         return len(self.entries) < MAX_MODULES or self._forget_one()
 
     def _forget_one(self) -> bool:
-        """Forget a module that is gone, if there is one: a name that nobody has spoken for long before any other, and
-        of these whoever was not heard for longest."""
+        """Forget a module that is gone, and return whether there is one: names that nobody has spoken for long come
+        before any others, and of these the one not heard for longest."""
         others = (name for name in self.entries if name not in self._new)
         worst = (next(iter(self._new), None), next(others, None))
         return any(name is not None and self._forget_if_gone(name) for name in worst)
@@ -82,7 +84,7 @@ class ModuleTable:
             self.new_bytes -= self.entries[name].bytes
 
     def _grow(self, name: str, by: int) -> None:
-        """Take note that what is kept of a module is larger by so much, or smaller."""
+        """Note that what is kept of a module has grown by so many bytes, or shrunk."""
         self.bytes += by
         if name in self._new:
             self.new_bytes += by
@@ -109,7 +111,7 @@ class ModuleTable:
         self._grow(status.module, report.bytes - before)
 
     def take_skills(self, report: InstanceReport, status: ModuleStatus, skills: tuple[SkillInfo, ...]) -> None:
-        """Take the whole of what an instance offers."""
+        """Take all skills that an instance offers."""
         if report.skills_text == hash(status.skills_json):
             report.skills_version = status.skills_version
             return
@@ -122,7 +124,7 @@ class ModuleTable:
         self._grow(status.module, report.bytes - before)
 
     def has_room_again(self, name: str, report: InstanceReport) -> bool:
-        """Whether there is room now for a description that found none."""
+        """Return whether there is room now for a description that found none."""
         return report.refused > 0 and self._make_room_for(name, report.refused)
 
     def _refuse(self, report: InstanceReport, status: ModuleStatus, size: int) -> None:
@@ -131,13 +133,13 @@ class ModuleTable:
         report.refused = size
 
     def _has_room(self, name: str, more: int) -> bool:
-        """Whether a module may say so much more; if not, that counts."""
+        """Return whether there is room for ``more`` bytes of a module; count it if not."""
         has_room = self._make_room_for(name, more)
         self.ignored += not has_room
         return has_room
 
     def _make_room_for(self, name: str, more: int) -> bool:
-        """Whether there is room for more of a module. If need be, those that are gone are forgotten."""
+        """Return whether there is room for more of a module. If need be, modules that are gone are forgotten."""
         while name in self._new and self.new_bytes + more > MAX_NEW_BYTES:
             if not self._forget_if_gone(next(iter(self._new))):
                 return False

@@ -10,7 +10,7 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.instances import Instance
 
 ALIVE_S = 1.5
-"""A module silent for longer counts as gone, or hung if somebody says so."""
+"""The silence, in seconds, after which a module counts as gone, or hung if somebody says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ModuleView:
 
     name: str
     instance: str
-    """Another one after each start of the module."""
+    """The id of its instance, another one after each start of the module."""
     pid: int
     health: str
     """``"ok"``, or what is wrong: what it says of itself, or "gone: …" or "hung: …" while it is silent."""
@@ -31,19 +31,19 @@ class ModuleView:
     host: str = ""
     started_utime: int = 0
     introduced: bool = False
-    """Whether it is known what skills it has."""
+    """True if it is known what skills it has."""
     rivals: tuple[Instance, ...] = ()
     """Instances that run beside each other under its name, eldest first; empty as long as there is one."""
 
     departed: bool = False
-    """Whether its process is known to have ended before its silence alone says so."""
+    """True if its process is known to have ended before its silence alone says so."""
 
     @property
     def current(self) -> Instance:
-        """The start of it that the rest is about."""
+        """The instance that the rest is about."""
         return Instance(self.started_utime, self.instance, self.pid, self.host)
 
     @property
     def alive(self) -> bool:
-        """Whether it was heard of lately."""
+        """True if it was heard of lately and has not departed."""
         return self.age_s <= ALIVE_S and not self.departed

@@ -1,4 +1,4 @@
-"""What the part of a run on one machine says of itself in its heartbeats."""
+"""The state that the part of a run on one machine reports in its heartbeats."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ PART = "part"
 
 
 class ClockOffset(BaseModel):
-    """How far another machine's clock is ahead of the one of the machine that says so."""
+    """The offset by which another machine's clock is ahead of that of the machine that reports it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     ahead_us: int
     within_us: int
-    """The measurement is off by so much at most: half of the fastest round trip."""
+    """Maximum error of the measurement, in µs: half of the fastest round trip."""
 
 
 class PartState(BaseModel):
-    """What the part of one machine says of itself."""
+    """The state that the part of one machine reports."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     machine: str
     machines: tuple[str, ...]
-    """All machines of its blueprint."""
+    """The names of all machines of its blueprint."""
     blueprint: str
     digest: str
-    """Parts that have another one are of another blueprint."""
+    """The digest of its blueprint: parts that have another one are of another blueprint."""
     version: str
-    """Of dimos_streams."""
+    """The version of dimos_streams."""
     modules: tuple[str, ...] = ()
-    """Those of the part, as far as there is room for their names."""
+    """The names of the part's modules; empty if there is no room for them."""
     ready: bool = False
-    """Whether all modules of the part are ready."""
+    """True if all modules of the part are ready."""
     clocks: dict[str, ClockOffset] = Field(default_factory=dict)
-    """By machine, as far as it was measured."""
+    """The clock offsets by machine, as far as they were measured."""
 
 
 class Heard(Protocol):
@@ -54,12 +54,12 @@ class Heard(Protocol):
 
 
 def part_name(machine: str) -> str:
-    """The name of the module that speaks for the part of a machine."""
+    """Return the name of the module that speaks for the part of a machine."""
     return f"{machine}/{PART}"
 
 
 def part_state(module: Heard) -> PartState | None:
-    """What the part says of itself for which a module speaks, None if it speaks for none."""
+    """Return the state of the part for which a module speaks, or None if it speaks for none."""
     if module.name.rpartition("/")[2] != PART or PART not in module.state:
         return None
     try:
@@ -69,7 +69,7 @@ def part_state(module: Heard) -> PartState | None:
 
 
 def absent_machines(modules: Iterable[Heard]) -> list[str]:
-    """The machines that a part counts on and whose own part is not heard, or not ready."""
+    """Return the machines that a part counts on and whose own part is not heard, or not ready."""
     states = [(module.alive, state) for module in modules if (state := part_state(module)) is not None]
     there = {state.machine for alive, state in states if alive and state.ready}
     wanted = dict.fromkeys(machine for alive, state in states if alive for machine in state.machines)

@@ -24,19 +24,20 @@ class PartView(BaseModel):
 
 
 def part_of_view(view: ModuleView) -> PartView | None:
-    """The part that a module speaks for, None if it speaks for none."""
+    """Return the part that a module speaks for, or None if it speaks for none."""
     state = part_state(view)
     return None if state is None else PartView(state=state, alive=view.alive, silent_s=view.age_s, host=view.host)
 
 
 def part_on(directory: ModuleDirectory, machine: str) -> PartView | None:
-    """The part of a machine, None if it was never heard."""
+    """Return the part of a machine, or None if it was never heard."""
     view = directory.module(part_name(machine))
     return None if view is None else part_of_view(view)
 
 
 class MachineClocks:
-    """How the clocks of machines differ, as their parts say; a service of each process (``module.Clocks``)."""
+    """The differences between machines' clocks, as their parts report them; a service of each process
+    (``module.Clocks``)."""
 
     def __init__(self, directory: ModuleDirectory) -> None:
         self._directory = directory

@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from dimos_streams.skill import SkillInfo
 
 PART_BYTES = 40_000
-"""The most that one heartbeat describes: a message of more than 60 kB would be lost on an untuned machine."""
+"""Maximum size of what one heartbeat describes, in bytes: a message of more than 60 kB would be lost on an untuned
+machine."""
 MAX_PARTS = 10
 _BEGINNING = '{"part":'
 
 
 class SkillPart(BaseModel):
-    """One of several parts of a description. Described in one piece, skills are a plain list."""
+    """A part of a description in several parts. Described in one piece, skills are a plain list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -27,7 +28,8 @@ class SkillPart(BaseModel):
 
 
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
-    """What a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than fits."""
+    """Return what a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than
+    fits."""
     groups: list[list[str]] = [[]]
     room = PART_BYTES + 1
     for info in infos:
@@ -53,19 +55,19 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
 
 
 def is_part(text: str) -> bool:
-    """Whether a description is one of several parts."""
+    """Return whether a description is one of several parts."""
     return text.startswith(_BEGINNING)
 
 
 def part_number(text: str) -> int:
-    """The number of the part that a description is; 0 for a whole one, and for what is neither."""
+    """Return the number of the part that a description is; 0 for a whole one, and for what is neither."""
     digits = text.removeprefix(_BEGINNING).partition(",")[0] if is_part(text) else ""
     return int(digits) if len(digits) < 4 and digits.isdecimal() else 0
 
 
 @dataclass(slots=True)
 class PartialSkills:
-    """Parts of one description, until all are there."""
+    """The parts of one description that have come, until all are there."""
 
     version: str = ""
     parts: int = 0
@@ -78,7 +80,8 @@ class PartialSkills:
         return sum(self.sizes.values())
 
     def add(self, version: str, part: SkillPart, size: int) -> tuple[SkillInfo, ...] | None:
-        """Take a part; all skills once the last one has come. Those of another version are forgotten."""
+        """Take a part; return all skills once the last one has come, else None. Parts of another version are
+        forgotten."""
         if (version, part.parts) != (self.version, self.parts):
             self.version, self.parts = version, part.parts
             self.found.clear()

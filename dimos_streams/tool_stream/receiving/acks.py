@@ -1,4 +1,4 @@
-"""Acknowledgements: when a receiver says what was delivered of a call."""
+"""Acknowledgements, by which a receiver says what was delivered of a call."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dimos_streams.tool_stream.receiving.inflow import Inflows
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 ACK_EVERY = 128
-"""So many events of a call are acknowledged at once: an eighth of what a publisher has under way."""
+"""Number of events of a call that are acknowledged at once: an eighth of what a publisher has under way."""
 ACK_DELAY_S = 0.01
 
 
 class Acks:
-    """Gathers the calls of which something was delivered, and acknowledges them together."""
+    """The acknowledgements of the calls of which something was delivered, sent together."""
 
     def __init__(self, inflows: Inflows, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
-        """``undelivered`` are the calls of which something is in hand: they are acknowledged later."""
+        """``undelivered`` returns the calls of which something is in hand: they are acknowledged later."""
         self._inflows = inflows
         self._requests = requests
         self._undelivered = undelivered
@@ -26,7 +26,7 @@ class Acks:
         self._is_urgent = False
 
     def soon(self, call_id: str, *, at_once: bool) -> None:
-        """Acknowledge a call in the loop's next turn, after who waits for the event, or within ``ACK_DELAY_S``."""
+        """Acknowledge a call in the loop's next turn, behind those who wait for the event, or in ``ACK_DELAY_S``."""
         self._due.add(call_id)
         if at_once and not self._is_urgent:
             self.stop()
@@ -49,7 +49,7 @@ class Acks:
         self._due &= undelivered
 
     def stop(self) -> None:
-        """Send nothing by itself. Twice is fine."""
+        """Send nothing by itself. Stopping twice is fine."""
         if self._next is not None:
             self._next.cancel()
             self._next = None

@@ -1,4 +1,4 @@
-"""Which events a receiver reads and believes: those of the instance that runs their call."""
+"""The check which events a receiver reads and believes: those of the instance that runs their call."""
 
 from __future__ import annotations
 
@@ -19,36 +19,38 @@ _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 _STRANGERS_EVENTS = (200.0, 2000.0)
-"""Events of calls that nobody here has begun, in a second, and at once, as long as it is not known whose they are;
-one counts once, and once for each kilobyte. What is too much is not decoded, and asked for again when a heartbeat
-names its call."""
+"""Maximum number of events of calls that nobody here has begun, per second and at once, as long as it is not known
+whose they are; an event counts once, and once more for each kilobyte. An event too many is not decoded, and is asked
+for again when a heartbeat names its call."""
 _READ_REFUSED = 20.0
-"""Events a second in the name of somebody else's call that are read nevertheless, to find out who sends them."""
+"""Maximum number of events per second in the name of somebody else's call that are read all the same, to find out who
+sends them."""
 NOTED_S = 60.0
 _MAX_SHOWN = 50
 _MAX_REFUSED = 64
-"""Calls of which it is not known yet whose they are, and of which something was refused,"""
+"""Maximum number of calls remembered of which something was refused while it is not known whose they are."""
 _MAX_INSTANCES = 4
-"""and the instances of it that are remembered for each."""
+"""Maximum number of refused instances remembered for each of them."""
 
 
 class Admission:
-    """Turns away what is no event of its call, if possible before it is decoded. Use from the bus's loop only."""
+    """The check that turns away what is no event of its call, if possible before it is decoded. Use from the bus's
+    loop only."""
 
     def __init__(self, may_open: Callable[[ToolEvent], bool], deputy: Callable[[], str]) -> None:
         """See ``ToolStreamReceiver``."""
         self._may_open = may_open
         self._deputy = deputy
         self._refused: OrderedDict[str, dict[str, int]] = OrderedDict()
-        """By call whose instance is not known yet: instances that were refused, with the seq of an event of each."""
+        """Refused instances, with the seq of an event of each, by the call whose instance is not known yet."""
         self.foreign = 0
-        """Events in the name of a call of somebody else."""
+        """Number of events in the name of somebody else's call."""
         self._strangers_events = Allowance(*_STRANGERS_EVENTS)
         self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._note, self._noted_until = "", 0.0
 
     def may_read(self, stream: Inflow, data: bytes) -> bool:
-        """Whether to decode an event: not what can't be its call's, nor too many of calls that nobody knows."""
+        """Return whether to decode an event: few that can't be their call's, and not too many of unknown calls."""
         if not may_be_of(data, stream.instance) and not self._may_be_deputys(data):
             if self._read_refused.take():
                 return True
@@ -60,9 +62,9 @@ class Admission:
         return True
 
     def admitted(self, stream: Inflow, event: ToolEvent) -> ToolEvent | None:
-        """An event of the instance that runs its call, or that may; None for one that is refused and counted.
+        """Return an event of the instance that runs its call, or that may; None for one that is refused and counted.
 
-        What its deputy says is marked as such: it does not make the call its own.
+        An event of the deputy is marked as such: it does not make the call the deputy's own.
         """
         if stream.instance:
             if event.instance == stream.instance:
@@ -75,14 +77,14 @@ class Admission:
         return None
 
     def bound(self, call_id: str, instance: str) -> None:
-        """It is known from now on whose call it is: what was refused of it before was somebody else's, or its own."""
+        """Note whose call it is from now on: what was refused of it before was somebody else's, or its own."""
         for other, seq in self._refused.pop(call_id, {}).items():
             if other != instance:
                 self._report(call_id, instance, other, seq)
 
     def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
-        """As long as it is not known whose call it is, that may be its module's new instance, believed a moment
-        later: it is reported once that is known."""
+        """Refuse an event. As long as it is not known whose call it is, the event may be of its module's new
+        instance, believed a moment later, so it is reported only once that is known."""
         self.foreign += 1
         if stream.instance:
             self._report(event.call_id, stream.instance, event.instance, event.seq)
@@ -111,5 +113,6 @@ class Admission:
         return bool(deputy) and may_be_of(data, deputy)
 
     def note(self) -> str:
-        """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
+        """Return a note for operators on the call that somebody else wrote on in the last ``NOTED_S``; empty for
+        none."""
         return self._note if clock.monotonic() < self._noted_until else ""

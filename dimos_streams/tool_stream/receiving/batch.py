@@ -11,17 +11,18 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import ToolEvent
 
 _RETRY_S = 0.005
-"""Until events are handed over again that could not be."""
+"""The time, in seconds, until events that could not be handed over are handed over again."""
 _MAX_EVENTS, _MAX_BYTES = 128, 256 * 1024
-"""Events that are handed over together at most."""
+"""Maximum number of events, and maximum size in bytes of their messages, that are handed over together."""
 _TURNS = 3
-"""Turns of the loop, each of a millisecond at most, in which they may be gathered."""
+"""Number of turns of the loop, each of a millisecond at most, in which they may be gathered."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 class Batch:
-    """Use from the bus's loop only. What ``deliver`` raises at is handed over again, with what has come since."""
+    """The events in hand. If ``deliver`` raises, they are handed over again with what has come since. Use from the
+    bus's loop only."""
 
     def __init__(
         self, deliver: Callable[[list[ToolEvent]], None], delivered: Callable[[list[ToolEvent]], None]
@@ -30,7 +31,7 @@ class Batch:
         self._deliver, self._delivered = deliver, delivered
         self.events: list[ToolEvent] = []
         self._bytes = 0
-        """Of the messages that were read since it began."""
+        """Bytes of the messages that were read since the batch began."""
         self._gathering = False
         self._retry: asyncio.TimerHandle | None = None
 
@@ -46,7 +47,8 @@ class Batch:
             self._retry.cancel()
 
     def came(self, size: int) -> None:
-        """A message of so many bytes was read: hand over, or wait for more. What comes alone waits for nothing."""
+        """Note that a message of ``size`` bytes was read: hand over, or wait for more. A lone message waits for
+        nothing."""
         self._bytes += size
         is_full = len(self.events) >= _MAX_EVENTS or self._bytes >= _MAX_BYTES
         if is_full or not self._messages.waiting:
@@ -56,8 +58,8 @@ class Batch:
             self._loop.call_soon(self._hand_over_within, _TURNS)
 
     def _hand_over_within(self, turns: int) -> None:
-        """At the latest in so many turns of the loop: a batch costs as much as two or three events, and where they
-        come faster than they are handled each waits already."""
+        """Hand over in ``turns`` turns of the loop at the latest: a batch costs as much as two or three events, and
+        where they come faster than they are handled each waits already."""
         if turns > 0 and self._gathering and self._messages.waiting:
             self._loop.call_soon(self._hand_over_within, turns - 1)
         else:

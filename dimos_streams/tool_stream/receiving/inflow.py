@@ -12,34 +12,35 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.wire import EventUnpacker
 
 MAX_PENDING = 2048
-"""Events of one call kept that came ahead of a missing one; more are dropped and asked for later."""
+"""Maximum number of events of one call that are kept ahead of a missing one; more are dropped and asked for later."""
 PENDING_BYTES = 2 * 1024 * 1024
-"""The size that these may have together,"""
+"""Maximum size that these may have together, in bytes."""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
-"""and those of all calls;"""
+"""Maximum size of those of all calls, in bytes."""
 STRANGERS_PENDING_BYTES = 512 * 1024
-"""of calls that nobody here has begun so much besides, each of them a fourth of it."""
+"""Maximum size, in bytes, of those of calls that nobody here has begun, besides; each of these calls may have a
+fourth of it."""
 DEPUTY = "\0deputy"
-"""The instance of what was said in the stead of a call's module; on the bus no instance can be called so."""
+"""The instance of what was said in the stead of a call's module; no instance on the bus can have this name."""
 MAX_OPEN = 2048
 MAX_CLOSED = 1024
 MAX_STRANGERS_OPEN, MAX_STRANGERS_CLOSED = 1024, 256
-"""As many besides of calls that nobody here has begun: those that somebody makes up push out none of the others."""
+"""Maximum numbers of calls that nobody here has begun, besides: those that somebody makes up push out none of the
+others."""
 MAX_CLAIMED = 512
-"""Calls that heartbeats name and nothing else has been heard of."""
+"""Maximum number of calls that heartbeats name and of which nothing else has been heard."""
 
 
 class _Early(NamedTuple):
-    """An event that came too early, as its bytes: of JSON that somebody chose Python makes objects twenty times as
-    large."""
+    """An event that came too early, as its bytes: Python's objects for its JSON may be twenty times as large."""
 
     instance: str
-    """As it is believed: ``DEPUTY``, or as its bytes say."""
+    """The instance as it is believed: ``DEPUTY``, or the one that the bytes name."""
     packed: bytes
 
 
 class Names(NamedTuple):
-    """Whose call it is."""
+    """The names that say whose call it is."""
 
     module: str
     skill: str
@@ -47,20 +48,20 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, event: ToolEvent) -> Names:
-        """As one of its events says."""
+        """Return the names in one of its events."""
         return cls(event.module, event.skill, event.caller)
 
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """Where a receiver that was not there before stands in a call."""
+    """The point at which a receiver that was not there before stands in a call."""
 
     delivered: int = 0
     closed: bool = False
     instance: str = ""
-    """Whose call it is, as far as that is known."""
+    """The instance whose call it is; empty if that is not known."""
     stranger: bool = False
-    """Whether nobody has begun it, as far as that is known: what it costs is bounded."""
+    """True if nobody has begun it, as far as that is known: what it costs is bounded."""
 
 
 @dataclass(slots=True)
@@ -72,23 +73,23 @@ class Inflow:
     instance: str = ""
     """The start of its module that opened it, as its events say; nobody else's events are taken."""
     stranger: bool = False
-    """Nobody here has begun it: events in its name may be all that there is of it."""
+    """True if nobody here has begun it: events in its name may be all that there is of it."""
     claimed_by: str = ""
-    """The instance that was heard of it last: it is asked, until it is known whose call it is."""
+    """The instance that was last heard of it; it is asked until it is known whose call it is."""
     highest: int = 0
     pending: dict[int, _Early] = field(default_factory=dict)
-    """Events by seq."""
+    """Events that came too early, by seq."""
     kept_bytes: int = 0
     heard_at: float = float("-inf")
-    """When an event of its instance came last, delivered or not."""
+    """The time on the loop's clock at which an event of its instance last came, delivered or not."""
     named_at: float = float("-inf")
-    """When a heartbeat of its instance named it last."""
+    """The time on the loop's clock at which a heartbeat of its instance last named it."""
     acked: int = 0
     attempts: int = 0
     nack_at: float | None = None
     module: str = ""
     names: Names | None = None
-    """As its events say; the events themselves are not kept, they are large."""
+    """The names in its events; the events themselves are not kept, because they are large."""
     unpacker: EventUnpacker = field(default_factory=EventUnpacker)
     _order: list[int] = field(default_factory=list)
 
@@ -121,7 +122,7 @@ class Inflow:
         self.kept_bytes = 0
 
     def bind(self, instance: str) -> int:
-        """Belong to an instance from now on; how many events of others were kept, and are not any more."""
+        """Belong to an instance from now on; return how many events of others were kept, and are not any more."""
         self.instance = instance
         foreign = [seq for seq, early in self.pending.items() if early.instance not in (instance, DEPUTY)]
         for seq in foreign:
@@ -131,12 +132,12 @@ class Inflow:
         return len(foreign)
 
     def known(self) -> Names:
-        """Whose call it is, as far as anything says."""
+        """Return whose call it is, as far as anything says."""
         first = self.first_pending()
         return self.names or (Names.of(self._read(first)) if first is not None else Names(self.module, "", ""))
 
     def gap(self, call_id: str, to_seq: int) -> ToolEvent:
-        """The event that says that all up to ``to_seq`` is lost."""
+        """Return the event that says that all up to ``to_seq`` is lost."""
         first, known = self.delivered + 1, self.known()
         return ToolEvent(
             utime=clock.utime(),
@@ -151,11 +152,11 @@ class Inflow:
         )
 
     def first_pending(self) -> int | None:
-        """The seq of the first event that was kept."""
+        """Return the seq of the first event that was kept, or None."""
         return self._order[0] if self._order else None
 
     def missing(self, limit: int) -> list[tuple[int, int]]:
-        """The first ranges of seqs that are known to exist and have not come."""
+        """Return the first ranges of seqs that are known to exist and have not come."""
         ranges: list[tuple[int, int]] = []
         expected = self.delivered + 1
         for seq in self._order:
@@ -170,8 +171,8 @@ class Inflow:
 
 
 class Inflows:
-    """The calls by id. Those that have closed longest ago are forgotten first, then those of which nothing but their
-    names is known, then those that were silent for longest: whoever knows them better says where they stand."""
+    """The calls by id. Those that have closed longest ago are forgotten first, then those of which only the name is
+    known, then those silent for longest: ``ToolStreamReceiver``'s ``resume`` says where they stand."""
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, Inflow] = OrderedDict()
@@ -180,7 +181,7 @@ class Inflows:
         self._strangers_closed: OrderedDict[str, Inflow] = OrderedDict()
         self._claimed: OrderedDict[str, Inflow] = OrderedDict()
         self._kept = {False: 0, True: 0}
-        """The size of the events that came too early, of strangers' calls (True) and of others."""
+        """The size, in bytes, of the events that came too early, of strangers' calls (True) and of others."""
 
     def __len__(self) -> int:
         return sum(map(len, self._tables()))
@@ -191,7 +192,7 @@ class Inflows:
         return sum(self._kept.values())
 
     def get(self, call_id: str) -> Inflow | None:
-        """One call, None if it is not known."""
+        """Return one call, or None if it is not known."""
         if (found := self._open.get(call_id)) is not None:  # as most are, and each event asks
             return found
         return next((table[call_id] for table in self._tables() if call_id in table), None)
@@ -204,16 +205,16 @@ class Inflows:
         self._claimed[call_id] = inflow
 
     def forget_claim(self, call_id: str) -> bool:
-        """Forget a call of which nothing has come but its name; whether it is one."""
+        """Forget a call of which nothing has come but its name; return whether it is one."""
         return self._claimed.pop(call_id, None) is not None
 
     @property
     def room_for_claims(self) -> bool:
-        """Whether another call may be taken in of which only the name is known."""
+        """True if another call of which only the name is known may be taken in."""
         return len(self._claimed) < MAX_CLAIMED
 
     def heard(self, call_id: str, inflow: Inflow) -> None:
-        """An event of a call has come: it belongs to those that are alive, or closed."""
+        """Note that an event of a call has come, which is now among the open calls, or the closed ones."""
         opened = self._strangers_open if inflow.stranger else self._open
         if not inflow.closed and opened.get(call_id) is inflow:  # as most are, and each event asks
             opened.move_to_end(call_id)

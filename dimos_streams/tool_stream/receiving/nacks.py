@@ -1,4 +1,4 @@
-"""When a receiver asks for the events that it misses, and when it gives them up."""
+"""The schedule by which a receiver asks for the events that it misses, and gives them up."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 SETTLE_S = 0.003
-"""How long an event may be overtaken by later ones before it is asked for."""
+"""The time, in seconds, for which an event may be overtaken by later ones before it is asked for."""
 NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
-"""Pauses after each request without an answer; then the events count as gone. 2.9 s in all, and so many requests
-that at 30 % loss in both directions one of three million ranges is given up."""
+"""Pauses, in seconds, after each request without an answer; then the events count as gone. They are 2.9 s in all, and
+so many requests that at 30 % loss in both directions one of three million ranges is given up."""
 _NAMED_S = 1.5
-"""A call that no heartbeat of its module has named for so long is not named any more: six of them."""
+"""The time, in seconds, after which a call that no heartbeat of its module has named is not named any more: six of
+them."""
 _MAX_DEAF_ATTEMPTS = len(NACK_DELAYS_S) + 60
-"""Requests, 12.5 s in all, of a receiver that had no room for all that came: the answer may have been among it."""
+"""Maximum number of requests, 12.5 s in all, of a receiver that had no room for all that came, perhaps for the
+answer."""
 _MAX_RANGES = 256
 _MAX_DUE = 256
-"""Calls looked at in one turn of the loop."""
+"""Maximum number of calls looked at in one turn of the loop."""
 
 
 class NackSchedule:
-    """Asks for missing events, each call's at its time, with one timer for all. Use from the bus's loop only."""
+    """The schedule of requests for missing events, each call's at its time, with one timer for all. Use from the
+    bus's loop only."""
 
     def __init__(
         self,
@@ -35,13 +38,13 @@ class NackSchedule:
         missed_at: Callable[[], float],
     ) -> None:
         """``give_up`` gets a call for whose missing events no request has helped, and the last of these in a row;
-        ``missed_at`` says when there was no room for events here last, on the loop's clock."""
+        ``missed_at`` returns the time on the loop's clock at which there was last no room for events here."""
         self._inflows = inflows
         self._requests = requests
         self._give_up = give_up
         self._missed_at = missed_at
         self._due: list[tuple[float, int, str]] = []
-        """When which calls are to be looked at, as a heap."""
+        """The times at which calls are to be looked at, as a heap."""
         self._numbers = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
         self._running = False
@@ -52,7 +55,7 @@ class NackSchedule:
         self._running = True
 
     def stop(self) -> None:
-        """Ask for nothing more. Twice is fine."""
+        """Ask for nothing more. Stopping twice is fine."""
         self._running = False
         if self._timer is not None:
             self._timer.cancel()
@@ -103,10 +106,10 @@ class NackSchedule:
             self._give_up(call_id, stream, missing[0][1])
 
     def _may_come(self, stream: Inflow, now: float) -> bool:
-        """Whether there is sense in asking on although so many requests have had no answer.
+        """Return whether it makes sense to ask on although so many requests have had no answer.
 
-        Of a call of which nothing has come there is but a name, which anybody can make up: another one has its place
-        then. What nothing waits behind delays nothing, and may be the call's close: as long as the module names the
+        A call of which nothing has come is but a name, which anybody can make up: another one gets its place then.
+        Events behind which nothing waits delay nothing, and may be the call's close: as long as the module names the
         call, it has the events or says that they are gone.
         """
         waits_behind = stream.first_pending() is not None

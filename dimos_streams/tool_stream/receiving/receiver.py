@@ -28,7 +28,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 _QUEUE_BYTES = 1024 * 1024
 _MOST_REFUSED = 250.0
-"""Events that are refused in a second, about; what is more the kernel drops, if it can."""
+"""About the maximum number of events that are refused per second; the kernel drops the rest, if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class ReceiverStatistics:
     gaps: int
     """Events that were given up, each reported to the readers."""
     foreign: int
-    """Events in the name of a call of somebody else; none was delivered."""
+    """Events in the name of somebody else's call; none was delivered."""
 
 
 class ToolStreamReceiver:
-    """Delivers batches of events, each call's in order. Use from the bus's loop only.
+    """A receiver that delivers batches of events, each call's in order. Use from the bus's loop only.
 
     ``deliver`` must have made the events safe when it returns: then they are acknowledged and the publisher
     forgets them. If it raises, they are delivered again with the next batch.
@@ -65,11 +65,11 @@ class ToolStreamReceiver:
         instances: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         """``may_open`` says whether an event can be of the instance that runs its call; it is asked until the first
-        one was delivered, and whoever has sent that has the call for himself from then on. ``deputy`` is the instance
+        one was delivered, and whoever has sent that one owns the call from then on. ``deputy`` returns the instance
         in whose name something may be said in the stead of every call's module, empty for none. ``resume`` says where
-        it stands in calls that it does not remember. ``wanted`` chooses calls by their ids, None is for all of them;
-        what it has begun to receive it receives to the end. ``instances`` are those whose events a flood of others
-        must not drown.
+        the receiver stands in calls that it does not remember. ``wanted`` chooses calls by their ids; None is for all
+        of them. What the receiver has begun to receive it receives to the end. ``instances`` returns those whose
+        events a flood of others must not drown.
         """
         self._bus = bus
         self._wanted = wanted
@@ -99,7 +99,7 @@ class ToolStreamReceiver:
         ]
 
     def stop(self) -> None:
-        """Deliver what is in hand and receive no more. Twice is fine."""
+        """Deliver what is in hand and receive no more. Stopping twice is fine."""
         if not self._subscriptions:
             return
         for subscription in self._subscriptions:
@@ -140,7 +140,7 @@ class ToolStreamReceiver:
             self._acks.soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
-        """Take nothing more of a call, because somebody else closes it; the last seq that was delivered."""
+        """Take nothing more of a call, because somebody else closes it; return the last seq that was delivered."""
         stream = self._stream(call_id)
         stream.closed = True
         self._inflows.empty(stream)
@@ -149,18 +149,18 @@ class ToolStreamReceiver:
         return stream.delivered
 
     def heard(self, call_id: str) -> float:
-        """When an event of a call came last from the instance that runs it, whether or not it could be delivered; on
-        the loop's clock."""
+        """Return the time on the loop's clock at which an event of a call last came from the instance that runs it,
+        whether or not it could be delivered."""
         stream = self._inflows.get(call_id)
         return float("-inf") if stream is None else stream.heard_at
 
     @property
     def missed_at(self) -> float:
-        """When there was no room for events last, on the loop's clock."""
+        """The time on the loop's clock at which there was last no room for events."""
         return self._events.missed_at if self._subscriptions else float("-inf")
 
     def statistics(self) -> ReceiverStatistics:
-        """The counters of what has come in."""
+        """Return the counters of what has come in."""
         return ReceiverStatistics(
             self._delivered,
             self._duplicates,
@@ -171,7 +171,8 @@ class ToolStreamReceiver:
         )
 
     def foreign_note(self) -> str:
-        """For operators: whose call somebody else has written on in the last ``NOTED_S``, empty for none."""
+        """Return a note for operators on the call that somebody else wrote on in the last ``NOTED_S``; empty for
+        none."""
         return self._admission.note()
 
     def _stream(self, call_id: str) -> Inflow:
@@ -195,7 +196,7 @@ class ToolStreamReceiver:
             yield Mark(-MARK_BYTES, instance_ending(instance)[-MARK_BYTES:])
 
     def _receive(self, channel: str, data: bytes) -> bool:
-        """Take an event's bytes; False if they are refused."""
+        """Take an event's bytes; return False if they are refused."""
         call_id = call_id_of(data)
         stream = self._inflows.get(call_id)
         if stream is None and not self._wants(call_id):
@@ -276,7 +277,7 @@ class ToolStreamReceiver:
         self._batch.hand_over()
 
     def _on_request(self, channel: str, data: bytes) -> None:
-        """A publisher's answer that it has not kept (a part of) what was asked for."""
+        """Take a publisher's answer that it has not kept what was asked for, or a part of it."""
         texts = first_texts(ToolStreamRequest, data, 3)
         if texts is not None and (texts[1] != GONE or self._inflows.get(texts[2]) is None):
             return

@@ -12,23 +12,24 @@ from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.signature import parse_signature, signed
 
 _NACK_RATE = 10_000.0
-"""Requests for missing events in a second, of all calls together."""
+"""Maximum number of requests for missing events per second, of all calls together."""
 _STRANGERS_NACKS = (20.0, 200.0)
-"""The bound of those requests for calls that nobody here has begun: in a second, and at once. Everybody on the bus
-hears each: who forges one event must not make a flood of them. Those of which it is known who runs them have as many
-besides: after a flood of names it would take minutes until their ends are asked for."""
+"""The bound of those requests for calls that nobody here has begun: per second, and at once. Everybody on the bus
+hears each request, so that one forged event must not make a flood of them. Calls of which it is known who runs them
+have as many besides: else, after a flood of names, it would take minutes until their ends are asked for."""
 _STRANGERS_ACKS = (100.0, 200.0)
-"""Acknowledgements of such calls; a heartbeat, or an event that comes again, asks for the ones that were left out."""
+"""Maximum number of acknowledgements of such calls, per second and at once; a heartbeat, or an event that comes
+again, asks for those that were left out."""
 _EVERYTHING = 2**31 - 1
 
 
 class Requests:
-    """Sends the requests of one receiver, within bounds. Use from the bus's loop only."""
+    """The requests of one receiver, which are sent within bounds. Use from the bus's loop only."""
 
     def __init__(self, bus: Bus, name: str) -> None:
-        """``name`` is the receiver's."""
+        """``name`` is the receiver's name."""
         self.nacks = 0
-        """Those that were sent."""
+        """Number of nacks that were sent."""
         self._bus = bus
         self._name = name
         self._allowed = Allowance(_NACK_RATE, _NACK_RATE)
@@ -44,7 +45,7 @@ class Requests:
         self._send(ACK, call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
 
     def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
-        """Ask for missing events, unless there were too many such requests; whether it was done."""
+        """Ask for missing events, unless there were too many such requests; return whether it was done."""
         if stream.stranger and not self._strangers_nacks[bool(stream.instance)].take():
             return False
         if not self._allowed.take():
@@ -54,11 +55,11 @@ class Requests:
         return True
 
     def are_from_here(self, answer: ToolStreamRequest) -> bool:
-        """Whether an answer is to a request of this receiver, of whatever call."""
+        """Return whether an answer is to a request of this receiver, for whatever call."""
         return parse_signature(answer.receiver)[0] == self._name
 
     def is_answered(self, answer: ToolStreamRequest, stream: Inflow) -> bool:
-        """Whether an answer is to a request that was made to the instance that runs the call."""
+        """Return whether an answer is to a request that was made to the instance that runs the call."""
         return answer.receiver == self._signature(stream)
 
     def _send(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:

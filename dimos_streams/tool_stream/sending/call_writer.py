@@ -1,4 +1,4 @@
-"""One call's tool stream at its sending end: numbered, kept until it is safe, slowed down to what receivers take."""
+"""The sending end of one call's tool stream: numbered, kept until it is safe, slowed down to what receivers take."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receive
 from dimos_streams.tool_stream.wire import EventPacker
 
 RECEIVER_ANSWERS_S = 0.3
-"""A call that has filled its window waits once for so long, for a receiver that was not heard of lately."""
+"""The time, in seconds, that a call that has filled its window waits, once, for a receiver not heard of lately."""
 PARENT_GONE_S = 5.0
-"""A parent's host that acknowledged nothing for so long, though each heartbeat names the call, waits no more."""
+"""The time, in seconds, after which a parent's host that acknowledged nothing, though each heartbeat names the call,
+waits no more."""
 _TURN = 32
-"""Events of one call after which the rest of the loop has its turn."""
+"""Number of events of one call after which the rest of the loop has its turn."""
 _NACK_SLICE = 64
-"""Events sent again for one request; the receiver asks for the rest."""
+"""Maximum number of events sent again for one request; the receiver asks for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,14 @@ class PublisherLimits:
     """Bounds of a publisher's memory."""
 
     window: int = 1024
-    """Events of one call that may be under way, unacknowledged by a receiver; then ``update`` waits, as long as one
-    is alive, and ``progress`` is coalesced."""
+    """Maximum number of events of one call that are under way, unacknowledged by a receiver; then ``update`` waits,
+    as long as one is alive, and ``progress`` is coalesced."""
     history: int = 4096
-    """Events of one call that are kept, beside its ``open``, when nobody acknowledges."""
+    """Maximum number of events of one call that are kept, beside its ``open``, when nobody acknowledges."""
     history_bytes: int = 16 * 1024 * 1024
-    """The size that these may have together."""
+    """Maximum size that these may have together, in bytes."""
     closed_calls: int = 256
-    """Ended calls whose events are kept until acknowledged."""
+    """Maximum number of ended calls whose events are kept until acknowledged."""
 
 
 class Outlet(Protocol):
@@ -55,18 +56,18 @@ class Outlet(Protocol):
         """Keep a closed call until it is acknowledged."""
 
     def receiver_alive(self) -> bool:
-        """Whether somebody acknowledged lately."""
+        """Return whether somebody acknowledged lately."""
 
 
 class CallWriter:
-    """One call's tool stream, to write. Made by ``ToolStreamPublisher.begin``."""
+    """The writer of one call's tool stream, made by ``ToolStreamPublisher.begin``."""
 
     def __init__(self, publisher: Outlet, call_id: str, module: str, skill: str, caller: str) -> None:
         self.call_id, self.module, self.skill, self.caller = call_id, module, skill, caller
         self.outcome: Outcome | None = None
-        """How the call ended, None before."""
+        """The outcome of the call, or None before its end."""
         self.acknowledged_at = float("-inf")
-        """When any receiver that wants more of it acknowledged something, on the loop's clock."""
+        """The time on the loop's clock at which any receiver that wants more of it last acknowledged something."""
         self._begun_at = clock.monotonic()
         self._parent_heard_at = clock.monotonic() if parent_of(call_id) else float("-inf")
         self._packer = EventPacker(call_id, module, skill, caller, publisher.instance)
@@ -81,21 +82,21 @@ class CallWriter:
 
     @property
     def closed(self) -> bool:
-        """Whether its stream has ended."""
+        """True if its stream has ended."""
         return self.outcome is not None
 
     @property
     def alone(self) -> bool:
-        """Whether no receiver is there: none has acknowledged anything of this process, though there was time."""
+        """True if no receiver is there: none has acknowledged anything of this process, though there was time."""
         return not self._publisher.receivers.known() and clock.monotonic() - self._begun_at >= RECEIVER_GONE_S
 
     @property
     def last_seq(self) -> int:
-        """The number of the newest event, 0 before the first."""
+        """The number of the newest event, or 0 before the first."""
         return self._history.last_seq
 
     async def update(self, text: str, data: Mapping[str, Any]) -> None:
-        """Send an update; waits while the window is full. Raises ``StreamClosedError`` after the close."""
+        """Send an update; wait while the window is full. Raises ``StreamClosedError`` after the close."""
         self._check_open("an update")
         if self._full():
             await self._wait_for_space()
@@ -117,7 +118,7 @@ class CallWriter:
             self._emit("progress", text, data)
 
     def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
-        """End the stream, once; a second close is ignored. Never waits."""
+        """End the stream, once; a second close is ignored. This never waits."""
         if self.closed:
             return
         self._flush_progress()
@@ -128,7 +129,7 @@ class CallWriter:
 
     @property
     def unacknowledged(self) -> int:
-        """Events that some receiver has not acknowledged; all of them while there is none."""
+        """The number of events that some receiver has not acknowledged; all of them while there is no receiver."""
         return self.last_seq - self._safe
 
     def emit_open(self, text: str, data: Mapping[str, Any]) -> None:
@@ -136,10 +137,10 @@ class CallWriter:
         self._emit("open", text, data)
 
     def acknowledge(self, receiver: str, to_seq: int) -> None:
-        """A receiver has all events up to ``to_seq``; for the publisher.
+        """Note that a receiver has all events up to ``to_seq``; for the publisher.
 
-        One that has more than there are has closed the call in its module's stead: it does not answer for it. Nor
-        does the host of its parent, which may be as cut off as this one.
+        A receiver that has more than there are has closed the call in its module's stead: it does not answer for it.
+        Nor does the host of its parent, which may be as cut off as this one.
         """
         if receiver == PARENT:
             self._parent_heard_at = clock.monotonic()
@@ -162,11 +163,11 @@ class CallWriter:
         self._history.forget(self._safe)
 
     def retransmit(self, from_seq: int, to_seq: int) -> tuple[list[bytes], tuple[int, int] | None]:
-        """Events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
+        """Return events of a range, and the part of it that is not kept any more. The ``open`` is always kept."""
         return self._history.range(from_seq, to_seq, _NACK_SLICE)
 
     def newest(self) -> bytes:
-        """The newest event that is kept."""
+        """Return the newest event that is kept."""
         return self._history.newest
 
     def _check_open(self, what: str) -> None:
@@ -183,7 +184,7 @@ class CallWriter:
         return self.last_seq - min(alive, default=self._safe) >= self._publisher.limits.window
 
     def _parent_waits(self, within_s: float) -> bool:
-        """Whether the host of its parent counts as there, which has had so long to be heard."""
+        """Return whether the host of its parent, heard within the last ``within_s`` seconds, counts as there."""
         return clock.monotonic() - self._parent_heard_at <= within_s
 
     async def _wait_for_space(self) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 
 
 class EventHistory:
-    """Encoded events 1, 2, 3 … Keeps the first for good, and the newest within bounds until they are forgotten."""
+    """Encoded events 1, 2, 3 … The first is kept for good, and the newest within bounds until they are forgotten."""
 
     def __init__(self, *, max_events: int, max_bytes: int) -> None:
         self._max_events, self._max_bytes = max_events, max_bytes
@@ -27,7 +27,7 @@ class EventHistory:
         return self._kept[-1] if self._kept else self._opening
 
     def append(self, encoded: bytes) -> None:
-        """Take the next event; what is beyond the bounds goes, oldest first."""
+        """Take the next event; what is beyond the bounds is dropped, oldest first."""
         self.last_seq += 1
         self._opening = self._opening or encoded
         self._kept.append(encoded)
@@ -41,7 +41,7 @@ class EventHistory:
             self._drop()
 
     def range(self, from_seq: int, to_seq: int, limit: int) -> tuple[list[bytes], tuple[int, int] | None]:
-        """Up to ``limit`` events of a range, in order, and the part of the range that is not kept any more."""
+        """Return up to ``limit`` events of a range, in order, and the part of the range that is not kept any more."""
         first = self.first_kept
         found = [self._opening] if from_seq <= 1 < first and to_seq >= 1 else []
         start = max(from_seq, first)

@@ -1,4 +1,5 @@
-"""The sending end of tool streams: numbers events, keeps them until they are safe, sends them again when asked."""
+"""The sending end of tool streams: it numbers events, keeps them until they are safe, and sends them again when
+asked."""
 
 from __future__ import annotations
 
@@ -36,11 +37,11 @@ from dimos_streams.tool_stream.signature import parse_signature
 _log = LimitedLog(logging.getLogger(__name__))
 
 _NACK_RATE = 32 * 1024 * 1024
-"""Bytes a second that are sent again."""
+"""Maximum number of bytes per second that are sent again."""
 
 
 class ToolStreamPublisher:
-    """Writes the tool streams of one process. Use from the bus's loop only.
+    """The publisher of one process's tool streams. Use from the bus's loop only.
 
     A call that gets a window ahead of its receivers coalesces its ``progress``, and its ``update`` waits. Without a
     receiver no update waits for long, and only the newest events of each call are kept.
@@ -54,9 +55,10 @@ class ToolStreamPublisher:
         self.limits = limits or PublisherLimits()
         self.receivers = Receivers()
         self.instance = ""
-        """Goes with each event; receivers name it in their requests. Set it before the first call."""
+        """The instance that goes with each event, and that receivers name in their requests. Set it before the first
+        call."""
         self._bound = float("-inf")
-        """When a receiver named it last."""
+        """The time on the loop's clock at which a receiver last named it."""
         self._nacks = Allowance(_NACK_RATE, _NACK_RATE)
         self._bus = bus
         self._open: dict[str, CallWriter] = {}
@@ -71,7 +73,7 @@ class ToolStreamPublisher:
         )
 
     def stop(self) -> None:
-        """Stop listening. Twice is fine."""
+        """Stop listening. Stopping twice is fine."""
         if self._subscription is not None:
             self._subscription.close()
             self._subscription = None
@@ -88,7 +90,7 @@ class ToolStreamPublisher:
         return writer
 
     def knows(self, call_id: str) -> bool:
-        """Whether a call of this id is open or ended lately."""
+        """Return whether a call of this id is open or ended lately."""
         return call_id in self._open or call_id in self._ended
 
     def repeat(self, call_id: str) -> None:
@@ -98,11 +100,12 @@ class ToolStreamPublisher:
             self.publish(writer.newest())
 
     def live(self, module: str) -> list[tuple[str, int]]:
-        """Calls of a module that a receiver may miss something of, with the last seq of each: for heartbeats."""
+        """Return a module's calls of which a receiver may miss something, each with its last seq: for heartbeats."""
         return [(writer.call_id, writer.last_seq) for writer in self._of(module)]
 
     def answered(self, module: str, since: float) -> bool:
-        """Whether a receiver acknowledged something of a module's calls since a moment, or there is none to do so."""
+        """Return whether a receiver acknowledged something of a module's calls since a moment, or none is there to do
+        so."""
         if not self.receiver_alive():
             return True
         writers = self._of(module)
@@ -117,7 +120,7 @@ class ToolStreamPublisher:
                     await self._drained.wait()
 
     def receiver_alive(self) -> bool:
-        """Whether somebody acknowledged lately."""
+        """Return whether somebody acknowledged lately."""
         return bool(self.receivers.alive())
 
     def publish(self, encoded: bytes) -> None:
@@ -125,8 +128,8 @@ class ToolStreamPublisher:
         self._bus.publish(EVENTS, encoded)
 
     def ended(self, writer: CallWriter) -> None:
-        """Keep a closed call until it is acknowledged; for ``CallWriter``. Of too many, those that never began go
-        first: anybody can ask for such."""
+        """Keep a closed call until it is acknowledged; for ``CallWriter``. Of too many, those that never began are
+        dropped first: anybody can ask for such."""
         self._open.pop(writer.call_id, None)
         self._ended[writer.call_id] = writer
         while len(self._ended) > self.limits.closed_calls:
@@ -159,8 +162,9 @@ class ToolStreamPublisher:
             self._nack(writer, request)
 
     def _is_meant(self, instance: str) -> bool:
-        """Whether a request is of somebody who has read this instance's events. Of one who names none, only when
-        nobody else is waited for: in a flood, or behind a cut, the bridge may be silent for a while."""
+        """Return whether a request is from somebody who has read this instance's events. A request that names no
+        instance counts only if nobody else is waited for: in a flood, or behind a cut, the bridge may be silent for a
+        while."""
         now = clock.monotonic()
         if instance == self.instance:
             self._bound = now

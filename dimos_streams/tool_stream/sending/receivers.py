@@ -1,4 +1,4 @@
-"""Who acknowledges tool streams: a publisher's view of the receivers on its bus."""
+"""The receivers that acknowledge tool streams, as a publisher sees them on its bus."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from collections import OrderedDict
 from dimos_streams import clock
 
 RECEIVER_GONE_S = 2.0
-"""A receiver that acknowledged nothing for so long is not waited for any more."""
+"""The time, in seconds, after which a receiver that acknowledged nothing is not waited for any more."""
 RECEIVER_FORGOTTEN_S = 30.0
-"""Beside another receiver, events are kept for so long for one that is gone: it may come back."""
+"""The time, in seconds, for which events are kept, beside another receiver, for a gone one: it may come back."""
 MAX_RECEIVERS = 8
 
 
 class Receivers:
-    """Names, and when each was heard of; at most 8, then the one silent for longest is forgotten."""
+    """The names of receivers, each with the time at which it was last heard; of more than 8 the one silent for
+    longest is forgotten."""
 
     def __init__(self) -> None:
         self._heard: OrderedDict[str, float] = OrderedDict()
 
     def heard(self, name: str) -> None:
-        """A receiver acknowledged something just now."""
+        """Note that a receiver acknowledged something just now."""
         self._heard[name] = clock.monotonic()
         self._heard.move_to_end(name)
         if len(self._heard) > MAX_RECEIVERS:
             self._heard.popitem(last=False)
 
     def alive(self) -> list[str]:
-        """Those that acknowledged something lately."""
+        """Return the receivers that acknowledged something lately."""
         return self._since(clock.monotonic() - RECEIVER_GONE_S)
 
     def known(self) -> list[str]:
-        """Those that events are kept for. One alone is never forgotten."""
+        """Return the receivers for which events are kept. The only one is never forgotten."""
         while len(self._heard) > 1 and next(iter(self._heard.values())) < clock.monotonic() - RECEIVER_FORGOTTEN_S:
             self._heard.popitem(last=False)
         return list(self._heard)
