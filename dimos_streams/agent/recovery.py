@@ -156,7 +156,7 @@ def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str,
 
 
 def _note_begun(core: AgentCore, wish: RecordedCall) -> None:
-    """What the dead agent could not write down any more."""
+    """Write down the calls whose begin the dead agent could not record any more."""
     skill = core.offers.all.get(wish.skill)
     core.events.emit(
         EventKind.CALL_OPEN,

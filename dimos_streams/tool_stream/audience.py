@@ -14,7 +14,7 @@ def bridge_caller(name: str) -> str:
 
 
 def is_bridge(caller: str) -> bool:
-    """Whether a caller is a bridge; no module's name has a colon."""
+    """Return whether a caller is a bridge; no module's name has a colon."""
     return caller.partition(":")[0] == BRIDGE
 
 

@@ -44,7 +44,7 @@ class UndoEntry:
 
     @property
     def doubt(self) -> str:
-        """Why it can't be known how far taking it back has come, so that it is not begun again; or empty."""
+        """The reason why it is not known how far taking it back has come, so that it is not begun again; or empty."""
         if not self.begun:
             return ""
         how = "the agent was restarted while it was taken back" if self.unclear else "taking it back was aborted"
@@ -129,7 +129,7 @@ class UndoJournal:
 
 
 class _NotBegun(Exception):
-    """Nothing was begun to take a call back, so that it can be taken back later."""
+    """Raised if nothing was begun to take a call back, so that it can be taken back later."""
 
 
 class Undoing:

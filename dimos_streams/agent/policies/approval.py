@@ -62,7 +62,7 @@ class Approval:
         return self.skill, canonical(self.asked)
 
     def allows(self, key: tuple[str, str], missions: Sequence[str]) -> bool:
-        """Whether it has let a call of these missions begin."""
+        """Return whether it has let a call of these missions begin."""
         if self.state != "approved" or key != (self.skill, canonical(self.arguments)):
             return False
         return not self.missions or not set(self.missions).isdisjoint(missions)
@@ -100,7 +100,7 @@ class Approval:
         )
 
     def _refusal(self, wish: str) -> ConflictError:
-        """That what somebody wishes of one that is decided can't be, with what holds."""
+        """Return the refusal of a wish that comes after the decision; it says what holds."""
         view = self.view("")
         then = f"; {view.consequence}" if view.consequence else ""
         what = shown(self.skill, self.arguments)

@@ -41,7 +41,8 @@ def ways_to(reference: str) -> str:
 
 
 def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -> SkillError:
-    """That an agent remembers no such approval; ``prefix`` begins the ids of those of its present process."""
+    """Return the error for an approval that an agent does not remember; ``prefix`` begins the ids of its present
+    process."""
     shown_id = repr(id if len(id) <= _SHOWN_ID else f"{id[:_SHOWN_ID]}…")
     near = suggest(id[:_SHOWN_ID], pending)
     if re.fullmatch(rf"{re.escape(agent)}-[0-9a-f]+-[0-9]+", id):

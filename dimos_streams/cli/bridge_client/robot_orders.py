@@ -52,7 +52,7 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
     return [
         Receiver(
             record.run_id,
-            None if record.port is None else BridgeAddress(f"http://127.0.0.1:{record.port}", token or record.token),
+            None if record.bridge_url is None else BridgeAddress(record.bridge_url, token or record.token),
         )
         for record in living
     ]

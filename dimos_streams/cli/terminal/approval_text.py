@@ -46,13 +46,13 @@ def details(view: ApprovalView) -> list[str]:
 
 
 def standing(view: ApprovalView) -> str:
-    """How it was decided, and what has become of the call."""
+    """Return how it was decided, and what has become of the call."""
     return f"{view.decision}; {view.consequence}" if view.consequence else view.decision
 
 
 def awaited(event: ToolEvent) -> str:
-    """What an agent's conversation says of a decision that it waits for, with the command that decides; empty if the
-    event says nothing of one."""
+    """Return the note of an agent's conversation that it waits for a decision, with the command that decides; or empty
+    if the event is none."""
     entry = event.data.get("entry") if is_conversation(event) else None
     if not isinstance(entry, Mapping) or entry.get("role") != "note":
         return ""

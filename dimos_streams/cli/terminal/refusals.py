@@ -1,4 +1,4 @@
-"""What a call was refused for is shown once: whoever says the same again says nothing new."""
+"""The refusals that were shown already: models and missions repeat them, and a repetition says nothing new."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class ShownRefusals:
             del self._said[next(iter(self._said))]
 
     def left_of(self, text: str) -> str:
-        """What a text says besides: it may have lines that repeat refusals, or have one in brackets as its reason."""
+        """Return a text without the lines that repeat refusals, and without one in brackets as its reason."""
         left = "\n".join(line for line in text.splitlines() if not self._has(line))
         for said in self._said:
             left = left.replace(f" ({said})", "")
         return left
 
     def _has(self, line: str) -> bool:
-        """Whether one was shown, of which this may be the beginning."""
+        """Return whether a refusal was shown that this line is, or is the beginning of."""
         return line in self._said or (line.endswith("…") and any(said.startswith(line[:-1]) for said in self._said))
