@@ -51,8 +51,8 @@ def standing(view: ApprovalView) -> str:
 
 
 def awaited(event: ToolEvent) -> str:
-    """Return the note of an agent's conversation that it waits for a decision, with the command that decides; or empty
-    if the event is none."""
+    """Return an agent's note that it waits for a decision, with the command that decides; empty if the event is none
+    of the kind."""
     entry = event.data.get("entry") if is_conversation(event) else None
     if not isinstance(entry, Mapping) or entry.get("role") != "note":
         return ""
