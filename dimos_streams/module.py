@@ -255,8 +255,9 @@ class Module:
         no JSON form, or more than ``MAX_STATE`` bytes of it.
         """
         text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
-        if len(text.encode()) > MAX_STATE:
-            raise ValueError(f"the state of module {self.name!r} has {len(text)} bytes, {MAX_STATE} are possible")
+        size = len(text.encode())
+        if size > MAX_STATE:
+            raise ValueError(f"the state of module {self.name!r} has {size} bytes, {MAX_STATE} are possible")
         if text != self.state_json:
             self.state_json = text
             self.on_state()

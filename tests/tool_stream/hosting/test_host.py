@@ -284,6 +284,8 @@ async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_hea
         assert len(heard) >= 4
         with pytest.raises(ValueError, match="the state of module 'counter' has 5008 bytes, 4000 are possible"):
             harness.module.report_state({"x": "y" * 5000})
+        with pytest.raises(ValueError, match="has 4008 bytes, 4000 are possible"):
+            harness.module.report_state({"x": "ö" * 2000})
         with pytest.raises(ValueError, match="not JSON compliant"):
             harness.module.report_state({"x": float("nan")})
         harness.module.report_state({})
