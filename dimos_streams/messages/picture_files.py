@@ -5,6 +5,7 @@ Whoever shows such a file, a browser for instance, takes memory for as many pixe
 
 from __future__ import annotations
 
+import re
 import struct
 
 from dimos_streams.errors import MessageError
@@ -15,6 +16,8 @@ MAX_PIXELS = 2**25
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
+_MARKER = re.compile(rb"\xff[^\xff]")
+"""A marker, behind as many bytes 0xFF as there may be: they fill."""
 _SIZED = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of JPEG that begin a frame, which has a size."""
 _BARE = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
@@ -45,13 +48,12 @@ def _of_jpeg(data: bytes) -> tuple[int, int]:
     passed over. Both are 0 if there is none."""
     at = len(_JPEG)
     for _ in range(_MAX_SEGMENTS):
-        at = data.find(b"\xff", at)
-        if at < 0 or at + 9 > len(data):
+        found = _MARKER.search(data, at)
+        if found is None or found.start() + 9 > len(data):
             return 0, 0
+        at = found.start()
         marker = data[at + 1]
-        if marker == 0xFF:  # one that fills
-            at += 1
-        elif marker in _BARE:
+        if marker in _BARE:
             at += 2
         elif marker in _SIZED:
             height, width = struct.unpack_from(">HH", data, at + 5)
