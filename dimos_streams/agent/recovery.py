@@ -81,9 +81,17 @@ def _keep_wishes(core: AgentCore) -> None:
     elif wishes.mode is Mode.STEPPING:
         core.control.step_mode()
     for skill, enabled in wishes.skills.items():
-        core.books.enabled.set(skill, enabled)
+        _keep_set(core, skill, enabled)
     if wishes.model and wishes.model != core.model_name:
         _keep_model(core, wishes.model)
+
+
+def _keep_set(core: AgentCore, skill: str, enabled: bool) -> None:
+    """Keep a skill enabled or disabled. If it can't be, because the config disables many, nothing begins."""
+    try:
+        core.books.enabled.set(skill, enabled)
+    except SkillError as error:
+        core.control.pause(f"what the operator has set can't be kept: {error}")
 
 
 def _keep_model(core: AgentCore, model: str) -> None:

@@ -131,6 +131,19 @@ async def test_a_conversation_that_was_forgotten_stays_forgotten(tmp_path: Path)
 
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
+async def test_nothing_begins_where_there_is_no_room_for_a_skill_that_was_disabled(tmp_path: Path) -> None:
+    async with rig(tmp_path) as first:
+        for skill in ("move", "look"):
+            first.core.books.enabled.set(skill, False)
+    full = {"disabled_skills": [f"skill_{number}" for number in range(9_999)]}
+    async with LineWorld().with_model(FunctionModel(in_turn()), tmp_path, **full) as second:
+        assert not second.core.books.enabled.enabled("move")
+        assert second.core.control.mode is Mode.PAUSED
+        assert "'look' can't be disabled" in second.data("pause")[-1]["reason"]
+
+
+@pytest.mark.feature("B10")
+@pytest.mark.virtual_time
 async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
     async with rig(tmp_path, says("hello"), says("hello")) as first:
         first.core.books.enabled.set("move", False)

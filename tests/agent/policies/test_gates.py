@@ -151,6 +151,19 @@ async def test_disabled_skills_are_neither_offered_nor_run() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_skill_that_there_is_no_room_to_disable_is_refused_with_the_bound() -> None:
+    bench = GateBench(disabled_skills=[f"skill_{number}" for number in range(9_999)])
+    assert bench.enabled.set("look", False)
+    assert not bench.enabled.set("look", False), "it was disabled already"
+    with pytest.raises(SkillError, match="'move' can't be disabled: 10000 skills are disabled, and 10000 are"):
+        bench.enabled.set("move", False)
+    assert isinstance(await bench.review(distance_m=1), Allow)
+    assert bench.enabled.set("look", True)
+    assert bench.enabled.set("move", False)
+    assert bench.events.kinds() == ["skill_set"] * 3
+
+
+@pytest.mark.virtual_time
 async def test_a_skill_disabled_while_its_call_waited_does_not_begin() -> None:
     bench = GateBench()
     bench.paused.clear()

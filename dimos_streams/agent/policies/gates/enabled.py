@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
+from dimos_streams.errors import SkillError
 from dimos_streams.skill import public_names
 
 SKILL_SET = "skill_set"
@@ -30,9 +31,17 @@ class EnabledGate:
         return skill not in self._disabled
 
     def set(self, skill: str, enabled: bool) -> bool:
-        """Enable or disable a skill, also one that no module offers now; return whether that changed anything."""
-        if enabled == self.enabled(skill) or (not enabled and len(self._disabled) >= _MAX_DISABLED):
+        """Enable or disable a skill, also one that no module offers now; return whether that changed anything.
+
+        Raises ``SkillError`` if as many are disabled already as there is room for.
+        """
+        if enabled == self.enabled(skill):
             return False
+        if not enabled and len(self._disabled) >= _MAX_DISABLED:
+            raise SkillError(
+                f"{skill!r} can't be disabled: {len(self._disabled)} skills are disabled, and {_MAX_DISABLED} are the"
+                " most; enable one first, or leave the skill out of the agent's setting `skills`"
+            )
         if enabled:
             del self._disabled[skill]
         else:
