@@ -23,6 +23,8 @@ class Decision:
     """The decision on an approval."""
 
     approved: bool
+    rejected: bool = False
+    """True if an operator has said no, which binds; what nobody has decided is neither approved nor rejected."""
     arguments: Mapping[str, Any]
     """The arguments to use; an operator may have changed them."""
     changed: bool = False
@@ -76,7 +78,13 @@ class Approval:
     def decision(self) -> Decision:
         """Return the decision on it."""
         changed = canonical(self.arguments) != canonical(self.asked)
-        return Decision(approved=self.state == "approved", arguments=self.arguments, changed=changed, reason=self.why)
+        return Decision(
+            approved=self.state == "approved",
+            rejected=self.state == "rejected",
+            arguments=self.arguments,
+            changed=changed,
+            reason=self.why,
+        )
 
     def check_same(self, state: State, arguments: Mapping[str, Any] | None) -> None:
         """Raise ``ConflictError`` if it was decided in another way, or has other arguments; None stands for any

@@ -175,7 +175,7 @@ class ApprovalBook:
         policy = self._settings.on_console_loss
         for approval in list(self._pending.values()):
             if policy == "abort" and not present:
-                self._settle(approval, "rejected", "no operator's console is connected any more")
+                self._settle(approval, "deleted", "no operator's console is connected any more")
             elif policy == "hold":
                 approval.stop_time() if not present else self._start_timer(approval, approval.remaining_s)
 

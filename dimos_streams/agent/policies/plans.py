@@ -85,7 +85,7 @@ class Plan:
     steps: list[PlanStep] = field(default_factory=list)
     state: PlanState = PlanState.DRAFT
     reason: str = ""
-    """The operator's reason for the decision, or why its approval is void."""
+    """The operator's reason for the decision, why there is none, or why its approval is void."""
     missions: frozenset[str] = frozenset()
     """The ids of the outermost missions that it was handed in for, as long as they last."""
 
@@ -165,8 +165,8 @@ class PlanBook:
         """Ask the operator about a plan, and wait for the decision. Of a plan whose approval is void, only what is
         left is asked for.
 
-        If waiting is cancelled, it is a draft again; if nobody decides in time, it counts as rejected. Raises
-        ``SkillError`` for a plan in any other state, or without steps.
+        If nobody decides, it is a draft again: nobody may have been asked, or in time, or waiting was cancelled.
+        Raises ``SkillError`` for a plan in any other state, or without steps.
         """
         plan = self.get(id)
         if plan.state not in (PlanState.DRAFT, PlanState.VOID):
@@ -174,7 +174,7 @@ class PlanBook:
         plan.steps = [PlanStep(step.skill, step.arguments) for step in plan.steps if not step.used]
         if not plan.steps:
             raise SkillError(f"plan {id!r} has no steps")
-        plan.state, plan.missions = PlanState.SUBMITTED, _of(missions)
+        plan.state, plan.reason, plan.missions = PlanState.SUBMITTED, "", _of(missions)
         self._emit_plan(plan)
         try:
             goal = plan.goal if len(plan.goal) <= _ASKED_GOAL else f"{plan.goal[:_ASKED_GOAL]}…"
@@ -187,7 +187,9 @@ class PlanBook:
                 plan.steps = self._checked(decision.arguments["steps"])
                 for step in plan.steps:
                     step.until = clock.monotonic() + self._valid_s
-            plan.state = PlanState.APPROVED if decision.approved else PlanState.REJECTED
+                plan.state = PlanState.APPROVED
+            elif decision.rejected:
+                plan.state = PlanState.REJECTED
         finally:
             if plan.state is PlanState.SUBMITTED:
                 plan.state = PlanState.DRAFT

@@ -297,8 +297,45 @@ async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operat
     await asyncio.sleep(0)
     approvals.decide(approvals.pending()[0].id, "reject", reason="not today")
     assert "rejected: not today" in (await task).text()
+    with pytest.raises(SkillError, match="is rejected, not a draft"):
+        await plans.submit(rejected.id)
     with pytest.raises(SkillError, match="did you mean 'plan-1'"):
         plans.get("plan1")
+
+
+@pytest.mark.parametrize("nobody", ["in time", "dropped", "stops", "no room", "no console", "console lost"])
+@pytest.mark.virtual_time
+async def test_a_plan_on_which_nobody_has_decided_is_a_draft_again(nobody: str) -> None:
+    lost = {"on_console_loss": "abort"} if "console" in nobody else {}
+    bench = GateBench(approval={"timeout_s": 10, "max_pending": 1, **lost})
+    plans, approvals = bench.plans, bench.approvals
+    plan = plans.create("g", [{"skill": "move", "arguments": {"distance_m": 1}}])
+    others = asyncio.create_task(approvals.ask("drop", {})) if nobody == "no room" else None
+    approvals.console(present=nobody != "no console")
+    await asyncio.sleep(0)
+    task = asyncio.create_task(plans.submit(plan.id, ("m1",)))
+    await asyncio.sleep(0)
+    if nobody == "dropped":
+        approvals.decide(approvals.pending()[0].id, "delete")
+    elif nobody == "stops":
+        approvals.close()
+    approvals.console(present="console" not in nobody)
+    why = (await task).reason
+    assert why
+    assert (plan.state, plan.text().splitlines()[0]) == ("draft", f"Plan plan-1 (g) is draft: {why}")
+    assert not any(view["state"] == "rejected" for view in decided(bench.events))
+    if others:
+        await others
+    approvals.console(present=True)
+    again = asyncio.create_task(plans.submit(plan.id, ("m1",)))
+    await asyncio.sleep(0)
+    assert (plan.state, plan.reason) == ("submitted", "")
+    approvals.decide(approvals.pending()[0].id, "approve")
+    assert (await again).state == "approved"
+
+
+def decided(events: Events) -> list[dict[str, Any]]:
+    return [data["approval"] for kind, data in events.all if kind == "approval_decided"]
 
 
 def test_zones() -> None:
