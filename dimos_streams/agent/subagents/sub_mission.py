@@ -90,8 +90,13 @@ class Subset:
     """See ``Reviewer``."""
 
     async def review(self, request: CallRequest) -> Verdict:
-        verdict = await self.gate.review(request)
-        return verdict if isinstance(verdict, Refuse) else await self.reviewer.review(request)
+        own = await self.gate.review(request)
+        if isinstance(own, Refuse):
+            return own
+        verdict = await self.reviewer.review(request)
+        if isinstance(verdict, Refuse):
+            return verdict
+        return replace(verdict, again=lambda arguments: own.again(arguments) or verdict.again(arguments))
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         return self.reviewer.tool(skill) if self.gate.allowed(skill) else None

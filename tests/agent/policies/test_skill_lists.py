@@ -21,7 +21,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.lookout_world import LookoutWorld, lookout, lookout_world, round_with
-from tests.agent.policies.parts import Brain, offered, robot_stage
+from tests.agent.policies.parts import Brain, decide, offered, robot_stage
 from tests.agent.policies.test_families import Errands, errand
 from tests.agent.stage import NoConfig
 from tests.helpers import until
@@ -310,6 +310,39 @@ async def test_a_sub_agents_list_holds_for_what_goes_on_when_it_has_handed_back(
         assert ("'walk' is none of your skills" in ended.text) is ("walk" not in skills)
         await w.closed(mission)
         assert w.robot.log_ == ["walk 1"] * ("walk" in skills)
+
+
+class Double(Module):
+    """Offers a skill of the robot's, of which its author says something else."""
+
+    config: NoConfig
+
+    @skill(tags=("unsafe",))
+    async def walk(self) -> str:
+        """Walk."""
+        return "walked"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("whose", ["agent", "sub-agent"])
+async def test_a_list_is_looked_at_again_when_what_is_offered_changes_while_a_call_waits(whose: str) -> None:
+    safe: dict[str, Any] = {"skills": ["*", "!tag:unsafe"]}
+    agents = {"helper": {"description": "helps", "prompt": "helper", **(safe if whose == "sub-agent" else {})}}
+    brain = Brain([("delegate", {"agent": "helper", "task": "go"})], helper=[[("walk", {})]])
+    config: dict[str, Any] = {"agents": agents, **(safe if whose == "agent" else {})}
+    async with robot_stage(brain, approval={"rules": [{"skill": "walk"}]}, **config) as (made, robot):
+        said = await made.say("go")
+        await until(made.agent.core.books.approvals.pending)
+        await made.harness.add(Double(name="double"))
+        offers = made.agent.core.offers
+        while len(offers.offerings("walk")) < 2:
+            await offers.refresh(at_once=True)
+            await asyncio.sleep(0.1)
+        await decide(made, "approve")
+        await said.closed()
+        answers = [event.data["text"] for event in made.agent.core.events.after(0) if event.kind == "result"]
+        assert answers[0] == "Not run: 'walk' is none of your skills."
+        assert robot.log_ == []
 
 
 @pytest.mark.virtual_time
