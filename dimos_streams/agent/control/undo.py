@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -16,12 +17,13 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError, internal_error
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 0.5
+_logger = logging.getLogger(__name__)
 _How: TypeAlias = Literal["undone", "failed", "impossible"]
 
 
@@ -181,6 +183,10 @@ class Undoing:
                 if self._call is not None and self._call.close is not None:
                     self._note_end(entry, *_end_of(self._call))
                 raise
+            except Exception as error:  # the others can be taken back all the same
+                error_id = f"{entry.call_id}-undo"
+                _logger.exception("call %s of %s is taken back, %s", entry.call_id, entry.skill, error_id)
+                self._note_end(entry, "failed", internal_error(error_id, error))
             else:
                 self._note_end(entry, how, text)
 

@@ -151,7 +151,8 @@ class CommandRunner:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
     async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
-        """Take calls back; return those that were dealt with, even if it was aborted."""
+        """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
+        ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
         control, settings = self._parts.permissions.control, self._parts.budget.settings
         work = Undoing(
@@ -164,6 +165,8 @@ class CommandRunner:
         self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
         try:
             await asyncio.wait([self._undoing])
+            if not self._undoing.cancelled():
+                self._undoing.result()
         finally:
             self._undoing.cancel()
             self._undoing = None

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.agent.control.commands import UndoCommand
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -161,3 +163,53 @@ async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_p
             (1, "undone"),
         ]
         assert world.log == ["move 1", "move 2", "move 3", "back 3", "back 2", "back 1"]
+
+
+@pytest.mark.parametrize("rollback", [False, True])
+async def test_a_bug_while_one_call_is_taken_back_is_told_and_the_others_are_taken_back(
+    rollback: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = LineWorld()
+    backs: list[str] = []
+
+    def refuse(skill: str) -> bool:
+        backs.append(skill)
+        if backs == ["move_back"]:
+            raise ZeroDivisionError
+        return False
+
+    async with world.rig(MOVES, asks(("follow", {}))) as rig:
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        if not rollback:
+            await rig.core.loop.abort()
+        world.bridge.refuse = refuse
+        undone = (await rig.core.loop.abort(rollback=True)).undone if rollback else await rig.core.loop.undo(3)
+        _, failed, back = undone
+        assert (failed.arguments["by"], failed.how, "(ZeroDivisionError)" in failed.text) == (2, "failed", True)
+        assert failed.text.split()[2] in caplog.text, "the log has what the text names"
+        assert told([back]) == [(1, "undone", "done")]
+        assert world.log[-2:] == ["follow ended", "back 1"]
+        assert rig.core.loop.state is LoopState.IDLE
+
+
+async def test_a_bug_before_anything_is_taken_back_fails_the_agent_and_no_report_says_that_all_is_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def broken() -> list[OfferedSkill]:
+        raise ZeroDivisionError
+
+    world = LineWorld()
+    rig = await world.rig(MOVES, says("done")).__aenter__()
+    await moved(rig)
+    monkeypatch.setattr(world.bridge, "skills", broken)
+    undo = UndoCommand(1)
+    rig.core.loop._commands.append(undo)
+    rig.core.loop.wake()
+    with pytest.raises(SkillError, match="the agent is stopping"):
+        await undo.done
+    assert rig._task is not None
+    with pytest.raises(ZeroDivisionError):
+        await rig._task
+    await rig.leave()
+    await world.bridge.close()
