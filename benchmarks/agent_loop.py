@@ -28,8 +28,8 @@ from dimos_streams.agent.models.protocol import (
     ModelDelta,
     ModelRequest,
     TextDelta,
+    TokenUsage,
     ToolCallDelta,
-    Usage,
     UserMessage,
 )
 from dimos_streams.clock import run_virtual
@@ -59,7 +59,7 @@ class BusyModel:
         yield TextDelta(f"number {number}")
         if self.asks(number, request):
             yield ToolCallDelta(index=0, id=f"t{number}", name="skill_7", arguments=json.dumps({"n": number}))
-        yield Usage(1000, 10)
+        yield TokenUsage(1000, 10)
         yield Finish("stop")
 
     def asks(self, number: int, request: ModelRequest) -> bool:

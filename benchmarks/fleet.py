@@ -35,7 +35,7 @@ from benchmarks.process_tree import usage_of
 from benchmarks.system import free_port
 from dimos_streams.client.sse_client import SseClient
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 
 _READY_S = 120.0
 _WARM_S = 3.0
@@ -113,7 +113,7 @@ def start_hub(database: str, port: int) -> subprocess.Popen[str]:
 
 def add_robots(database: str, directory: Path, count: int) -> None:
     """Let robots r1, r2, … connect; their tokens are files in a directory."""
-    storage = Storage(open_engine(database))
+    storage = HubStorage(open_engine(database))
     storage.open()
     for number in range(1, count + 1):
         (directory / f"r{number}.token").write_text(storage.robots.add(f"r{number}"))

@@ -25,7 +25,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.outflow import LiveJournal
-from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
@@ -56,7 +56,7 @@ class FleetRobot:
         journal = Journal(directory / name / "journal.sqlite", JournalLimits(events=10_000_000, bytes=1 << 40))
         journal.open()
         hub, rng = Hub(journal, _RING), random.Random(name)
-        settings = HubSettings(url=url, robot=name, token_file=directory / f"{name}.token", age_s=age_s)
+        settings = HubLinkSettings(url=url, robot=name, token_file=directory / f"{name}.token", age_s=age_s)
         connection = HubConnection(settings, rng=rng, threads=threads)
         troubles = Troubles(logging.getLogger("fleet"), url)
         return cls(name, journal, hub, Shipper(LiveJournal(hub), connection, troubles, rng=rng, age_s=age_s))

@@ -17,7 +17,7 @@ from dimos_streams.skills.moving.steering import Detour, surroundings_of
 from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Lens
-from dimos_streams.skills.seeing.watch import Watch
+from dimos_streams.skills.seeing.watch import PersonWatch
 
 if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
@@ -91,7 +91,7 @@ class Following:
         self._module, self._call, self._description = module, call, description
         self._detour = Detour()
         self._began = self._progress_at = clock.monotonic()
-        self._watch = Watch(description, module.poses, self._began)
+        self._watch = PersonWatch(description, module.poses, self._began)
         self._found_at: float | None = None
         self._lost_at: float | None = None
         self._frozen = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
-from dimos_streams.agent.models.protocol import Usage
+from dimos_streams.agent.models.protocol import TokenUsage
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.gates.zones import RobotPose
@@ -106,5 +106,5 @@ def _pose(core: AgentCore) -> RobotPose | None:
     return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
 
 
-def _no_price(usage: Usage) -> float | None:
+def _no_price(usage: TokenUsage) -> float | None:
     return None

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
-class _Described(BaseModel):
+class _DescribedModel(BaseModel):
     """A frozen model that equals any other with the same content, wherever that was written."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -43,7 +43,7 @@ class _Described(BaseModel):
     __hash__ = None  # type: ignore[assignment]
 
 
-class ModuleSpec(_Described):
+class ModuleSpec(_DescribedModel):
     """One module of a blueprint. ``sources`` has keys like ``"config.distance_m"``, and ``""`` for the whole."""
 
     name: str
@@ -112,7 +112,7 @@ class ModuleSpec(_Described):
         return self.model_copy(update={"name": f"{namespace}/{self.name}", "process": process, "machine": machine})
 
 
-class Blueprint(_Described):
+class Blueprint(_DescribedModel):
     """Modules and what connects them. Streams of equal topic and type are connected; a stream's topic is ``/`` + its
     name unless it is remapped. ``sources`` has channels of ``external`` and topics of ``delivery`` as keys."""
 

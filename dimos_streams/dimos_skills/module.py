@@ -17,7 +17,7 @@ from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.notices import parsed_notice
 from dimos_streams.dimos_skills.server import ToolServer
 from dimos_streams.dimos_skills.streams import ToolStreams
-from dimos_streams.dimos_skills.tool_call import ToolCall
+from dimos_streams.dimos_skills.tool_call import DimosToolCall
 from dimos_streams.dimos_skills.tools import Tool, ToolList, listed_tools
 from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError, UserError
 from dimos_streams.messages.dimos_streams import Hold
@@ -193,7 +193,7 @@ class DimosSkills(Module):
         self._running += 1
         try:
             with self._streams.open(token, tool.name) as stream:
-                run = ToolCall(
+                run = DimosToolCall(
                     tool,
                     call,
                     arguments,

@@ -13,7 +13,7 @@ _PROGRESS, _MESSAGE, _STOPPED = "notifications/progress", "notifications/message
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ToolNotice:
     """One message of a tool, or the news that it has stopped."""
 
     kind: Literal["said", "stopped"]
@@ -26,7 +26,7 @@ class Notice:
     total: float | None = None
 
 
-def parsed_notice(data: str) -> Notice | None:
+def parsed_notice(data: str) -> ToolNotice | None:
     """Return the notice in an event's data, or None if it is about something else. Raises ``ValueError`` for data
     that is no message of MCP."""
     frame = parse_json(data)
@@ -42,7 +42,7 @@ def parsed_notice(data: str) -> Notice | None:
         token = params.get("progressToken")
         if isinstance(token, bool) or not isinstance(token, str | int):
             raise ValueError(f"its progressToken is {token!r:.100}")
-        return Notice(
+        return ToolNotice(
             "said",
             str(tool or ""),
             str(token),
@@ -51,12 +51,12 @@ def parsed_notice(data: str) -> Notice | None:
             _number(params.get("total")),
         )
     if method == _MESSAGE:
-        return Notice("said", _text(params.get("logger", "")), "", _text(params.get("data", "")))
+        return ToolNotice("said", _text(params.get("logger", "")), "", _text(params.get("data", "")))
     if method == _STOPPED:
         name = params.get("tool_name")
         if not isinstance(name, str):
             raise ValueError(f"its tool_name is {name!r:.100}")
-        return Notice("stopped", name, "")
+        return ToolNotice("stopped", name, "")
     return None
 
 

@@ -9,7 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from dimos_streams import clock
-from dimos_streams.dimos_skills.notices import Notice
+from dimos_streams.dimos_skills.notices import ToolNotice
 
 MAX_WAITING = 500
 """The largest number of a call's messages that wait to be passed on; of more the oldest are left out and counted."""
@@ -19,7 +19,7 @@ an earlier use of its tool."""
 _REMEMBERED = 200
 
 
-class ToolStream:
+class DimosToolStream:
     """The messages of one call, until its tool says that it has ended."""
 
     def __init__(self, token: str, tool: str) -> None:
@@ -34,7 +34,7 @@ class ToolStream:
         """The time on the loop's clock at which the connection was lost that brings its messages, or None while they
         come."""
         self._names = {tool}
-        self._waiting: deque[Notice] = deque()
+        self._waiting: deque[ToolNotice] = deque()
         self._stopped_at: float | None = None
 
     def has_ended(self) -> bool:
@@ -43,7 +43,7 @@ class ToolStream:
             return False
         return self.heard or clock.monotonic() - self._stopped_at >= SETTLE_S
 
-    def next(self) -> Notice | None:
+    def next(self) -> ToolNotice | None:
         """Return the next message, or None if there is none."""
         return self._waiting.popleft() if self._waiting else None
 
@@ -51,7 +51,7 @@ class ToolStream:
         """Return whether it is the stream of a tool; dimos' name for a tool in messages may be another one."""
         return tool in self._names
 
-    def say(self, notice: Notice) -> None:
+    def say(self, notice: ToolNotice) -> None:
         if notice.token == self.token:
             self.heard = True
             self._names.add(notice.tool)
@@ -76,14 +76,14 @@ class ToolStreams:
     """The streams of all calls that run, by the tokens that dimos was given for them."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, ToolStream] = {}
+        self._streams: dict[str, DimosToolStream] = {}
         self._ended: OrderedDict[str, str] = OrderedDict()
         """The tools of the newest calls that are over, by token."""
 
     @contextlib.contextmanager
-    def open(self, token: str, tool: str) -> Iterator[ToolStream]:
+    def open(self, token: str, tool: str) -> Iterator[DimosToolStream]:
         """The stream of a call while it runs."""
-        stream = self._streams[token] = ToolStream(token, tool)
+        stream = self._streams[token] = DimosToolStream(token, tool)
         try:
             yield stream
         finally:
@@ -92,7 +92,7 @@ class ToolStreams:
             if len(self._ended) > _REMEMBERED:
                 self._ended.popitem(last=False)
 
-    def take(self, notice: Notice) -> str:
+    def take(self, notice: ToolNotice) -> str:
         """Give a notice to the calls that it is for; return the tool's name if its call was over, else an empty text.
 
         dimos has one stream for a tool that goes on, whoever calls it: a second caller hears it under the first one's
@@ -126,5 +126,5 @@ class ToolStreams:
         for stream in self._streams.values():
             stream.changed.set()
 
-    def _named(self, tool: str) -> list[ToolStream]:
+    def _named(self, tool: str) -> list[DimosToolStream]:
         return [stream for stream in self._streams.values() if stream.is_of(tool)]

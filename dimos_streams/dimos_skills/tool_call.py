@@ -13,9 +13,9 @@ from dimos_streams import clock
 from dimos_streams.common.text import cut_to
 from dimos_streams.dimos_skills.answers import ToolAnswer, ToolResult, parsed_answer
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
-from dimos_streams.dimos_skills.notices import Notice
+from dimos_streams.dimos_skills.notices import ToolNotice
 from dimos_streams.dimos_skills.server import ToolServer
-from dimos_streams.dimos_skills.streams import ToolStream
+from dimos_streams.dimos_skills.streams import DimosToolStream
 from dimos_streams.dimos_skills.tools import Tool
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.skill import Call
@@ -27,14 +27,14 @@ _MAX_SAID = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class DimosToolCall:
     """A tool at work for a call."""
 
     tool: Tool
     call: Call
     arguments: dict[str, Any]
     token: str
-    stream: ToolStream
+    stream: DimosToolStream
     server: ToolServer
     config: DimosSkillsConfig
     holders: Callable[[], str]
@@ -183,6 +183,6 @@ def _succeeded(posted: asyncio.Future[dict[str, Any]]) -> bool:
     return not posted.cancelled() and posted.exception() is None
 
 
-def _numbers(notice: Notice) -> dict[str, float]:
+def _numbers(notice: ToolNotice) -> dict[str, float]:
     numbers = {"progress": notice.progress, "total": notice.total}
     return {name: value for name, value in numbers.items() if value is not None}

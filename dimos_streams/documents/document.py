@@ -72,7 +72,7 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
 
 def parse_document(text: str, origin: str) -> Document:
     """Parse a YAML text. Raises ``BlueprintError`` if it is not valid, a key comes twice or a tag is unknown."""
-    reader = _Reader(origin)
+    reader = _NodeReader(origin)
     try:
         return Document(origin, reader.read(text), reader.lines)
     except MarkedYAMLError as error:
@@ -90,7 +90,7 @@ def display_path(path: FilePath) -> str:
     return str(full.relative_to(here)) if full.is_relative_to(here) else str(full)
 
 
-class _Reader:
+class _NodeReader:
     """Turns YAML nodes into plain data and notes where each came from."""
 
     def __init__(self, origin: str) -> None:

@@ -13,7 +13,7 @@ _MAX_NOTES = 50
 _MAX_SKILLS = 1000
 
 
-class Report(FleetMessage):
+class RobotReport(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/reports``."""
 
     protocol: int = PROTOCOL

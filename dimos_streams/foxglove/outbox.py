@@ -25,7 +25,7 @@ _OVERHEAD = 128
 """Bytes that a frame takes besides its own, so that not too many small ones wait either."""
 
 
-class Source(Protocol):
+class MessageSource(Protocol):
     """The protocol of what makes messages for a viewer."""
 
     def pause(self) -> None:
@@ -48,7 +48,7 @@ class Outboxes:
     def __init__(self) -> None:
         self._outboxes: set[Outbox] = set()
 
-    def open(self, source: Source) -> Outbox:
+    def open(self, source: MessageSource) -> Outbox:
         """Open an outbox for a viewer who has come, and for whom ``source`` makes messages."""
         outbox = Outbox(self, source)
         self._outboxes.add(outbox)
@@ -74,7 +74,7 @@ class Outboxes:
 class Outbox:
     """The queue for one viewer: the newest messages of channels, and everything else."""
 
-    def __init__(self, all_of_them: Outboxes, source: Source) -> None:
+    def __init__(self, all_of_them: Outboxes, source: MessageSource) -> None:
         self._all = all_of_them
         self._source = source
         self._waits_since: float | None = None

@@ -18,7 +18,7 @@ from dimos_streams.fleet.commands import Role
 from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.event import json_text
 
 _POLL_S = 0.5
@@ -95,7 +95,7 @@ class BridgeReply:
 class Asker:
     """Gives commands and waits for what becomes of them. Use from the loop only."""
 
-    def __init__(self, storage: Storage, executor: Executor) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor) -> None:
         self._storage = storage
         self._executor = executor
         self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}

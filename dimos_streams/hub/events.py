@@ -16,8 +16,8 @@ from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.hub.storage.rows import Bounds, Parcel, Placed, StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.rows import KeptRange, Parcel, Placed, StorageUnavailableError
+from dimos_streams.hub.storage.storage import HubStorage
 
 T = TypeVar("T")
 
@@ -38,10 +38,10 @@ class HubBusyError(DimosStreamsError):
     """Raised if more waits to be stored than may."""
 
 
-class Intake:
+class ParcelIntake:
     """Stores parcels: all that have come during one transaction are stored in the next one."""
 
-    def __init__(self, storage: Storage, executor: Executor, stored: Callable[[], None]) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor, stored: Callable[[], None]) -> None:
         """``stored`` is called when there are new events."""
         self.trouble = ""
         """The reason why the newest transaction failed; empty if it did not."""
@@ -111,26 +111,26 @@ class Intake:
 
 
 class SequenceLog:
-    """The bounds of the sequence as far as this hub has read it: an ``EventLog``."""
+    """The bounds of the sequence as far as this hub has read it: an ``OffsetLog``."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: KeptRange) -> None:
         self.bounds = bounds
 
     @property
     def first_offset(self) -> int:
-        """See ``EventLog``."""
+        """See ``OffsetLog``."""
         return self.bounds.first
 
     @property
     def last_offset(self) -> int:
-        """See ``EventLog``."""
+        """See ``OffsetLog``."""
         return self.bounds.last
 
 
 class StoragePages:
     """Reads what is not in memory any more: ``Pages``. While the database does not answer, readers wait."""
 
-    def __init__(self, storage: Storage, executor: Executor, log: SequenceLog) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor, log: SequenceLog) -> None:
         self._storage = storage
         self._executor = executor
         self._log = log
@@ -157,10 +157,10 @@ class StoragePages:
         self._closed = True
 
 
-class Feed:
+class EventFeed:
     """Reads what any hub has stored, in its sequence, and hands it to this hub's readers."""
 
-    def __init__(self, storage: Storage, executor: Executor, bounds: Bounds) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor, bounds: KeptRange) -> None:
         self.log = SequenceLog(bounds)
         self.broadcast = Broadcast(self.log, StoragePages(storage, executor, self.log))
         self.trouble = ""

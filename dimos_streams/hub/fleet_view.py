@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from dimos_streams import clock
 from dimos_streams.errors import UnknownSkillError
-from dimos_streams.fleet.reports import Report
+from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import RobotRow
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _FRESH_S = 1.0
@@ -22,7 +22,7 @@ _CLOCK_DIFFERS_US = 2_000_000
 _SKILLS = TypeAdapter(list[OfferedSkill])
 
 
-class RobotView(BaseModel):
+class ListedRobot(BaseModel):
     """A robot as ``GET /robots`` shows it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -69,16 +69,16 @@ class FleetRobot:
         ]
 
     @cached_property
-    def report(self) -> Report | None:
+    def report(self) -> RobotReport | None:
         """The robot's last report, without its skills; None before the first one."""
-        return Report.model_validate_json(self.row.report) if self.row.report else None
+        return RobotReport.model_validate_json(self.row.report) if self.row.report else None
 
     @property
     def open_calls(self) -> int:
         """The number of open calls in its last report."""
         return self.report.open_calls if self.report else 0
 
-    def view(self, now_utime: int) -> RobotView:
+    def view(self, now_utime: int) -> ListedRobot:
         """The view of it at a time."""
         report = self.report
         notes = list(report.notes) if report else []
@@ -89,7 +89,7 @@ class FleetRobot:
         if report and report.skills_left_out:
             notes.append(f"{report.skills_left_out} of its skills have no room in its report")
         heard = self.row.heard
-        return RobotView(
+        return ListedRobot(
             name=self.name,
             connected=self.row.connected,
             heard_s=None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1)),
@@ -108,7 +108,7 @@ class FleetRobot:
 class FleetView:
     """The robots of a fleet. Use from the loop only."""
 
-    def __init__(self, storage: Storage, executor: Executor) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor) -> None:
         self._storage = storage
         self._executor = executor
         self._robots: dict[str, FleetRobot] = {}

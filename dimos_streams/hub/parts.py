@@ -7,10 +7,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import Feed, Intake, in_thread
+from dimos_streams.hub.events import EventFeed, ParcelIntake, in_thread
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
 
 
@@ -21,10 +21,10 @@ class HubParts:
     name: str
     """The name of this process of the hub, among those of one database."""
     settings: HubSettings
-    storage: Storage
+    storage: HubStorage
     executor: Executor
-    intake: Intake
-    feed: Feed
+    intake: ParcelIntake
+    feed: EventFeed
     streams: CommandStreams
     asker: Asker
     robots: FleetView

@@ -16,13 +16,13 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import Feed, Intake, in_thread
+from dimos_streams.hub.events import EventFeed, ParcelIntake, in_thread
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
 
 _THREADS = 6
@@ -82,20 +82,20 @@ class FleetHub:
         engine = open_engine(settings.database)
         if isinstance(engine, SqliteEngine):
             engine.take()
-        storage = Storage(engine)
+        storage = HubStorage(engine)
         self._to_undo.callback(storage.close)
         executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="hub")
         self._to_undo.callback(executor.shutdown)
         await in_thread(executor, storage.open)
         bounds = await in_thread(executor, storage.bounds)
-        feed = Feed(storage, executor, bounds)
+        feed = EventFeed(storage, executor, bounds)
         self._to_undo.callback(feed.broadcast.close)
         parts = HubParts(
             name=self.name,
             settings=settings,
             storage=storage,
             executor=executor,
-            intake=Intake(storage, executor, feed.wake),
+            intake=ParcelIntake(storage, executor, feed.wake),
             feed=feed,
             streams=CommandStreams(storage, executor, self.name),
             asker=Asker(storage, executor),

@@ -17,7 +17,7 @@ from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.storage import HubStorage
 
 _POLL_S = 0.5
 """Interval, in seconds, of looking for commands that other hubs were given, where no notice of it came."""
@@ -66,7 +66,7 @@ class CommandStream:
 class CommandStreams:
     """The streams of commands at this hub, and the robots that were heard of here. Use from the loop only."""
 
-    def __init__(self, storage: Storage, executor: Executor, hub: str) -> None:
+    def __init__(self, storage: HubStorage, executor: Executor, hub: str) -> None:
         self.hub = hub
         self._storage = storage
         self._executor = executor

@@ -21,7 +21,7 @@ _MAX_ENDED = 100_000
 
 
 @dataclass(slots=True)
-class _Stream:
+class _CallStream:
     """The events of one call, of which some wait for an earlier one."""
 
     next_seq: int
@@ -54,7 +54,7 @@ class InOrder:
         """The number of events that came again."""
         self._whole: OrderedDict[str, int] = OrderedDict()
         """The number of the next event of open calls of which none waits; the call that spoke last stands last."""
-        self._behind: dict[str, _Stream] = {}
+        self._behind: dict[str, _CallStream] = {}
         """The calls of which events wait, in the order in which that began."""
         self._waiting = 0
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -66,7 +66,7 @@ class InOrder:
         if call in self._ended:
             self.repeated += 1
             return found
-        stream = self._behind.get(call) or _Stream(self._whole.pop(call, 1), utime)
+        stream = self._behind.get(call) or _CallStream(self._whole.pop(call, 1), utime)
         if event.seq < stream.next_seq or event.seq in stream.waiting:
             self.repeated += 1
         else:
@@ -91,7 +91,7 @@ class InOrder:
             found += self._over_the_gap(*next(iter(self._behind.items())))
         return found
 
-    def _ready(self, call: str, stream: _Stream) -> list[ToolEvent]:
+    def _ready(self, call: str, stream: _CallStream) -> list[ToolEvent]:
         """The events without a hole before them."""
         found = []
         while (event := stream.waiting.pop(stream.next_seq, None)) is not None:
@@ -109,14 +109,14 @@ class InOrder:
                 self._whole.popitem(last=False)
         return found
 
-    def _over_the_gap(self, call: str, stream: _Stream) -> list[ToolEvent]:
+    def _over_the_gap(self, call: str, stream: _CallStream) -> list[ToolEvent]:
         first = stream.first()
         self.gaps += first.seq - stream.next_seq
         gap = _gap(first, stream.next_seq)
         stream.next_seq = first.seq
         return [gap, *self._ready(call, stream)]
 
-    def _end(self, call: str, stream: _Stream) -> None:
+    def _end(self, call: str, stream: _CallStream) -> None:
         self._waiting -= len(stream.waiting)
         self._behind.pop(call, None)
         self._ended[call] = None

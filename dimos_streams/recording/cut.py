@@ -23,7 +23,7 @@ _PROGRESS_EVERY = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class LogPart:
     """A part of a log. Times are seconds from the first event that is not metadata."""
 
     selection: Selection = EVERYTHING
@@ -68,7 +68,7 @@ def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
             yield (event.utime - start) / 1e6, event
 
 
-def events_of(logs: Iterable[LogReader], part: Part) -> Iterator[LogEvent]:
+def events_of(logs: Iterable[LogReader], part: LogPart) -> Iterator[LogEvent]:
     """The events of a part, renamed, without metadata."""
     for after_s, event in timed(logs):
         if after_s is not None and part.includes(after_s, event.channel):
@@ -81,7 +81,7 @@ def refuse_itself(target: Path, sources: Iterable[LogReader]) -> None:
         raise UserError(f"{str(target)!r} is the log itself; choose another name")
 
 
-def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
+def check_found(count: int, sources: Sequence[LogReader], part: LogPart) -> None:
     """Raise ``UserError`` that says why a part of logs, which were read to their ends, has no events."""
     if count:
         return
@@ -100,7 +100,7 @@ def check_found(count: int, sources: Sequence[LogReader], part: Part) -> None:
 
 
 def cut(
-    sources: Sequence[LogReader], target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
+    sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: Callable[[LogReader], None] | None = None
 ) -> int:
     """Copy a part of logs, which are open and count as one, to a new file, and return the number of events.
 

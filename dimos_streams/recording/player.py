@@ -10,7 +10,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel
-from dimos_streams.recording.cut import Part, events_of
+from dimos_streams.recording.cut import LogPart, events_of
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.timeline import steady
@@ -25,7 +25,7 @@ _LONGEST_CHANNEL = 63
 class Player:
     """Plays a part of logs, which are open and count as one."""
 
-    def __init__(self, logs: Sequence[LogReader], part: Part, *, speed: float = 1.0) -> None:
+    def __init__(self, logs: Sequence[LogReader], part: LogPart, *, speed: float = 1.0) -> None:
         """``speed`` is a factor; raises ``UserError`` unless it is above 0."""
         if not speed > 0:
             raise UserError(f"speed is a factor above 0, not {speed!r}")

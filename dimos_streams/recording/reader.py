@@ -78,7 +78,7 @@ class LogReader:
         raises for what the file contains."""
         self.damages, self.damaged_bytes, self.end = [], 0, 0
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
-        make, names = tuple.__new__, _Names()  # in half of the time that the class itself takes
+        make, names = tuple.__new__, _ChannelNames()  # in half of the time that the class itself takes
         window, base, at = b"", 0, start
         while at < size:
             i = at - base
@@ -186,7 +186,7 @@ class LogReader:
         return data
 
 
-class _Names(dict[bytes, str | None]):
+class _ChannelNames(dict[bytes, str | None]):
     """The channels by their bytes, as far as they were met, and None for bytes that are no text."""
 
     def __missing__(self, raw: bytes) -> str | None:

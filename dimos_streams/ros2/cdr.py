@@ -12,7 +12,7 @@ from typing import Any
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.std_msgs import Header
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct
+from dimos_streams.ros2.layout import UNBOUNDED, Primitive, RosField, RosStruct
 
 HEADER = b"\x00\x01\x00\x00"
 """Plain CDR, little-endian: what is written. Both byte orders are read."""
@@ -34,9 +34,9 @@ _FORMATS: dict[Primitive, tuple[str, int]] = {
 }
 
 
-def encode(struct: Struct, value: Message | Mapping[str, Any]) -> bytes:
+def encode(struct: RosStruct, value: Message | Mapping[str, Any]) -> bytes:
     """The bytes of a value, encapsulation header included. Raises ``MessageError``."""
-    writer = _Writer()
+    writer = _CdrWriter()
     try:
         writer.struct(struct, value)
     except (packing.error, AttributeError, KeyError, TypeError, ValueError) as error:
@@ -44,11 +44,11 @@ def encode(struct: Struct, value: Message | Mapping[str, Any]) -> bytes:
     return HEADER + bytes(writer.data)
 
 
-def decode(struct: Struct, data: bytes) -> Any:
+def decode(struct: RosStruct, data: bytes) -> Any:
     """The value of bytes with their encapsulation header: a message, or a dict. Raises ``MessageError``."""
     if len(data) < len(HEADER) or data[0] != 0 or data[1] not in (0, 1):
         raise MessageError("", struct.name, f"it is not plain CDR: it begins with {data[:4].hex() or 'nothing'}")
-    reader = _Reader(memoryview(data)[len(HEADER) :], "<" if data[1] else ">")
+    reader = _CdrReader(memoryview(data)[len(HEADER) :], "<" if data[1] else ">")
     try:
         value = reader.struct(struct)
     except (packing.error, ValueError) as error:
@@ -59,7 +59,7 @@ def decode(struct: Struct, data: bytes) -> Any:
     return value
 
 
-class _Writer:
+class _CdrWriter:
     """The bytes written so far; alignment counts from the end of the header."""
 
     def __init__(self) -> None:
@@ -67,13 +67,13 @@ class _Writer:
         self.where = ""
         """The field that is being written."""
 
-    def struct(self, struct: Struct, value: Any) -> None:
+    def struct(self, struct: RosStruct, value: Any) -> None:
         named = isinstance(value, Mapping)
         for field in struct.fields:
             self.where = f"{struct.name}.{field.name}"
             self._field(field, value[field.name] if named else getattr(value, field.name))
 
-    def _field(self, field: Field, value: Any) -> None:
+    def _field(self, field: RosField, value: Any) -> None:
         if field.size is None:
             self._one(field.type, value)
             return
@@ -81,7 +81,7 @@ class _Writer:
             self._primitives("uint32", (len(value),))
         elif len(value) != field.size:
             raise ValueError(f"{len(value)} entries, {field.size} expected")
-        if isinstance(field.type, Struct) or field.type == "string":
+        if isinstance(field.type, RosStruct) or field.type == "string":
             for item in value:
                 self._one(field.type, item)
         elif isinstance(value, (bytes, bytearray)) and field.type in ("uint8", "int8"):
@@ -89,8 +89,8 @@ class _Writer:
         else:
             self._primitives(field.type, value)
 
-    def _one(self, kind: Primitive | Struct, value: Any) -> None:
-        if isinstance(kind, Struct):
+    def _one(self, kind: Primitive | RosStruct, value: Any) -> None:
+        if isinstance(kind, RosStruct):
             self.struct(kind, value)
         elif kind == "string":
             encoded = value.encode("utf-8") + b"\0"
@@ -106,7 +106,7 @@ class _Writer:
             self.data += packing.pack(f"<{len(values)}{letter}", *values)
 
 
-class _Reader:
+class _CdrReader:
     """A position in bytes; alignment counts from the end of the header."""
 
     def __init__(self, data: memoryview, order: str) -> None:
@@ -115,25 +115,25 @@ class _Reader:
         self.where = ""
         """The field that is being read."""
 
-    def struct(self, struct: Struct) -> Any:
+    def struct(self, struct: RosStruct) -> Any:
         values = {}
         for field in struct.fields:
             self.where = f"{struct.name}.{field.name}"
             values[field.name] = self._field(field)
         return values if struct.message is None else _message(struct, struct.message, values)
 
-    def _field(self, field: Field) -> Any:
+    def _field(self, field: RosField) -> Any:
         if field.size is None:
             return self._one(field.type)
         count = self._primitives("uint32", 1)[0] if field.size == UNBOUNDED else field.size
-        if isinstance(field.type, Struct) or field.type == "string":
+        if isinstance(field.type, RosStruct) or field.type == "string":
             if count > len(self.data) - self.at:
                 raise ValueError(f"{count} entries in {len(self.data) - self.at} bytes")
             return [self._one(field.type) for _ in range(count)]
         return self._bytes(count) if field.type == "uint8" else self._primitives(field.type, count)
 
-    def _one(self, kind: Primitive | Struct) -> Any:
-        if isinstance(kind, Struct):
+    def _one(self, kind: Primitive | RosStruct) -> Any:
+        if isinstance(kind, RosStruct):
             return self.struct(kind)
         if kind == "string":
             text = self._bytes(self._primitives("uint32", 1)[0])
@@ -157,7 +157,7 @@ class _Reader:
         return packing.unpack_from(f"{self._order}{count}{letter}", self.data, begin)
 
 
-def _message(struct: Struct, cls: type[Message], values: dict[str, Any]) -> Message:
+def _message(struct: RosStruct, cls: type[Message], values: dict[str, Any]) -> Message:
     """A message of the values. Its constructor would make defaults, which are whole messages, for nothing."""
     message = cls.__new__(cls)
     for name, value in values.items():

@@ -9,7 +9,7 @@ from typing import get_args
 
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.std_msgs import Duration, Time
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct, known_struct, plain, struct_of
+from dimos_streams.ros2.layout import UNBOUNDED, Primitive, RosField, RosStruct, known_struct, plain, struct_of
 
 MAX_DEFINITION = 20_000
 """Maximum length of a definition, in characters."""
@@ -30,10 +30,10 @@ class ActionType:
 
     name: str
     """``"nav2_msgs/action/NavigateToPose"``."""
-    goal: Struct
-    results: tuple[Struct, ...]
+    goal: RosStruct
+    results: tuple[RosStruct, ...]
     """The forms of a result, depending on the release of ROS: the first that fits counts."""
-    feedback: Struct
+    feedback: RosStruct
 
 
 def action_type(name: str, definition: str, types: Mapping[str, str]) -> ActionType:
@@ -52,7 +52,7 @@ def action_type(name: str, definition: str, types: Mapping[str, str]) -> ActionT
     return ActionType(name, goal, (result,), feedback)
 
 
-def _parsed(name: str, text: str, types: Mapping[str, str], depth: int) -> Struct:
+def _parsed(name: str, text: str, types: Mapping[str, str], depth: int) -> RosStruct:
     if depth > _MAX_DEPTH:
         raise UserError(f"{name}: types are nested more than {_MAX_DEPTH} deep, or in themselves")
     fields = tuple(
@@ -63,10 +63,10 @@ def _parsed(name: str, text: str, types: Mapping[str, str], depth: int) -> Struc
     names = [field.name for field in fields]
     for twice in (other for other in names if names.count(other) > 1):
         raise UserError(f"{name}: {twice!r} is defined twice")
-    return Struct(name, fields or (Field(DUMMY, "uint8"),))
+    return RosStruct(name, fields or (RosField(DUMMY, "uint8"),))
 
 
-def _field(owner: str, line: str, number: int, types: Mapping[str, str], depth: int) -> Field | None:
+def _field(owner: str, line: str, number: int, types: Mapping[str, str], depth: int) -> RosField | None:
     """The field of a line, or None for an empty line or a constant."""
     if not line:
         return None
@@ -78,12 +78,12 @@ def _field(owner: str, line: str, number: int, types: Mapping[str, str], depth: 
     array = found["array"]
     size = None if array is None else UNBOUNDED if array == "[]" or "<" in array else int(array[1:-1])
     try:
-        return Field(found["name"], _type(found["type"], owner.split("/")[0], types, depth), size)
+        return RosField(found["name"], _type(found["type"], owner.split("/")[0], types, depth), size)
     except UserError as error:
         raise UserError(f"{owner}, line {number}: {error}") from error
 
 
-def _type(name: str, package: str, types: Mapping[str, str], depth: int) -> Primitive | Struct:
+def _type(name: str, package: str, types: Mapping[str, str], depth: int) -> Primitive | RosStruct:
     if name in _PRIMITIVES:
         return _PRIMITIVES[name]
     parts = name.split("/")
@@ -100,7 +100,7 @@ def _type(name: str, package: str, types: Mapping[str, str], depth: int) -> Prim
 _BEYOND = {
     "builtin_interfaces/msg/Time": struct_of(Time),
     "builtin_interfaces/msg/Duration": struct_of(Duration),
-    "std_msgs/msg/Empty": Struct("std_msgs/msg/Empty", (Field(DUMMY, "uint8"),)),
+    "std_msgs/msg/Empty": RosStruct("std_msgs/msg/Empty", (RosField(DUMMY, "uint8"),)),
 }
 """Types of ROS whose LCM definitions have other names, or that have none."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct, plain
+from dimos_streams.ros2.layout import UNBOUNDED, Primitive, RosField, RosStruct, plain
 from dimos_streams.ros2.names import dds_type
 
 _UNSIGNED: dict[str, Primitive] = {"int16": "uint16", "int32": "uint32", "int64": "uint64"}
@@ -20,12 +20,12 @@ _ALL_UNSIGNED = {
 }
 """The types whose integers ROS has without a sign, which LCM does not know."""
 _GOAL_ID = ("goal_id", "uint8", 16)
-_UUID = Struct("unique_identifier_msgs/msg/UUID", (Field("uuid", "uint8", 16),))
+_UUID = RosStruct("unique_identifier_msgs/msg/UUID", (RosField("uuid", "uint8", 16),))
 """The id of a goal is one more type on ROS's side, which its bytes do not show."""
 
 
 @functools.cache
-def bytes_class(struct: Struct) -> Any:
+def bytes_class(struct: RosStruct) -> Any:
     """A class of Cyclone's for a type whose values are the bytes that are on the wire."""
     cls = _idl_class(plain(struct), "Bytes")
 
@@ -41,7 +41,7 @@ def bytes_class(struct: Struct) -> Any:
     return cls
 
 
-def _idl_class(struct: Struct, name: str) -> Any:
+def _idl_class(struct: RosStruct, name: str) -> Any:
     from cyclonedds.idl import make_idl_struct
 
     fields = {_shown(struct, field): _idl_type(struct, field) for field in struct.fields}
@@ -49,23 +49,23 @@ def _idl_class(struct: Struct, name: str) -> Any:
 
 
 @functools.cache
-def _nested(struct: Struct) -> Any:
+def _nested(struct: RosStruct) -> Any:
     return _idl_class(struct, struct.name.rpartition("/")[2])
 
 
-def _shown(struct: Struct, field: Field) -> str:
+def _shown(struct: RosStruct, field: RosField) -> str:
     """ROS 2 writes the matrices of a camera small."""
     return field.name.lower() if struct.name == "sensor_msgs/msg/CameraInfo" else field.name
 
 
-def _idl_type(struct: Struct, field: Field) -> Any:
+def _idl_type(struct: RosStruct, field: RosField) -> Any:
     import cyclonedds.idl.types
 
     types: Any = cyclonedds.idl.types
 
     if (field.name, field.type, field.size) == _GOAL_ID:
         return _nested(_UUID)
-    if isinstance(field.type, Struct):
+    if isinstance(field.type, RosStruct):
         element = _nested(field.type)
     else:
         unsigned = struct.name in _ALL_UNSIGNED or field.name == "nanosec"

@@ -41,31 +41,31 @@ _RENAMED = {(name, "nsec"): "nanosec" for name in _OTHERWISE_NAMED.values()}
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RosField:
     """One field of a type."""
 
     name: str
-    type: Primitive | Struct
+    type: Primitive | RosStruct
     size: int | None = None
     """The fixed length of an array, or ``UNBOUNDED``; None for a single value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class RosStruct:
     """A type of ROS. Its values are messages of the LCM type that it is derived from, or else plain dicts."""
 
     name: str
     """``"nav_msgs/msg/Odometry"``."""
-    fields: tuple[Field, ...]
+    fields: tuple[RosField, ...]
     message: type[Message] | None = None
     sizes: tuple[tuple[str, str], ...] = ()
     """The fields of a message that size its arrays, each with the array that it sizes."""
 
 
-_structs: dict[type[Message], Struct] = {}
+_structs: dict[type[Message], RosStruct] = {}
 
 
-def struct_of(cls: type[Message]) -> Struct:
+def struct_of(cls: type[Message]) -> RosStruct:
     """The type of ROS that a class of messages stands for."""
     known = _structs.get(cls)
     if known is None:
@@ -73,11 +73,11 @@ def struct_of(cls: type[Message]) -> Struct:
     return known
 
 
-def _derived(cls: type[Message]) -> Struct:
+def _derived(cls: type[Message]) -> RosStruct:
     layout = fields_of(cls)
     sizes = {field.size: field.name for field in layout if isinstance(field.size, str)}
     fields = tuple(
-        Field(
+        RosField(
             field.name,
             struct_of(class_of(field)) if field.is_message else _FROM_LCM[field.type],
             UNBOUNDED if isinstance(field.size, str) else field.size,
@@ -86,23 +86,23 @@ def _derived(cls: type[Message]) -> Struct:
         if field.name not in sizes and (cls.msg_name, field.name) not in _LEFT_OUT
     )
     name = _OTHERWISE_NAMED.get(cls.msg_name) or ros_type(cls.msg_name)
-    return Struct(name, fields, cls, tuple(sizes.items()))
+    return RosStruct(name, fields, cls, tuple(sizes.items()))
 
 
-def plain(struct: Struct) -> Struct:
+def plain(struct: RosStruct) -> RosStruct:
     """The same type with plain dicts as values, and the names of fields that ROS has."""
     fields = tuple(
         dataclasses.replace(
             field,
             name=_RENAMED.get((struct.name, field.name), field.name),
-            type=plain(field.type) if isinstance(field.type, Struct) else field.type,
+            type=plain(field.type) if isinstance(field.type, RosStruct) else field.type,
         )
         for field in struct.fields
     )
-    return Struct(struct.name, fields)
+    return RosStruct(struct.name, fields)
 
 
-def known_struct(name: str) -> Struct | None:
+def known_struct(name: str) -> RosStruct | None:
     """The type of a name of ROS, or None if there is no message definition of it."""
     found = registry.find(lcm_type(name))
     return struct_of(found) if found is not None and ros_type(found.msg_name) == name else None

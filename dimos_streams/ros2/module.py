@@ -29,7 +29,7 @@ from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
 from dimos_streams.ros2.velocity import VelocityRelay
 from dimos_streams.ros2.watch import Trouble, troubles_of
-from dimos_streams.ros2.wire import DdsError, Reader, Wire, Writer
+from dimos_streams.ros2.wire import DdsError, TopicReader, TopicWriter, Wire
 from dimos_streams.skill import SkillSpec
 from dimos_streams.streams import In, Out
 
@@ -90,8 +90,8 @@ class Ros2Robot(Module):
         self._relay = VelocityRelay(self.config.cmd_timeout_s)
         self._scan_frame = self.config.cmd_frame
         self._heard: dict[str, float] = {}
-        self._writers: dict[str, Writer] = {}
-        self._readers: dict[str, Reader] = {}
+        self._writers: dict[str, TopicWriter] = {}
+        self._readers: dict[str, TopicReader] = {}
         self._unmatched_since: dict[str, float] = {}
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
@@ -221,7 +221,7 @@ class Ros2Robot(Module):
 
     def _unmatched(self, now: float) -> set[str]:
         """The streams whose topics DDS has not connected with anybody's for a while."""
-        ends: dict[str, Reader | Writer] = {**self._readers, **self._writers}
+        ends: dict[str, TopicReader | TopicWriter] = {**self._readers, **self._writers}
         before = self._unmatched_since
         self._unmatched_since = {name: before.get(name, now) for name, end in ends.items() if not end.matched}
         return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}

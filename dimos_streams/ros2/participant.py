@@ -20,8 +20,8 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
-from dimos_streams.ros2.layout import Struct
-from dimos_streams.ros2.wire import DdsError, Direction, Endpoint, Quality, Reader, Writer
+from dimos_streams.ros2.layout import RosStruct
+from dimos_streams.ros2.wire import DdsError, Direction, Endpoint, Quality, TopicReader, TopicWriter
 
 if TYPE_CHECKING:
     from cyclonedds.pub import DataWriter
@@ -47,7 +47,7 @@ class Participant:
         """
         self._domain_id, self._config = domain_id, configuration(interface, peers)
         self._interface = interface
-        self._readers: list[_Reader] = []
+        self._readers: list[_DdsReader] = []
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
         self._ending = threading.Event()
         self._fault: BaseException | None = None
@@ -85,26 +85,26 @@ class Participant:
         if self._fault is not None:
             raise DdsError(f"DDS is read no more: {self._fault!r}") from self._fault
 
-    def writer(self, topic: str, struct: Struct, quality: Quality) -> Writer:
+    def writer(self, topic: str, struct: RosStruct, quality: Quality) -> TopicWriter:
         """See ``Wire``."""
         from cyclonedds.pub import DataWriter
 
-        return _Writer(DataWriter(self._participant, self._topic(topic, struct), _qos(quality)), topic)
+        return _DdsWriter(DataWriter(self._participant, self._topic(topic, struct), _qos(quality)), topic)
 
     def reader(
         self,
         topic: str,
-        struct: Struct,
+        struct: RosStruct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
-    ) -> Reader:
+    ) -> TopicReader:
         """See ``Wire``."""
         from cyclonedds.core import InstanceState, ReadCondition, SampleState, ViewState
         from cyclonedds.sub import DataReader
 
         source = DataReader(self._participant, self._topic(topic, struct), _qos(quality))
-        reader = _Reader(source, topic, quality.depth, decode, deliver, self._loop)
+        reader = _DdsReader(source, topic, quality.depth, decode, deliver, self._loop)
         reader.condition = ReadCondition(source, SampleState.NotRead | ViewState.Any | InstanceState.Any)
         self._waitset.attach(reader.condition)
         self._readers.append(reader)
@@ -138,7 +138,7 @@ class Participant:
             (BuiltinDataReader(self._participant, BuiltinTopicDcpsSubscription), "in"),
         )
 
-    def _topic(self, name: str, struct: Struct) -> Any:
+    def _topic(self, name: str, struct: RosStruct) -> Any:
         from cyclonedds.topic import Topic
 
         return Topic(self._participant, name, bytes_class(struct))
@@ -173,14 +173,14 @@ class Participant:
                     )
 
 
-class _Writer:
-    """A ``Writer`` of Cyclone DDS."""
+class _DdsWriter:
+    """A ``TopicWriter`` of Cyclone DDS."""
 
     def __init__(self, target: DataWriter[Any], topic: str) -> None:
         self._target, self._topic = target, topic
 
     def write(self, data: bytes) -> None:
-        """See ``Writer``."""
+        """See ``TopicWriter``."""
         from cyclonedds.core import DDSException
 
         sample = self._target.data_type()
@@ -192,12 +192,12 @@ class _Writer:
 
     @property
     def matched(self) -> int:
-        """See ``Writer``."""
+        """See ``TopicWriter``."""
         return len(self._target.get_matched_subscriptions())
 
 
-class _Reader:
-    """A ``Reader`` of Cyclone DDS. ``take`` is called in the thread, ``_deliver_all`` on the loop."""
+class _DdsReader:
+    """A ``TopicReader`` of Cyclone DDS. ``take`` is called in the thread, ``_deliver_all`` on the loop."""
 
     condition: Any
 
@@ -217,7 +217,7 @@ class _Reader:
 
     @property
     def matched(self) -> int:
-        """See ``Reader``."""
+        """See ``TopicReader``."""
         return len(self._source.get_matched_publications())
 
     def close(self) -> None:

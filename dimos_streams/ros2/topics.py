@@ -14,7 +14,7 @@ from dimos_streams.module import ConfigFault
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.config import QUALITIES, Ros2RobotConfig, TopicSetting
 from dimos_streams.ros2.conversions import USUAL, incoming, outgoing
-from dimos_streams.ros2.layout import Struct, known_struct, struct_of
+from dimos_streams.ros2.layout import RosStruct, known_struct, struct_of
 from dimos_streams.ros2.names import absolute, dds_topic, dds_type, lcm_type
 from dimos_streams.ros2.wire import DEFAULT, SENSOR, Quality
 from dimos_streams.streams import StreamSpec
@@ -27,7 +27,7 @@ class Route:
     stream: StreamSpec
     topic: str
     """The topic as ROS calls it, absolute."""
-    struct: Struct
+    struct: RosStruct
     """The type on ROS's side."""
     quality: Quality
 
@@ -100,6 +100,6 @@ def _route(stream: StreamSpec, row: TopicSetting, namespace: str) -> Route:
     return Route(stream, absolute(row.topic, namespace), struct, quality)
 
 
-def _message(struct: Struct) -> type[Message]:
+def _message(struct: RosStruct) -> type[Message]:
     assert struct.message is not None
     return struct.message

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.ros2.layout import Struct
+from dimos_streams.ros2.layout import RosStruct
 
 Direction = Literal["in", "out"]
 
@@ -54,7 +54,7 @@ class DdsError(DimosStreamsError):
     """DDS could not send something."""
 
 
-class Writer(Protocol):
+class TopicWriter(Protocol):
     """The protocol of the writer of one topic."""
 
     def write(self, data: bytes) -> None:
@@ -65,7 +65,7 @@ class Writer(Protocol):
         """The number of readers of others that hear it."""
 
 
-class Reader(Protocol):
+class TopicReader(Protocol):
     """The protocol of the reader of one topic."""
 
     @property
@@ -85,17 +85,17 @@ class Wire(Protocol):
     def check(self) -> None:
         """Raise ``DdsError`` if nothing is heard any more, and nothing will be."""
 
-    def writer(self, topic: str, struct: Struct, quality: Quality) -> Writer:
+    def writer(self, topic: str, struct: RosStruct, quality: Quality) -> TopicWriter:
         """Announce to write a topic, as DDS calls it, of a type."""
 
     def reader(
         self,
         topic: str,
-        struct: Struct,
+        struct: RosStruct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
-    ) -> Reader:
+    ) -> TopicReader:
         """Read a topic. ``decode`` is called off the loop, ``deliver`` on it, with what ``decode`` has made.
 
         Bytes for which ``decode`` raises anything are skipped, with a line in the log. When the loop is slow, the

@@ -116,7 +116,7 @@ class EventUnpacker:
         self._call_id, self._id, self._names_at = "", b"", 0
         self._head = _UTIME
         """The format of time and seq, with the call's id in between."""
-        self._alike: dict[int, tuple[bytes, _Names]] = {}
+        self._alike: dict[int, tuple[bytes, _CallNames]] = {}
         """Names and their bytes, by the last byte of the length of the type: no two types have that in common."""
 
     def unpack(self, data: bytes, channel: str = EVENTS) -> ToolEvent:
@@ -153,7 +153,7 @@ class EventUnpacker:
         self._id, self._names_at, self._alike = data[_ID_AT:end], end + _SEQ.size, {}
         self._head = _head_of(len(self._id))
 
-    def _learn_names(self, data: bytes) -> tuple[bytes, _Names]:
+    def _learn_names(self, data: bytes) -> tuple[bytes, _CallNames]:
         """Return the names and their bytes, and remember short ones. Raises ``struct.error`` or ``ValueError``."""
         block = data[self._names_at : _end_of_names(data, self._names_at)]
         known = block, _names(block)
@@ -185,7 +185,7 @@ _Fields = tuple[int, str, int, str, str, str, str, str, str]
 _FIELDS = ("utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data_json")
 
 
-class _Names(NamedTuple):
+class _CallNames(NamedTuple):
     """The fields that most events of a call have in common."""
 
     type: str
@@ -194,7 +194,7 @@ class _Names(NamedTuple):
     caller: str
 
 
-_UNKNOWN = b"", _Names("", "", "", "")
+_UNKNOWN = b"", _CallNames("", "", "", "")
 
 
 def _unpack(data: bytes) -> _Fields | None:
@@ -246,7 +246,7 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
 
 def _end_of_names(data: bytes, at: int) -> int:
     """Return the index behind the names that begin at an index. Raises ``struct.error``."""
-    for _ in _Names._fields:
+    for _ in _CallNames._fields:
         at += _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
     return at
 
@@ -259,15 +259,15 @@ def _text_at(data: bytes, at: int) -> tuple[str, int]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _names(block: bytes) -> _Names:
+def _names(block: bytes) -> _CallNames:
     """Return the names in a part of a message. They are remembered, as they come with every event of a call. Raises
     as ``_text_at`` does, and for names that no publisher sends: such a block may be large, and is not remembered."""
     texts: list[str] = []
     at = 0
-    for _ in _Names._fields:
+    for _ in _CallNames._fields:
         text, at = _text_at(block, at)
         texts.append(text)
-    names = _Names(*texts)
+    names = _CallNames(*texts)
     if at != len(block) or _bad_name(names.type, names[1:]):
         raise ValueError("not what a publisher sends")
     return names

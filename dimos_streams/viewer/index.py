@@ -23,7 +23,7 @@ from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.wire import unpack_event
 from dimos_streams.viewer.marks import Marks
-from dimos_streams.viewer.state.world import World
+from dimos_streams.viewer.state.world import RecordedWorld
 
 KEY_EVERY_US = 2_000_000
 """The least time of the log, in µs, between two moments that are kept; more for a long log."""
@@ -42,7 +42,7 @@ class Key:
     utime: int
     place: Place
     """The place from which the tape goes on behind it."""
-    world: World
+    world: RecordedWorld
 
 
 class Index:
@@ -77,7 +77,7 @@ class Index:
             self._read(on_progress)
 
     def _read(self, on_progress: Callable[[int], None]) -> None:
-        world = World(self._models)
+        world = RecordedWorld(self._models)
         newest: LogEvent | None = None
         for number, (event, place) in enumerate(self.tape.events()):
             if newest is None:
@@ -106,7 +106,7 @@ class Index:
         """The offset of the newest event that was handed on up to a moment; 0 before the first."""
         return bisect.bisect_right(self._heard, utime)
 
-    def _take(self, world: World, event: LogEvent) -> None:
+    def _take(self, world: RecordedWorld, event: LogEvent) -> None:
         told = self.order.due(event.utime)
         try:
             world.take(event)
@@ -119,7 +119,7 @@ class Index:
         for each in told:
             self._hear(world, event.utime, each)
 
-    def _ordered(self, world: World, event: LogEvent) -> list[ToolEvent]:
+    def _ordered(self, world: RecordedWorld, event: LogEvent) -> list[ToolEvent]:
         """The events of calls that are due with the one in a message. Raises ``MessageError`` if it has none."""
         unpacked = unpack_event(event.data)
         if unpacked.caller != MONITOR:
@@ -127,7 +127,7 @@ class Index:
         world.report(unpacked)
         return []
 
-    def _hear(self, world: World, utime: int, event: ToolEvent) -> None:
+    def _hear(self, world: RecordedWorld, utime: int, event: ToolEvent) -> None:
         self._heard.append(utime if not self._heard else max(utime, self._heard[-1]))
         self._waiting.append(event)
         world.hear(len(self._heard), event)
@@ -139,7 +139,7 @@ class Index:
         self.journal.append(self._waiting)
         self._waiting = []
 
-    def _keep_key(self, world: World, event: LogEvent, place: Place) -> None:
+    def _keep_key(self, world: RecordedWorld, event: LogEvent, place: Place) -> None:
         """Keep the moment before an event, if the last kept one is long ago; of too many every second is dropped."""
         last = self._keys[-1] if self._keys else None
         if last is not None:

@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.wire import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import KEY_BYTES, Index
 from dimos_streams.viewer.transport import Transport
-from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, Wish
+from dimos_streams.viewer.wishes import PausePlayback, Play, Seek, Speed, StepPlayback, Wish
 
 TICK_S = 1 / 30
 LOOK_EVERY_S = 0.1
@@ -69,13 +69,13 @@ class Stage:
         now, transport = clock.monotonic(), self.transport
         if isinstance(wish, Play):
             transport.play(now)
-        elif isinstance(wish, Pause):
+        elif isinstance(wish, PausePlayback):
             transport.pause(now)
         elif isinstance(wish, Speed):
             transport.set_speed(now, wish.speed)
         elif isinstance(wish, Seek):
             transport.seek(now, wish.utime)
-        elif isinstance(wish, Step):
+        elif isinstance(wish, StepPlayback):
             self._step(now, back=wish.back)
         self.show(transport.at(now))
         self._look_soon()

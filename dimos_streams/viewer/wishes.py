@@ -11,30 +11,30 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
 
-class _Wish(BaseModel):
+class _ViewWish(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Play(_Wish):
+class Play(_ViewWish):
     """Go on; from the beginning if it is at its end."""
 
     command: Literal["play"]
 
 
-class Pause(_Wish):
+class PausePlayback(_ViewWish):
     """Stand still."""
 
     command: Literal["pause"]
 
 
-class Speed(_Wish):
+class Speed(_ViewWish):
     """Go on so many times as fast as it was recorded."""
 
     command: Literal["speed"]
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 
 
-class Seek(_Wish):
+class Seek(_ViewWish):
     """Go to a moment."""
 
     command: Literal["seek"]
@@ -42,14 +42,14 @@ class Seek(_Wish):
     """Time in µs since the Unix epoch; one outside of the recording is its beginning or end."""
 
 
-class Step(_Wish):
+class StepPlayback(_ViewWish):
     """Go to the next event of a call, or to the one before, and stand there."""
 
     command: Literal["step"]
     back: bool = False
 
 
-Wish = Annotated[Play | Pause | Speed | Seek | Step, Field(discriminator="command")]
+Wish = Annotated[Play | PausePlayback | Speed | Seek | StepPlayback, Field(discriminator="command")]
 _WISHES: TypeAdapter[Wish] = TypeAdapter(Wish)
 _VALID = "valid: play, pause, speed (with speed), seek (with utime), step (with back)"
 

@@ -11,7 +11,7 @@ REACH = 1.0
 """Metres from where the person is expected, within which another track of fitting looks is the same person."""
 
 
-class Watch:
+class PersonWatch:
     """Finds the person who matches a description in one frame after another.
 
     Once found, the person is known by the track's id. Another track that matches takes over if it is where the

@@ -114,11 +114,11 @@ def heartbeat(module: bytes) -> bytes:
 
 
 _LISTENED: guard.Channels = {
-    "/scan": guard.Heard(),
-    "/robot1/scan": guard.Heard(),
-    "/robot1/cmd_vel#geometry_msgs.Twist": guard.Heard(largest=65_000),
-    "/status": guard.Heard(("robot1/", "depot/left/"), largest=65_000),
-    **{f"/robot1/{number}": guard.Heard() for number in range(40)},
+    "/scan": guard.ListenedChannel(),
+    "/robot1/scan": guard.ListenedChannel(),
+    "/robot1/cmd_vel#geometry_msgs.Twist": guard.ListenedChannel(largest=65_000),
+    "/status": guard.ListenedChannel(("robot1/", "depot/left/"), largest=65_000),
+    **{f"/robot1/{number}": guard.ListenedChannel() for number in range(40)},
 }
 
 
@@ -163,14 +163,14 @@ def test_the_filter_lets_through_what_is_listened_to(datagram: bytes, passes: bo
 
 
 def test_no_fragment_is_let_through_of_what_is_too_large_for_every_channel() -> None:
-    small: guard.Channels = {"/a": guard.Heard(largest=500), "/b": guard.Heard(largest=2000)}
+    small: guard.Channels = {"/a": guard.ListenedChannel(largest=500), "/b": guard.ListenedChannel(largest=2000)}
     for size, passes in ((2000, True), (2001, False)):
         assert is_let_through(fragment(size, 4, 1, 2, b"efgh"), small) is passes
     assert is_let_through(short(b"/a\0", bytes(700)), small), "of one piece; the subscription sees to it"
 
 
 def test_more_channels_than_a_filter_holds_are_all_let_through() -> None:
-    many = {f"/{number:060}": guard.Heard() for number in range(500)}
+    many = {f"/{number:060}": guard.ListenedChannel() for number in range(500)}
     assert is_let_through(short(b"/other\0"), many)
     assert not is_let_through(short(b"/other"), many)
 
@@ -179,7 +179,7 @@ def test_a_filter_for_which_there_is_no_room_lets_all_channels_through() -> None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
         receiver.bind(("127.0.0.1", 0))
         for channels in (0, 3, 30, 60, 110, 60, 110, 30):
-            guard.attach(receiver.fileno(), {f"/{number:060}": guard.Heard() for number in range(channels)})
+            guard.attach(receiver.fileno(), {f"/{number:060}": guard.ListenedChannel() for number in range(channels)})
 
 
 _MARKS = (Mark(2, b"known-beginning"), Mark(2, b"other"), Mark(-6, b"known\0"), Mark(-9, b"another\0\0"))
@@ -203,7 +203,7 @@ _SHARE = Ration(1e-9, _MARKS)
     ],
 )
 def test_what_bears_a_mark_comes_where_a_share_is_taken_of_the_rest(body: bytes, passes: bool) -> None:
-    rationed = {"/rationed": guard.Heard(ration=_SHARE), "/free": guard.Heard()}
+    rationed = {"/rationed": guard.ListenedChannel(ration=_SHARE), "/free": guard.ListenedChannel()}
     assert is_let_through(short(b"/rationed\0", body), rationed) is passes
     assert is_let_through(short(b"/free\0", body), rationed)
 
@@ -270,9 +270,9 @@ def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monke
         await bus.close()
 
     asyncio.run(main())
-    scans, of_all_robots = guard.Heard(largest=100_000), guard.Heard(largest=70_000)
-    both = guard.Heard(("robot1/", "robot2/"), largest=65_000)
-    one = guard.Heard(("robot1/",), largest=60_000)
+    scans, of_all_robots = guard.ListenedChannel(largest=100_000), guard.ListenedChannel(largest=70_000)
+    both = guard.ListenedChannel(("robot1/", "robot2/"), largest=65_000)
+    one = guard.ListenedChannel(("robot1/",), largest=60_000)
     assert attached[:4] == [
         {},
         {"/scan": scans},

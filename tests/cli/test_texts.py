@@ -11,7 +11,7 @@ from dimos_streams.cli.system.bus_traffic import Traffic
 from dimos_streams.cli.terminal.message_text import to_lines
 from dimos_streams.cli.terminal.output import duration, table_lines
 from dimos_streams.cli.terminal.reporter import CallCounts, JsonReporter, TextReporter
-from dimos_streams.cli.terminal.screen import Line, PlainScreen
+from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.clock import VIRTUAL_EPOCH_US
@@ -166,7 +166,7 @@ def test_a_refusal_is_shown_once(why_not: str, capsys: pytest.CaptureFixture[str
 
 
 def test_lines_are_wrapped_below_their_text() -> None:
-    line = Line(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
+    line = ScreenLine(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
     assert "".join(line.parts(50)).splitlines() == [
         "    1.00  agent             some words that go on",
         "                            and",

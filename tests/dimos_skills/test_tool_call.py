@@ -12,8 +12,8 @@ from dimos_streams import clock
 from dimos_streams.dimos_skills.answers import ToolAnswer, ToolResult
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.server import ToolServer
-from dimos_streams.dimos_skills.streams import ToolStream, ToolStreams
-from dimos_streams.dimos_skills.tool_call import ToolCall
+from dimos_streams.dimos_skills.streams import DimosToolStream, ToolStreams
+from dimos_streams.dimos_skills.tool_call import DimosToolCall
 from dimos_streams.dimos_skills.tools import Tool
 from dimos_streams.skill import Call
 from tests.helpers import run_virtual
@@ -49,10 +49,10 @@ async def _finished(answer: ToolAnswer) -> ToolResult:
     return ToolResult(answer.text, None, ())
 
 
-def _drive(stream: ToolStream, server: _Server, call: _Call, *, streams: bool = True) -> ToolCall:
+def _drive(stream: DimosToolStream, server: _Server, call: _Call, *, streams: bool = True) -> DimosToolCall:
     tool = Tool("drive", moves=True, streams=streams, stop="stop_drive", ends=False)
     made, asked = cast("Call", call), cast("ToolServer", server)
-    return ToolCall(
+    return DimosToolCall(
         tool, made, {}, "token", stream, asked, DimosSkillsConfig.model_validate({}), lambda: "", _finished
     )
 

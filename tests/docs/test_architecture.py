@@ -64,6 +64,17 @@ def test_no_folder_has_more_modules_than_one_sees_at_a_glance() -> None:
     assert {folder: count for folder, count in modules.items() if count > 15} == {}
 
 
+def test_a_name_finds_one_class() -> None:
+    generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
+    classes: dict[str, list[str]] = {}
+    for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")):
+        if path.parent.name not in generated or path.parent.parent.name != "messages":
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    classes.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: places for name, places in classes.items() if len(places) > 1} == {}
+
+
 @pytest.mark.slow
 def test_each_arrow_of_the_picture_is_an_import_and_each_import_follows_the_arrows() -> None:
     arrows = {(importer, imported) for importer, _, imported in _ARROW.findall(PICTURE)}

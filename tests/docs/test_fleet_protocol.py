@@ -13,11 +13,11 @@ from dimos_streams.fleet import protocol
 from dimos_streams.fleet.batches import Batch, Position, ShippedEvent, ShippedGap
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import FleetMessage
-from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.parcels import parcel_of
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fleet-protocol.md").read_text()
-MESSAGES = (Batch, ShippedEvent, ShippedGap, Position, Report, Reported, Hello, Command, Answer)
+MESSAGES = (Batch, ShippedEvent, ShippedGap, Position, RobotReport, Reported, Hello, Command, Answer)
 
 
 def rows(model: type[FleetMessage]) -> list[str]:

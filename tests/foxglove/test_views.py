@@ -48,7 +48,7 @@ from dimos_streams.messages.vision_msgs import (
     Pose2D,
 )
 from dimos_streams.operator.messages.scene import GoalView, SceneView, WaypointView, ZoneView, scene_state
-from dimos_streams.recording.cut import Part
+from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.export.mcap import Exported, export_mcap
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
@@ -198,9 +198,9 @@ def test_poses_frames_scans_and_cameras() -> None:
     assert value == {**STAMPED, "width": 4, "height": 3, "distortion_model": "plumb_bob", **numbers}
 
 
-def exported(log_path: Path, target: Path, part: Part | None = None) -> Exported:
+def exported(log_path: Path, target: Path, part: LogPart | None = None) -> Exported:
     with LogReader(log_path) as log:
-        return export_mcap(log, target, part or Part())
+        return export_mcap(log, target, part or LogPart())
 
 
 def test_a_file_says_what_it_has_and_what_was_left_out(tmp_path: Path) -> None:

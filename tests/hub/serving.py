@@ -16,7 +16,7 @@ from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.fleet.batches import ShippedGap, encoded_batch, encoded_event, encoded_gap
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
 
 TIMEOUT_S = 30.0
@@ -86,7 +86,7 @@ def served_hub(database: str, **settings: Any) -> Iterator[ServedHub]:
 
 def added(database: str, *robots: str) -> dict[str, str]:
     """Tokens of new robots."""
-    storage = Storage(open_engine(database))
+    storage = HubStorage(open_engine(database))
     storage.open()
     try:
         return {robot: storage.robots.add(robot) for robot in robots}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.entry import run_command
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 
 
 def run(*words: str) -> int:
@@ -51,7 +51,7 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
         assert run("robots", "add", "r2", "--write", f"{path}", "--database", url) == 2
     assert run("robots", "add", "r1", "--write", f"{file}", "--database", url) == 2
     assert not file.exists(), "r1 is known already"
-    storage = Storage(open_engine(url))
+    storage = HubStorage(open_engine(url))
     try:
         assert (storage.robots.of_token(token), [row.name for row in storage.robots.all()]) == ("r1", ["r1"])
         assert run("robots", "add", "r1", "--new-token", "--write", f"{file}", "--database", url) == 0

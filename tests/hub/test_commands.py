@@ -23,7 +23,7 @@ from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.storage.commands import MAX_WAITING
 from dimos_streams.hub.storage.rows import NewCommand, RobotRow, StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 
@@ -443,8 +443,8 @@ def _let_expire(database: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(database: str) -> Iterator[Storage]:
-    storage = Storage(open_engine(database))
+def _opened(database: str) -> Iterator[HubStorage]:
+    storage = HubStorage(open_engine(database))
     try:
         yield storage
     finally:

@@ -14,7 +14,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
-from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.fleet.batches import encoded_batch, encoded_event
 from dimos_streams.fleet.commands import Hello
 from tests.certificates import certificates
@@ -65,7 +65,7 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
         @contextlib.asynccontextmanager
         async def connected(files: Mapping[str, Path]) -> AsyncIterator[HubConnection]:
             async with tls_proxy(ours, int(hub.url.rpartition(":")[2])) as url:
-                settings = HubSettings.model_validate({"url": url, "robot": "r1", "token_file": token, **files})
+                settings = HubLinkSettings.model_validate({"url": url, "robot": "r1", "token_file": token, **files})
                 connection = HubConnection(settings, rng=random.Random(1))
                 try:
                     yield connection

@@ -30,7 +30,7 @@ from dimos_streams.hub.storage.rows import (
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
-from dimos_streams.hub.storage.storage import Storage, open_engine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
 
 _PARTITION = 50
@@ -38,7 +38,7 @@ ALL = 10**9
 
 
 @pytest.fixture
-def storage(database_url: str) -> Iterator[Storage]:
+def storage(database_url: str) -> Iterator[HubStorage]:
     with _opened(database_url) as made:
         yield made
 
@@ -47,9 +47,9 @@ class _opened:
     """A storage, closed at the end."""
 
     def __init__(self, url: str) -> None:
-        self._storage = Storage(open_engine(url, partition=_PARTITION))
+        self._storage = HubStorage(open_engine(url, partition=_PARTITION))
 
-    def __enter__(self) -> Storage:
+    def __enter__(self) -> HubStorage:
         self._storage.open()
         return self._storage
 
@@ -78,7 +78,7 @@ def numbered(first: int, last: int) -> list[ParcelEntry]:
     return [entry(offset) for offset in range(first, last + 1)]
 
 
-def seqs(storage: Storage, **query: str) -> list[int]:
+def seqs(storage: HubStorage, **query: str) -> list[int]:
     found, after = [], 0
     while True:
         read = storage.read(Query(after, **query), 7, ALL)
@@ -90,7 +90,7 @@ def seqs(storage: Storage, **query: str) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.feature("H2")
-def test_each_offset_is_stored_once_however_often_it_is_sent(storage: Storage) -> None:
+def test_each_offset_is_stored_once_however_often_it_is_sent(storage: HubStorage) -> None:
     assert storage.position("r1", "journal-1") == 0
     assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)]
     assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)], "the same again"
@@ -103,7 +103,9 @@ def test_each_offset_is_stored_once_however_often_it_is_sent(storage: Storage) -
 
 @pytest.mark.slow
 @pytest.mark.feature("H2")
-def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_are_taken(storage: Storage) -> None:
+def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_are_taken(
+    storage: HubStorage,
+) -> None:
     storage.store([parcel(*numbered(1, 3))])
     other = parcel(*numbered(900, 901), robot="r2")
     assert storage.store([parcel(*numbered(5, 6)), other]) == [OutOfPlace(3), Taken(901)], "a journal begins anywhere"
@@ -116,7 +118,7 @@ def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_
 
 
 @pytest.mark.slow
-def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: Storage) -> None:
+def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: HubStorage) -> None:
     assert storage.store([parcel(gap(1, 40), entry(41))]) == [Taken(41)]
     assert storage.store([parcel(gap(30, 45))]) == [Taken(45)], "trimmed before the acknowledgement came"
     assert storage.store([parcel(*numbered(40, 46))]) == [Taken(46)]
@@ -124,7 +126,7 @@ def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: Storage) -> N
 
 
 @pytest.mark.slow
-def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
+def test_pages_are_bounded_in_number_bytes_and_search(storage: HubStorage) -> None:
     storage.store([parcel(*(entry(offset, "x" * 1000, call=f"c{offset % 3}") for offset in range(1, 31)))])
     assert len(storage.read(Query(0), 5, ALL).entries) == 5
     page = storage.read(Query(0), 10, 3000)
@@ -141,7 +143,7 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: Storage) -> None:
 
 @pytest.mark.slow
 @pytest.mark.feature("H2")
-def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
+def test_what_is_old_goes_in_whole_partitions(storage: HubStorage) -> None:
     storage.store([parcel(*numbered(1, 170))])
     assert storage.trim(Retention(events=1000)) == (1, 170)
     assert storage.trim(Retention(events=60)) == (101, 170), "so many at least are kept"
@@ -159,7 +161,7 @@ def test_what_is_old_goes_in_whole_partitions(storage: Storage) -> None:
 
 @pytest.mark.slow
 def test_of_each_robot_the_journals_that_shipped_last_are_known(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dimos_streams.hub.storage.storage.JOURNALS", 2)
     for number in (1, 2, 3):
@@ -188,7 +190,7 @@ def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_
 
 
 @pytest.mark.slow
-def test_calls_are_folded_from_their_events(storage: Storage) -> None:
+def test_calls_are_folded_from_their_events(storage: HubStorage) -> None:
     opened = entry(1, type="open", arguments={"a": 1}, parent="", resources=["base"], on_loss="continue")
     storage.store([parcel(opened, entry(2, "on it"), entry(3, "10 %", type="progress"))])
     storage.store([parcel(entry(1, call="c1", type="open"), robot="r2"), parcel(entry(2, call="c2"), robot="r2")])
@@ -205,7 +207,7 @@ def test_calls_are_folded_from_their_events(storage: Storage) -> None:
 
 
 @pytest.mark.slow
-def test_robots_have_tokens_of_their_own(storage: Storage) -> None:
+def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     token = storage.robots.add("r1")
     assert (storage.robots.of_token(token), storage.robots.of_token("else")) == ("r1", "")
     with pytest.raises(UserError, match="--new-token"):
@@ -235,7 +237,7 @@ def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCom
 
 @pytest.mark.slow
 @pytest.mark.feature("H2")
-def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: Storage) -> None:
+def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: HubStorage) -> None:
     id = storage.commands.give(command())
     assert isinstance(id, int)
     assert storage.commands.give(command()) == id
@@ -276,7 +278,7 @@ def test_a_wall_clock_that_is_set_back_makes_no_command_younger(
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_that_is_given_later_than_now_has_expired_for_good(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with storage.engine.transaction() as db:
         engines = type(db)
@@ -322,7 +324,7 @@ def test_a_database_of_another_program_is_left_alone(database_url: str) -> None:
     with engine.transaction() as db:
         db.run("CREATE TABLE accounts (id integer)")
     with pytest.raises(WrongSchemaError, match="tables of another program"):
-        Storage(engine).open()
+        HubStorage(engine).open()
     engine.close()
 
 
@@ -335,7 +337,7 @@ def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -
         db.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     engine = open_engine(postgres_url.rpartition("/")[0] + "/plain")
     with pytest.raises(UserError, match=r"/plain keeps texts in SQL_ASCII, .* make it with ENCODING 'UTF8'"):
-        Storage(engine).open()
+        HubStorage(engine).open()
     engine.close()
 
 
@@ -354,7 +356,7 @@ def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
     if url.startswith("postgresql"):
         pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
     with pytest.raises((UserError, StorageUnavailableError), match=why):
-        Storage(open_engine(url)).open()
+        HubStorage(open_engine(url)).open()
 
 
 @pytest.mark.parametrize(
@@ -376,7 +378,7 @@ def test_no_error_shows_what_is_before_a_databases_host(url: str) -> None:
     if url.startswith("postgres"):
         pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
     with pytest.raises((UserError, StorageUnavailableError)) as caught:
-        Storage(open_engine(url)).open()
+        HubStorage(open_engine(url)).open()
     said = str(caught.value)
     assert ("gehe" in said, "im99" in said, said.strip().count("\n")) == (False, False, 0), said
     if "@" in url and "://" in url:
@@ -428,7 +430,7 @@ def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
         first.close()
     other.hardlink_to(real)
     with pytest.raises(UserError, match=r"other.sqlite has 2 names \(hard links\)"):
-        Storage(open_engine(f"sqlite:///{other}")).open()
+        HubStorage(open_engine(f"sqlite:///{other}")).open()
     loop = tmp_path / "loop.sqlite"
     loop.symlink_to(loop)
     with pytest.raises(UserError, match=r"loop\.sqlite can't be used"):

@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
-from dimos_streams.recording.cut import Part
+from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.export.mcap import export_mcap
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.reader import LogReader
@@ -128,7 +128,7 @@ def channels_of(log: Path, target: Path) -> dict[str, tuple[str, str]]:
     from mcap.reader import make_reader
 
     with LogReader(log) as reader:
-        export_mcap(reader, target, Part())
+        export_mcap(reader, target, LogPart())
     with target.open("rb") as file:
         summary = make_reader(file).get_summary()
     assert summary is not None

@@ -278,7 +278,7 @@ def test_commands_know_own_types(package: Package) -> None:
 def test_exports_have_own_types(package: Package) -> None:
     from dimos_streams.foxglove.conversion.message_views import MessageViews
     from dimos_streams.foxglove.conversion.schemas import schema_named
-    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 
     package.define()
@@ -295,7 +295,7 @@ def test_exports_have_own_types(package: Package) -> None:
     assert (form.schema, value["winds"]) == ("weather_msgs.Reading", [{"speed": 2.0}])
     assert schema_named(form.schema)["properties"]["winds"]["items"]["properties"] == {"speed": {"type": "number"}}
     with LogReader(log) as reader:
-        header, first, _ = csv_lines(reader, "/readings", Part(), Rows())
+        header, first, _ = csv_lines(reader, "/readings", LogPart(), Rows())
     cells = dict(zip(header.split(","), first.split(","), strict=False))
     assert cells["pose.orientation.w"] == "1.0" or cells["pose.orientation.w"] == "0.0"
     assert cells["temperature_c"] == "0.0"

@@ -18,7 +18,7 @@ from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
 from dimos_streams.messages.nav_msgs import Path as PathMessage
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Bool, String
-from dimos_streams.recording.cut import Part, cut
+from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe, without_secrets
 from dimos_streams.recording.player import Player
@@ -37,10 +37,10 @@ def log_of(folder: Path, *events: tuple[float, str, bytes]) -> Path:
     return write_log(folder / "a.lcmlog", [(START + round(at * 1e6), *rest) for at, *rest in events])  # type: ignore[misc]
 
 
-def table(path: Path, wanted: str, part: Part | None = None) -> tuple[list[list[str]], Rows]:
+def table(path: Path, wanted: str, part: LogPart | None = None) -> tuple[list[list[str]], Rows]:
     rows = Rows()
     with LogReader(path) as log:
-        return list(csv.reader(csv_lines(log, wanted, part or Part(), rows))), rows
+        return list(csv.reader(csv_lines(log, wanted, part or LogPart(), rows))), rows
 
 
 def test_a_table_has_a_column_for_each_number_and_json_for_the_rest(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_a_table_has_a_column_for_each_number_and_json_for_the_rest(tmp_path: Pa
     assert pose["pose"]["position"] == {"x": 0.0, "y": 0.0, "z": 0.0}
     (header, row), _ = table(path, "/image")
     assert json.loads(row[header.index("data")]) == "ff01"
-    (_, only), rows = table(path, "/vel", Part(from_s=2.0, to_s=3.0))
+    (_, only), rows = table(path, "/vel", LogPart(from_s=2.0, to_s=3.0))
     assert (only[1], rows.written, rows.damaged) == ("3.000000", 1, 0)
-    assert table(path, "/vel", Part(from_s=3.5))[1].damaged == 1
+    assert table(path, "/vel", LogPart(from_s=3.5))[1].damaged == 1
 
 
 def test_a_matrix_of_a_fixed_size_has_a_column_an_entry(mission_log: Path) -> None:
@@ -154,22 +154,22 @@ def test_a_part_keeps_what_belongs_to_it_under_its_new_names(tmp_path: Path) -> 
     events = [(-9.0, CHANNEL, metadata), *((float(at), name, b"") for at in range(5) for name in (VEL, BOOL, "/y"))]
     path = log_of(tmp_path, *events)
     remap = {"/vel": "/robot/vel", BOOL: "/b#other.Type", "/y": "/z"}
-    part = Part(selection=Selection(exclude=["/n*"]), from_s=1.0, to_s=3.0, remap=remap)
+    part = LogPart(selection=Selection(exclude=["/n*"]), from_s=1.0, to_s=3.0, remap=remap)
     with LogReader(path) as log:
         assert cut([log], tmp_path / "b.lcmlog", part) == 10, "with the metadata"
         assert part.unused() == []
         with pytest.raises(UserError, match="is the log itself"):
             cut([log], path, part)
         for wrong, why in (
-            (Part(from_s=4.5), r"it ends after 4\.000 s"),
-            (Part(selection=Selection(include=["/nothing"])), "no event is of '/nothing'"),
-            (Part(from_s=1.1, to_s=1.9), "the channels have no event at that time"),
+            (LogPart(from_s=4.5), r"it ends after 4\.000 s"),
+            (LogPart(selection=Selection(include=["/nothing"])), "no event is of '/nothing'"),
+            (LogPart(from_s=1.1, to_s=1.9), "the channels have no event at that time"),
         ):
             with pytest.raises(UserError, match=why):
                 cut([log], tmp_path / "c.lcmlog", wrong)
     short = write_log(tmp_path / "short.lcmlog", [(START, VEL, b""), (START + 500_000, VEL, b"")])
     with LogReader(short) as log, pytest.raises(UserError, match=r"it ends after 0\.500 s"):
-        cut([log], tmp_path / "c.lcmlog", Part(from_s=0.7))
+        cut([log], tmp_path / "c.lcmlog", LogPart(from_s=0.7))
     first, *rest = read_log(tmp_path / "b.lcmlog")
     assert (first.channel, first.utime) == (CHANNEL, START + 1_000_000)
     assert Metadata.decoded(first.data).channels[0].exclude == ("/n*",)
@@ -215,7 +215,7 @@ def test_playing_keeps_the_pace(tmp_path: Path) -> None:
         await bus.open()
         bus.subscribe_all(lambda _, data: got.append((round(clock.monotonic(), 3), data)))
         with LogReader(path) as log:
-            player = Player([log], Part(), speed=speed)
+            player = Player([log], LogPart(), speed=speed)
             count = await player.play(bus)
             count += await player.play(bus, lambda player: progress.append((player.published, player.after_s)))
         await bus.close()
@@ -230,7 +230,7 @@ def test_playing_keeps_the_pace(tmp_path: Path) -> None:
     assert player.unpublishable == {"/" + 63 * "x": 2}
     for speed in (0.0, -1.0, float("nan")):
         with pytest.raises(UserError, match="speed is a factor above 0"):
-            Player([], Part(), speed=speed)
+            Player([], LogPart(), speed=speed)
 
 
 def test_a_writer_says_what_it_can_not_write(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dimos_streams.bus import create_bus
 from dimos_streams.clock import monotonic, run_virtual
-from dimos_streams.recording.cut import Part
+from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.format import HEADER, LogEvent
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
@@ -72,7 +72,7 @@ def test_playing_does_not_wait_for_it(tmp_path: Path) -> None:
         await bus.open()
         began = monotonic()
         with LogReader(path) as log:
-            assert await Player([log], Part()).play(bus) == 20
+            assert await Player([log], LogPart()).play(bus) == 20
         await bus.close()
         return monotonic() - began
 

@@ -11,7 +11,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
-from dimos_streams.ros2.layout import Struct
+from dimos_streams.ros2.layout import RosStruct
 from dimos_streams.ros2.names import dds_type
 from dimos_streams.ros2.wire import DdsError, Endpoint, Quality
 
@@ -58,13 +58,13 @@ class FakeWire:
         if self.deaf:
             raise DdsError("DDS is read no more")
 
-    def writer(self, topic: str, struct: Struct, quality: Quality) -> _End:
+    def writer(self, topic: str, struct: RosStruct, quality: Quality) -> _End:
         return _End(self, topic, dds_type(struct.name))
 
     def reader(
         self,
         topic: str,
-        struct: Struct,
+        struct: RosStruct,
         quality: Quality,
         decode: Callable[[bytes], Any],
         deliver: Callable[[Any], None],
@@ -155,7 +155,7 @@ class FakeServer:
             *(channels.feedback, channels.status),
         ]
 
-    def _send(self, topic: str, struct: Struct, value: dict[str, Any]) -> None:
+    def _send(self, topic: str, struct: RosStruct, value: dict[str, Any]) -> None:
         self.wire.deliver(topic, encode(struct, value))
 
     def _on_goal(self, data: bytes) -> None:

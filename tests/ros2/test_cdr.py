@@ -18,7 +18,7 @@ from dimos_streams.messages.codec import encode as encode_lcm
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.ros2.cdr import decode, encode
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Struct, plain, struct_of
+from dimos_streams.ros2.layout import UNBOUNDED, RosField, RosStruct, plain, struct_of
 
 typestore = pytest.importorskip("rosbags.typesys", reason="the extra test has rosbags, which writes ROS's own bytes")
 
@@ -90,7 +90,9 @@ def test_plain_values_have_the_names_of_ros() -> None:
 
 
 def test_big_endian_bytes_are_read_too() -> None:
-    struct = Struct("p/msg/T", (Field("flag", "bool"), Field("values", "int16", UNBOUNDED), Field("text", "string")))
+    struct = RosStruct(
+        "p/msg/T", (RosField("flag", "bool"), RosField("values", "int16", UNBOUNDED), RosField("text", "string"))
+    )
     data = bytes.fromhex("00000000 01000000 00000002 0001 fffe 00000003 686900")
     assert decode(struct, data) == {"flag": True, "values": (1, -2), "text": "hi"}
 
@@ -131,13 +133,13 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_its_field(value: dict[
         encode(plain(struct_of(point)), value)
 
 
-def some(struct: Struct, dice: random.Random) -> Any:
+def some(struct: RosStruct, dice: random.Random) -> Any:
     """A message with values by chance."""
     assert struct.message is not None
     return struct.message(**{field.name: _some_field(field, dice) for field in struct.fields})
 
 
-def _some_field(field: Field, dice: random.Random) -> Any:
+def _some_field(field: RosField, dice: random.Random) -> Any:
     if field.size is None:
         return _some_value(field, dice)
     count = dice.randrange(4) if field.size == UNBOUNDED else field.size
@@ -145,9 +147,9 @@ def _some_field(field: Field, dice: random.Random) -> Any:
     return bytes(values) if field.type == "uint8" else values
 
 
-def _some_value(field: Field, dice: random.Random) -> Any:
+def _some_value(field: RosField, dice: random.Random) -> Any:
     kind = field.type
-    if isinstance(kind, Struct):
+    if isinstance(kind, RosStruct):
         return some(kind, dice)
     if kind == "string":
         return dice.choice(["", "base_link", "ä", "x" * dice.randrange(9)])
@@ -159,7 +161,7 @@ def _some_value(field: Field, dice: random.Random) -> Any:
     return dice.randrange(1 << (bits - 1))
 
 
-def plain_value(struct: Struct, message: Any) -> Any:
+def plain_value(struct: RosStruct, message: Any) -> Any:
     """A message as dicts and lists, in the order of its fields."""
     return decode(plain(struct), encode(struct, message))
 

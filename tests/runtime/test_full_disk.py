@@ -19,7 +19,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.cli.bridge_client.answers import Module
+from dimos_streams.cli.bridge_client.answers import ModuleAnswer
 from dimos_streams.cli.bridge_client.run_state import process_state
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.run_owner import process_start
@@ -294,8 +294,8 @@ def test_what_is_known_of_a_run_stays_known(small_disk: Path) -> None:
 def test_processes_are_shown_by_what_the_system_knows_of_them() -> None:
     pid = os.getpid()
 
-    def said(*, alive: bool) -> Module:
-        return Module(name="a", pid=pid, health="ok", alive=alive, introduced=True, state={})
+    def said(*, alive: bool) -> ModuleAnswer:
+        return ModuleAnswer(name="a", pid=pid, health="ok", alive=alive, introduced=True, state={})
 
     started = process_start(pid)
     noted: dict[str, object] = {"label": "a", "modules": ["a"], "pid": pid, "pid_started": started, "state": "ready"}

@@ -26,7 +26,7 @@ from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Encounter, PatrolReport
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Lens, sightings_of
-from dimos_streams.skills.seeing.watch import Watch
+from dimos_streams.skills.seeing.watch import PersonWatch
 from dimos_streams.testing import ModuleHarness
 from tests.skills.detections import GREEN, RED, Seen, frame, odometry
 
@@ -268,7 +268,7 @@ def test_what_a_guard_reports_reads_well() -> None:
 @pytest.mark.virtual_time
 async def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
     poses = PoseHistory()
-    watch = Watch("person in red", poses, clock.monotonic())
+    watch = PersonWatch("person in red", poses, clock.monotonic())
     for _ in range(40):
         poses.add(odometry())
         seen = frame(Seen(at=(2.0, 0.7 * clock.monotonic())))

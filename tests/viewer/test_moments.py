@@ -13,7 +13,7 @@ import pytest
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.reporting import event_data, snapshot_data
-from dimos_streams.recording.cut import Part, cut
+from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
@@ -23,7 +23,7 @@ from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.marks import MAX_SHOWN, Marks
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import Play, Speed, Step
+from dimos_streams.viewer.wishes import Play, Speed, StepPlayback
 from tests.bridge import parts
 from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
@@ -136,11 +136,11 @@ async def test_steps_go_from_event_to_event_and_back(mission: Mission) -> None:
         stage = Stage(index, await _bus())
         forwards = []
         while stage.utime() < index.end:
-            stage.wish(Step(command="step"))
+            stage.wish(StepPlayback(command="step"))
             forwards.append(stage.utime())
         backwards = []
         while stage.utime() > index.begin:
-            stage.wish(Step(command="step", back=True))
+            stage.wish(StepPlayback(command="step", back=True))
             backwards.append(stage.utime())
     assert forwards == sorted(set(forwards))
     assert len(forwards) >= 9
@@ -189,8 +189,8 @@ async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_aga
 def test_parts_of_a_recording_are_one(mission: Mission, tmp_path: Path) -> None:
     parts = [tmp_path / "a.lcmlog", tmp_path / "b.lcmlog"]
     with LogReader(mission.log) as log:
-        cut([log], parts[0], Part(to_s=3.0))
-        cut([log], parts[1], Part(from_s=3.000001))
+        cut([log], parts[0], LogPart(to_s=3.0))
+        cut([log], parts[1], LogPart(from_s=3.000001))
     with indexed(mission.log) as whole, indexed(*parts) as both:
         assert (both.begin, both.end) == (whole.begin, whole.end)
         assert both.journal.last_offset == whole.journal.last_offset

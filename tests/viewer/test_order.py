@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.wire import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.state.world import MAX_CHANNELS, MAX_OPEN, World
+from dimos_streams.viewer.state.world import MAX_CHANNELS, MAX_OPEN, RecordedWorld
 from tests.recording.logs import START, write_log
 from tests.viewer.parts import indexed
 
@@ -53,7 +53,7 @@ def test_many_holes_are_gone_over_in_their_order() -> None:
 
 
 def test_moments_that_are_kept_share_what_has_not_changed() -> None:
-    world = World()
+    world = RecordedWorld()
     for call in range(MAX_OPEN):
         world.hear(call + 1, event(call))
     tracemalloc.start()

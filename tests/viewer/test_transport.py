@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dimos_streams.dashboard.serving import FILES
 from dimos_streams.viewer.transport import FASTEST, SLOWEST, Transport
-from dimos_streams.viewer.wishes import Pause, Play, Seek, Speed, Step, parse_wish
+from dimos_streams.viewer.wishes import PausePlayback, Play, Seek, Speed, StepPlayback, parse_wish
 
 BEGIN, END = 1_600_000_000_000_000, 1_600_000_060_000_000
 
@@ -80,7 +80,10 @@ def test_a_recording_of_one_moment_does_not_play() -> None:
 def test_the_page_wishes_for_what_there_is_and_for_nothing_else() -> None:
     script = FILES["transport/link.js"].read_text(encoding="utf-8")
     sent = re.findall(r"\{ command: ([^}]+?) \}", script)
-    known = {get_args(kind.model_fields["command"].annotation)[0]: kind for kind in (Play, Pause, Speed, Seek, Step)}
+    known = {
+        get_args(kind.model_fields["command"].annotation)[0]: kind
+        for kind in (Play, PausePlayback, Speed, Seek, StepPlayback)
+    }
     asked = set()
     for text in sent:
         names, _, rest = text.partition(",")
@@ -93,7 +96,7 @@ def test_the_page_wishes_for_what_there_is_and_for_nothing_else() -> None:
 
 def test_wishes_are_read() -> None:
     assert parse_wish('{"command": "seek", "utime": 5}') == Seek(command="seek", utime=5)
-    assert parse_wish('{"command": "step"}') == Step(command="step", back=False)
+    assert parse_wish('{"command": "step"}') == StepPlayback(command="step", back=False)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 
 from dimos_streams.viewer.app import MAX_WATCHERS
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import Pause, Wish
+from dimos_streams.viewer.wishes import PausePlayback, Wish
 from tests.helpers import until
 from tests.viewer.mission import Mission
 from tests.viewer.test_serving import heard, served, socket
@@ -49,7 +49,7 @@ def test_others_have_turns_between_the_wishes_of_one_client(
                 await talkative.send(json.dumps({"command": "step"}))
             await until(lambda: len(carried_out) >= 3)
             before = len(carried_out)
-            await modest.send(json.dumps(Pause(command="pause").model_dump()))
+            await modest.send(json.dumps(PausePlayback(command="pause").model_dump()))
             await until(lambda: "pause" in carried_out)
             assert carried_out.index("pause") - before <= 3, "it waits for no more than is under way"
             await until(lambda: len(carried_out) >= 20)

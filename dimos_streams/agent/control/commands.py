@@ -47,7 +47,7 @@ def _future() -> asyncio.Future[R]:
 
 
 @dataclass(eq=False, slots=True)
-class Command(Generic[R]):
+class LoopCommand(Generic[R]):
     """A request to the loop to do something. ``done`` is always answered, at the latest when the loop ends."""
 
     done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
@@ -65,7 +65,7 @@ class Command(Generic[R]):
 
 
 @dataclass(eq=False, slots=True)
-class AbortCommand(Command[AbortReport]):
+class AbortCommand(LoopCommand[AbortReport]):
     """The command to end everything."""
 
     reason: str
@@ -78,7 +78,7 @@ class AbortCommand(Command[AbortReport]):
 
 
 @dataclass(eq=False, slots=True)
-class UndoCommand(Command[list[Undone]]):
+class UndoCommand(LoopCommand[list[Undone]]):
     """The command to take back the newest ``count`` calls, or all if it is None."""
 
     count: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dimos_streams.agent.loop.model_response import Answer
+from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.missions.end_reasons import of_last_answer
 
 LOOPING = "repetition"
@@ -42,7 +42,7 @@ class Ending:
         return _WHY_SETTLED.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")
 
 
-def ending_of(answer: Answer) -> Ending:
+def ending_of(answer: ModelAnswer) -> Ending:
     """The ending of a turn whose last answer asks for nothing."""
     reason, note = of_last_answer(answer.finish)
     return Ending(reason, note, why=answer.why_cut)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending
-from dimos_streams.agent.loop.model_response import Answer, Answering, call_fields
+from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call_fields
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
-from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, ToolSchema, Usage
+from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
@@ -36,7 +36,7 @@ class ModelExchange:
         self.spent = Spent()
         """The usage and cost of this turn."""
 
-    async def ask(self, iteration: int, before_asking: Callable[[], None]) -> Answer | Ending:
+    async def ask(self, iteration: int, before_asking: Callable[[], None]) -> ModelAnswer | Ending:
         """Return one answer of the model, or an ending if it failed; either is recorded.
 
         ``before_asking`` is called right before each request is made of the conversation.
@@ -73,7 +73,7 @@ class ModelExchange:
             self._emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
         self._answering = None
 
-    async def _receive(self, before_asking: Callable[[], None]) -> Answer:
+    async def _receive(self, before_asking: Callable[[], None]) -> ModelAnswer:
         """Return the model's answer to the conversation, which is shortened as often as it is too long for the model.
 
         Raises ``ModelError``.
@@ -101,7 +101,7 @@ class ModelExchange:
         self._emit(EventKind.ERROR, text=text, is_error=True)
         return Ending("error", why=text)
 
-    def _count(self, usage: Usage) -> None:
+    def _count(self, usage: TokenUsage) -> None:
         budget = self._parts.budget
         cost = budget.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)

@@ -16,9 +16,9 @@ from dimos_streams.agent.models.protocol import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
+    TokenUsage,
     ToolCall,
     ToolCallDelta,
-    Usage,
 )
 from dimos_streams.agent.models.token_estimate import estimated_usage
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
@@ -37,7 +37,7 @@ CONTENT_PERIOD_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """One answer of the model, put together. ``finish`` is ``"cut"`` if the stream ended without a reason."""
 
     text: str
@@ -76,7 +76,7 @@ class Answering:
         self._announced = 0
         self._finish: str | None = None
         self._why_cut = ""
-        self._usage: Usage | None = None
+        self._usage: TokenUsage | None = None
 
     @property
     def text(self) -> str:
@@ -84,14 +84,14 @@ class Answering:
         return "".join(self._pieces)
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> TokenUsage:
         """The usage that the model reports, or an estimate if it has answered and reports none."""
         if self._usage is not None:
             return self._usage
         received = sum(self._lengths.values())
-        return estimated_usage(self._request, received) if self._request and received else Usage()
+        return estimated_usage(self._request, received) if self._request and received else TokenUsage()
 
-    async def receive(self, model: Model, request: ModelRequest) -> Answer:
+    async def receive(self, model: Model, request: ModelRequest) -> ModelAnswer:
         """Return the answer to a request; if it is longer than it may be, its beginning. Raises ``ModelError``."""
         self._request = request
         assembler = ToolCallAssembler(tool.name for tool in request.tools)
@@ -111,7 +111,7 @@ class Answering:
         )
         self._report_calls(calls)
         text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
-        return Answer(text, calls, finish or CUT, self._why_cut)
+        return ModelAnswer(text, calls, finish or CUT, self._why_cut)
 
     def _report_calls(self, calls: Sequence[AssembledCall]) -> None:
         for call in calls[self._announced :]:
@@ -141,7 +141,7 @@ class Answering:
             for name in names[self._announced :]:
                 self._emit(EventKind.CALL_START, self._missions, skill=name)
             self._announced = len(names)
-        elif isinstance(delta, Usage):
+        elif isinstance(delta, TokenUsage):
             self._usage = delta
         elif isinstance(delta, Finish):
             self._finish = well_formed(delta.reason)[:_MAX_REASON]

@@ -15,7 +15,7 @@ from dimos_streams.agent.missions.limits import LoopSettings
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.models.protocol import Model, ModelRequest, ToolSchema, Usage
+from dimos_streams.agent.models.protocol import Model, ModelRequest, TokenUsage, ToolSchema
 from dimos_streams.agent.policies.gates.base import Repetition, Results, Reviewer, Tools
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventLog
@@ -94,7 +94,7 @@ class Budget:
 
     settings: LoopSettings = field(default_factory=LoopSettings)
     """The bounds; they may be replaced between answers, with the model."""
-    cost: Callable[[Usage], float | None] = lambda usage: None
+    cost: Callable[[TokenUsage], float | None] = lambda usage: None
     """The price of an answer in US dollars, or None while it is not known."""
     robot: Callable[[], RobotState] = RobotState
     """Gives the state of the robot that stop conditions see."""

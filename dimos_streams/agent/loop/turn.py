@@ -11,7 +11,7 @@ from typing import Any
 from dimos_streams.agent.loop.ending import Ending, ending_of
 from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.loop.model_exchange import ModelExchange
-from dimos_streams.agent.loop.model_response import Answer
+from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.tool_execution import Execution
@@ -152,7 +152,7 @@ class Turn:
     def _must_stop(self, asked: tuple[AssembledCall, ...] = ()) -> Ending | None:
         return self._watch.must_stop(self.iteration, self.text, self._exchange.spent, asked)
 
-    async def _execute(self, answer: Answer, execution: Execution) -> Ending | None:
+    async def _execute(self, answer: ModelAnswer, execution: Execution) -> Ending | None:
         """Run what an answer asks for; return the turn's ending, or None to go on."""
         self._machine.go(LoopState.EXECUTING)
         hint = self._watch.look_for_repetition(answer)

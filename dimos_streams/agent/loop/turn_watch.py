@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.loop.ending import LOOPING, Ending
-from dimos_streams.agent.loop.model_response import Answer
+from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, ids, note_cancel, note_failure, note_stop
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import CallResult, Hint, Stop, Warn
+from dimos_streams.agent.policies.gates.base import CallResult, Hint, StopTurn, Warn
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import Usage
 
@@ -53,7 +53,7 @@ class TurnWatch:
         reason = verdict(settings.stop_conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
-    def look_for_repetition(self, answer: Answer) -> Ending | str:
+    def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""
         view = self._parts.view
         batch = view.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
@@ -61,13 +61,13 @@ class TurnWatch:
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
-        if isinstance(alarm, Stop):
+        if isinstance(alarm, StopTurn):
             return Ending(LOOPING, alarm.text)
         if isinstance(alarm, Warn | Hint):
             self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
         return alarm.text if isinstance(alarm, Hint) else ""
 
-    def note_executed(self, answer: Answer, results: Sequence[CallResult]) -> Ending | None:
+    def note_executed(self, answer: ModelAnswer, results: Sequence[CallResult]) -> Ending | None:
         """Take in what became of an answer's calls; return an ending if there are too many failures in a row, or
         None."""
         self._batch_size = len(results)

@@ -12,8 +12,8 @@ from dimos_streams.agent.models.protocol import (
     ModelDelta,
     ReasoningDelta,
     TextDelta,
+    TokenUsage,
     ToolCallDelta,
-    Usage,
 )
 
 _MOST_TOKENS = 10**12
@@ -105,7 +105,7 @@ def _index(choice: Mapping[str, Any]) -> int:
     return index if isinstance(index, int) and not isinstance(index, bool) and index > 0 else 0
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage | None:
+def _usage(usage: Mapping[str, Any]) -> TokenUsage | None:
     """The usage that a server reports, or None if it reports nothing, or what can't be numbers of tokens: then they
     are estimated."""
     details = _mapping(usage.get("prompt_tokens_details"))
@@ -113,8 +113,8 @@ def _usage(usage: Mapping[str, Any]) -> Usage | None:
     counts = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
     if counts[0] is None or counts[1] is None:
         return None
-    counted = Usage(counts[0], counts[1], cached or 0)
-    return counted if counted != Usage() else None  # servers that don't count say 0
+    counted = TokenUsage(counts[0], counts[1], cached or 0)
+    return counted if counted != TokenUsage() else None  # servers that don't count say 0
 
 
 def _count(value: Any) -> int | None:

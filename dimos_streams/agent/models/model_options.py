@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dimos_streams.agent.models.protocol import Usage
+from dimos_streams.agent.models.protocol import TokenUsage
 
 
 class Pricing(BaseModel):
@@ -19,7 +19,7 @@ class Pricing(BaseModel):
     cached: float | None = Field(default=None, ge=0)
     """The price of input that the server had seen before; None if it costs as much as other input."""
 
-    def cost(self, usage: Usage) -> float:
+    def cost(self, usage: TokenUsage) -> float:
         """The cost of the tokens, in US dollars."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input_tokens - usage.cached_tokens

@@ -25,10 +25,10 @@ from dimos_streams.agent.models.protocol import (
     ModelDelta,
     ModelRequest,
     TextDelta,
+    TokenUsage,
     ToolCall,
     ToolCallDelta,
     ToolResultMessage,
-    Usage,
     UserMessage,
 )
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -57,7 +57,7 @@ class OfflineModel:
         if steps:
             step, number = steps[0], len(done) + 1
             yield ToolCallDelta(index=0, id=f"call_{number}", name=step.skill, arguments=json.dumps(step.arguments))
-            yield Usage()
+            yield TokenUsage()
             yield Finish("tool_calls")
             return
         comments = [_comment(message.event) for message in heard if message.event is not None]
@@ -67,7 +67,7 @@ class OfflineModel:
         lines = [*comments, *answers, *remarks]
         if lines:
             yield TextDelta("\n".join(lines))
-        yield Usage()
+        yield TokenUsage()
         yield Finish(_finish(heard, done, understood))
 
     async def close(self) -> None:

@@ -161,7 +161,7 @@ class ToolCallDelta:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """The tokens of one request; the last usage of a stream counts."""
 
     input_tokens: int = 0
@@ -171,8 +171,8 @@ class Usage:
     estimated: bool = False
     """True if the server has reported none."""
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
@@ -200,7 +200,7 @@ class Cut:
 STALE = "not run: input of the operator was withdrawn meanwhile; ask again for what is still wanted"
 """The result of a call that was asked for when that input was still seen."""
 
-ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Usage | Finish | Cut
+ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | TokenUsage | Finish | Cut
 
 
 class Model(Protocol):

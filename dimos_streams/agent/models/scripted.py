@@ -44,8 +44,8 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     SystemMessage,
     TextDelta,
+    TokenUsage,
     ToolCallDelta,
-    Usage,
 )
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import UserError
@@ -75,7 +75,7 @@ class ScriptedDelta(_Part):
 
 
 class ScriptedUsage(_Part):
-    """See ``Usage``."""
+    """See ``TokenUsage``."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -176,7 +176,7 @@ class ScriptedModel:
         for delta in turn.deltas:
             yield ToolCallDelta(**delta.model_dump())
         if turn.usage is not None:
-            yield Usage(**turn.usage.model_dump())
+            yield TokenUsage(**turn.usage.model_dump())
 
     def _call(self, index: int, call: ScriptedCall) -> ToolCallDelta:
         arguments = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)

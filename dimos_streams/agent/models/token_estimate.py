@@ -14,22 +14,22 @@ from dimos_streams.agent.models.protocol import (
     Message,
     ModelRequest,
     SystemMessage,
+    TokenUsage,
     ToolSchema,
-    Usage,
 )
 
 CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_PICTURE = 1000
 
 
-def estimated_usage(request: ModelRequest, received: int) -> Usage:
+def estimated_usage(request: ModelRequest, received: int) -> TokenUsage:
     """The estimated usage of a request; ``received`` is the number of characters of its answer that have come,
     reasoning and arguments included."""
     sent = sum(map(_message, request.messages)) + _tools(request.tools)
     shown = (m.images for m in request.messages if not isinstance(m, SystemMessage | AssistantMessage))
     pictures = sum(map(len, shown))
     tokens = pictures * TOKENS_PER_PICTURE + _tokens(sent)
-    return Usage(tokens, _tokens(received), estimated=True)
+    return TokenUsage(tokens, _tokens(received), estimated=True)
 
 
 def _tokens(characters: int) -> int:

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
-from dimos_streams.agent.policies.gates.base import Alarm, Hint, Stop, Warn
+from dimos_streams.agent.policies.gates.base import Alarm, Hint, StopTurn, Warn
 
 MAX_PERIOD = 4
 Action: TypeAlias = Literal["warn", "hint", "stop"]
-_KINDS: dict[Action, type[Warn] | type[Hint] | type[Stop]] = {"warn": Warn, "hint": Hint, "stop": Stop}
+_KINDS: dict[Action, type[Warn] | type[Hint] | type[StopTurn]] = {"warn": Warn, "hint": Hint, "stop": StopTurn}
 _Batch: TypeAlias = tuple[tuple[str, str], ...]
 
 

@@ -21,7 +21,7 @@ _ASKED = 1000
 def read_unfinished(id: str, events: Iterable[AgentEvent]) -> UnfinishedMission:
     """Return the state of a mission. Sub-missions died with the process: what they said and heard does not belong to
     this mission, what they used does."""
-    reading = _Reading(id)
+    reading = _MissionReading(id)
     for event in events:
         reading.read(event)
     return reading.found
@@ -35,7 +35,7 @@ def spent_of(event: AgentEvent) -> Usage:
     )
 
 
-class _Reading:
+class _MissionReading:
     """A mission, as far as its events are read."""
 
     def __init__(self, id: str) -> None:

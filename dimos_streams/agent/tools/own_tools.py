@@ -96,7 +96,7 @@ def _named(call: OpenCall) -> str:
     return f"{call.call_id} of {call.skill}"
 
 
-class Part(Arguments):
+class ResultPart(Arguments):
     """The arguments of ``read_result``."""
 
     reference: Annotated[str, Field(description='The reference that the shortened result names, "result-1".')]
@@ -108,14 +108,14 @@ class Part(Arguments):
 def read_result_tool(store: ResultStore) -> LocalTool:
     """``read_result``: parts of results that were shortened or masked."""
 
-    async def read(arguments: Part, missions: tuple[Mission, ...]) -> str:
+    async def read(arguments: ResultPart, missions: tuple[Mission, ...]) -> str:
         whole = store.get(arguments.reference)
         return read_part(whole, offset=arguments.offset, length=arguments.length, search=arguments.search)
 
     return LocalTool(
         name=READ_RESULT,
         description="Read a part of a result that was shown to you shortened, or not any more.",
-        arguments=Part,
+        arguments=ResultPart,
         run=read,
         concurrent=True,
         polling=True,

@@ -12,7 +12,7 @@ from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.door import Door, Reply, begins_call, refusal
+from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds as kinds
@@ -192,7 +192,7 @@ def changes(command: Command) -> bool:
     return command.method != "GET"
 
 
-def _answer(command: Command, reply: Reply, outcome: Outcome | None = None) -> Answer:
+def _answer(command: Command, reply: DoorReply, outcome: Outcome | None = None) -> Answer:
     outcome = outcome or ("refused" if reply.refused else "answered")
     return Answer.model_validate(
         {"id": command.id, "outcome": outcome, "status": reply.status, "headers": reply.headers, "body": reply.body}

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.client.http_session import CuttableSession, Tls, why
 from dimos_streams.client.iterators import closing
 from dimos_streams.client.sse import SseEvent
@@ -28,7 +28,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S
-from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.fleet.reports import Reported, RobotReport
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -45,7 +45,7 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 class HubConnection:
     """A ``HubPort`` over HTTP. Use from one loop; close it when done."""
 
-    def __init__(self, settings: HubSettings, *, rng: random.Random, threads: Executor | None = None) -> None:
+    def __init__(self, settings: HubLinkSettings, *, rng: random.Random, threads: Executor | None = None) -> None:
         """Requests run in ``threads``, by default two of its own: one for events, one for all else."""
         self._settings = settings
         self._base = f"{settings.url}/fleet/robots/{quote(settings.robot, safe='')}"
@@ -53,7 +53,7 @@ class HubConnection:
         self._random = rng
         self._own_threads = threads is None
         self._threads = threads or ThreadPoolExecutor(2, thread_name_prefix="hub")
-        self._events, self._others = _Line(self._tls), _Line(self._tls)
+        self._events, self._others = _KeptConnection(self._tls), _KeptConnection(self._tls)
         self._closed = False
 
     async def position(self, journal_id: str) -> Position:
@@ -65,7 +65,7 @@ class HubConnection:
         """See ``HubPort``."""
         return self._read(Position, await self._request(self._events, "POST", "/batches", batch))
 
-    async def report(self, report: Report) -> Reported:
+    async def report(self, report: RobotReport) -> Reported:
         """See ``HubPort``."""
         body = report.model_dump_json().encode()
         return self._read(Reported, await self._request(self._others, "POST", "/reports", body))
@@ -114,7 +114,7 @@ class HubConnection:
         token = self._settings.token()
         return {} if token is None else {"Authorization": f"Bearer {token}"}
 
-    async def _request(self, line: _Line, method: str, path: str, body: bytes | None = None) -> bytes:
+    async def _request(self, line: _KeptConnection, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._closed:
             raise HubUnreachableError("the link is closed")
         headers = self._headers()
@@ -175,7 +175,7 @@ class HubConnection:
             return None
 
 
-class _Line:
+class _KeptConnection:
     """A connection that is kept between requests. ``turn`` is the loop's, all else may be used by threads."""
 
     def __init__(self, tls: Tls) -> None:

@@ -36,7 +36,7 @@ _HEADERS = {b"location": "Location", b"link": "Link"}
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class DoorReply:
     """The bridge's reply to a command."""
 
     status: int
@@ -46,10 +46,10 @@ class Reply:
     """True if the command did not get through the door, and nothing was done."""
 
 
-def refusal(kind: Kind, detail: str, *, refused: bool = True) -> Reply:
+def refusal(kind: Kind, detail: str, *, refused: bool = True) -> DoorReply:
     """A reply with a problem."""
     body = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail}
-    return Reply(kind.status, body, {}, refused)
+    return DoorReply(kind.status, body, {}, refused)
 
 
 class Door:
@@ -60,7 +60,7 @@ class Door:
         self._app = app
         self._broker = broker
 
-    async def enter(self, command: Command, begin_by: float, key: str) -> Reply:
+    async def enter(self, command: Command, begin_by: float, key: str) -> DoorReply:
         """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command
         begins has the idempotency key ``key``, unless it brings its own."""
         path = _path(command)
@@ -94,7 +94,7 @@ class Door:
                     return f"call {call_id!r} is an operator's"
         return ""
 
-    async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> Reply:
+    async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> DoorReply:
         raw_path, _, query = command.path.partition("?")
         content = b"" if body is None else to_json(body)
         scope: Scope = {
@@ -116,7 +116,7 @@ class Door:
             "server": None,
             BEGIN_BY: begin_by,
         }
-        answer = _Answer(content)
+        answer = _ResponseEnd(content)
         await self._app(scope, answer.receive, answer.send)
         return answer.reply()
 
@@ -130,7 +130,7 @@ def _not_for_operators(caller: object) -> str:
     return ""
 
 
-class _Answer:
+class _ResponseEnd:
     """The other end of a request within the process."""
 
     def __init__(self, body: bytes) -> None:
@@ -157,7 +157,7 @@ class _Answer:
             if self._size <= MAX_ANSWER_BYTES:
                 self._content += piece
 
-    def reply(self) -> Reply:
+    def reply(self) -> DoorReply:
         """The reply that has come."""
         if self._size > MAX_ANSWER_BYTES:
             text = f"the answer has {self._size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
@@ -166,7 +166,7 @@ class _Answer:
             body = parse_json(bytes(self._content)) if self._content else None
         except ValueError:
             return refusal(kinds.HTTP_ERROR, "the bridge's answer is no JSON", refused=False)
-        return Reply(self._status, body, self._headers)
+        return DoorReply(self._status, body, self._headers)
 
 
 def begins_call(command: Command) -> bool:

@@ -8,7 +8,7 @@ from typing import Protocol
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
-from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.fleet.reports import Reported, RobotReport
 
 
 class HubUnreachableError(DimosStreamsError):
@@ -39,7 +39,7 @@ class HubPort(Protocol):
     async def ship(self, batch: bytes) -> Position:
         """Hand over a ``Batch``."""
 
-    async def report(self, report: Report) -> Reported:
+    async def report(self, report: RobotReport) -> Reported:
         """Report the state of the robot."""
 
     async def answer(self, answer: Answer) -> None:

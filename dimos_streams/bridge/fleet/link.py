@@ -19,8 +19,8 @@ from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal
-from dimos_streams.bridge.fleet.reporter import Reporter
-from dimos_streams.bridge.fleet.settings import HubSettings
+from dimos_streams.bridge.fleet.reporter import HubReporter
+from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub
@@ -36,7 +36,7 @@ class HubLink:
 
     def __init__(
         self,
-        settings: HubSettings,
+        settings: HubLinkSettings,
         app: ASGIApp,
         broker: Broker,
         hub: Hub,
@@ -51,7 +51,7 @@ class HubLink:
         self._command_notes = CommandNotes(hub.journal)
         link = self._connection, self._troubles
         self._shipper = Shipper(LiveJournal(hub), *link, rng=rng, age_s=settings.age_s)
-        self._reporter = Reporter(broker, hub.journal, *link, rng=rng, notes=notes)
+        self._reporter = HubReporter(broker, hub.journal, *link, rng=rng, notes=notes)
         self._older = OlderJournals(
             hub.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole
         )

@@ -78,7 +78,7 @@ class LiveJournal:
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class EncodedBatch:
     """A batch on its way, in the form in which it is sent."""
 
     body: bytes
@@ -98,7 +98,7 @@ class _Piece(NamedTuple):
     is_event: bool
 
 
-async def next_parcel(source: JournalSource, after: int, refused: Collection[int] = ()) -> Parcel | None:
+async def next_parcel(source: JournalSource, after: int, refused: Collection[int] = ()) -> EncodedBatch | None:
     """The next batch behind an offset, as large as it may be; None if nothing is there, or if meanwhile the journal
     has become another one. ``refused`` are offsets of events that the hub does not take.
 
@@ -123,7 +123,7 @@ async def next_parcel(source: JournalSource, after: int, refused: Collection[int
     if not pieces:
         return None
     body = encoded_batch(identity.journal_id, __version__, clock.utime(), [piece.json for piece in pieces])
-    return Parcel(body, at, sum(piece.is_event for piece in pieces), full)
+    return EncodedBatch(body, at, sum(piece.is_event for piece in pieces), full)
 
 
 def _pieces(read: Read, after: int, last: int, refused: Collection[int]) -> Iterator[_Piece]:

@@ -13,7 +13,7 @@ from dimos_streams.bridge.fleet.hub_port import HubPort
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
-from dimos_streams.fleet.reports import Report
+from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 1.0
@@ -22,7 +22,7 @@ _HEAD = 8192
 _MAX_NOTES, _MAX_ROBOTS, _MAX_SKILLS = 20, 30, 1000
 
 
-class Reporter:
+class HubReporter:
     """Reports every ``REPORT_EVERY_S``, and sooner when something has changed that operators look at."""
 
     def __init__(
@@ -70,11 +70,11 @@ class Reporter:
         self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
         self._due_at = clock.monotonic() + (0.0 if answer.wants_skills else REPORT_EVERY_S)
 
-    def _report(self) -> Report:
+    def _report(self) -> RobotReport:
         broker, journal = self._broker, self._journal
         notes = [note[:MAX_TEXT] for note in self._notes()[:_MAX_NOTES]]
         robots = tuple(sorted(broker.stops.robots() - {""}))[:_MAX_ROBOTS]
-        return Report(
+        return RobotReport(
             version=__version__,
             sent_utime=clock.utime(),
             journal=journal.identity.journal_id,
@@ -88,7 +88,7 @@ class Reporter:
         )
 
 
-def _with_skills(report: Report, skills: list[OfferedSkill]) -> Report:
+def _with_skills(report: RobotReport, skills: list[OfferedSkill]) -> RobotReport:
     """The report with as many skills as it has room for."""
     taken: list[OfferedSkill] = []
     size = _HEAD + sum(len(note) for note in report.notes) * 4

@@ -20,7 +20,7 @@ def _from_text(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
-class HubSettings(BaseModel):
+class HubLinkSettings(BaseModel):
     """Settings of a robot's link to a hub: the hub's address, and the robot's name and credentials."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -71,7 +71,7 @@ class HubSettings(BaseModel):
         return token
 
 
-HubAddress = Annotated[HubSettings, BeforeValidator(_from_text)]
+HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]
 """The hub as a blueprint names it: the URL alone, or all settings."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.outflow import JournalSource, Parcel, next_parcel
+from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_parcel
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.fleet.batches import Position
@@ -132,7 +132,7 @@ class Shipper:
         self._journal = journal
         return self._heard(position)
 
-    async def _send(self, parcel: Parcel, after: int) -> tuple[int, float] | None:
+    async def _send(self, parcel: EncodedBatch, after: int) -> tuple[int, float] | None:
         """Hand a batch over; return the offset behind which to go on, and the pause until then, in seconds. None if
         the journal is another one now. Raises ``HubUnreachableError`` for a hub that takes it and acknowledges
         nothing."""

@@ -56,7 +56,7 @@ Take = Callable[[list[EncodedEntry]], bool]
 """A function that takes new entries at once, a page at most, or returns False; they are then read like others."""
 
 
-class EventLog(Protocol):
+class OffsetLog(Protocol):
     """A log of events by offsets, none of which is left out."""
 
     @property
@@ -84,7 +84,7 @@ class Pages(Protocol):
 class Broadcast:
     """Fans the events of a log out to any number of readers. Use from the loop only."""
 
-    def __init__(self, log: EventLog, pages: Pages, limits: HubLimits | None = None) -> None:
+    def __init__(self, log: OffsetLog, pages: Pages, limits: HubLimits | None = None) -> None:
         self.log = log
         self.pages = pages
         self.limits = limits or HubLimits()

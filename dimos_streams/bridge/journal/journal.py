@@ -14,7 +14,7 @@ from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.checkpoint import Checkpoint
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.query import Asked
-from dimos_streams.bridge.journal.storage import Storage
+from dimos_streams.bridge.journal.storage import JournalStorage
 from dimos_streams.bridge.journal.tables import CallRow, Identity
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -55,7 +55,8 @@ class Journal:
     It is called on the event loop: a batch costs 20 µs and 7 µs per event, less than a hop to a thread and back.
     What waits for the disk, the checkpoint of the write-ahead log, is done in a thread.
 
-    No method raises because of the disk: ``Storage`` goes on in memory when a file fails, and ``state`` says why.
+    No method raises because of the disk: ``JournalStorage`` goes on in memory when a file fails, and ``state`` says
+    why.
 
     ``identity`` is another one where an offset may mean another event: in each new file, and in memory after a file,
     since what is at the same offsets of that file later is not known.
@@ -63,7 +64,7 @@ class Journal:
 
     def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
         self.limits = limits or JournalLimits()
-        self.storage = Storage(path)
+        self.storage = JournalStorage(path)
         self._since_trim = 0
         self._checkpointed = (0, 0)
         """The number of the file that was last checkpointed as a whole, and how much had been written to it."""

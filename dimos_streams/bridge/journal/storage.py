@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 AnswerT = TypeVar("AnswerT")
 
 
-class Storage:
+class JournalStorage:
     """The database of a journal, its tail, and the offsets that it has. Use from one thread.
 
     A file that is damaged is moved aside; when the disk fails or is full, ``fall_back`` goes on in memory from the

@@ -51,7 +51,7 @@ class Received(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class LiveFrame:
     """A message as watchers get it. It is made once for all of them."""
 
     number: int
@@ -80,7 +80,7 @@ def is_slow(info: TopicInfo, data: bytes) -> bool:
     return info.type not in _MAKERS and len(data) > ONE_PIECE
 
 
-def frame_of(info: TopicInfo, received: Received) -> Frame | Fault:
+def frame_of(info: TopicInfo, received: Received) -> LiveFrame | Fault:
     """Make the frame that watchers get of a message, or the fault for which there is none. Any thread may call it."""
     try:
         fields, payload = _MAKERS.get(info.type, _as_json)(info, received.data)
@@ -95,7 +95,7 @@ def frame_of(info: TopicInfo, received: Received) -> Frame | Fault:
         "number": received.number,
         **fields,
     }
-    return Frame(received.number, to_json(header, inf_nan_mode="null")[:-1], payload)
+    return LiveFrame(received.number, to_json(header, inf_nan_mode="null")[:-1], payload)
 
 
 _Parts = tuple[dict[str, Any], bytes]

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from dimos_streams.bridge.live.frames import Fault, Frame, Received, frame_of, is_slow
+from dimos_streams.bridge.live.frames import Fault, LiveFrame, Received, frame_of, is_slow
 from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.base import MAX_MESSAGE, ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 
-Making = Callable[[Callable[[], Frame | Fault], Callable[[Frame | Fault], None]], None]
+Making = Callable[[Callable[[], LiveFrame | Fault], Callable[[LiveFrame | Fault], None]], None]
 """Runs the first function elsewhere, and calls the second one on the loop with what it returns."""
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -46,7 +46,7 @@ class LiveTopic:
         self._watchers: dict[TopicWatcher, None] = {}
         self._counted = False
         self._newest: Received | None = None
-        self._frame: Frame | Fault | None = None
+        self._frame: LiveFrame | Fault | None = None
         """The newest frame that was made."""
         self._is_making = False
         self._before = 0
@@ -92,7 +92,7 @@ class LiveTopic:
         if now > since:
             self.hz = round((last - first) / (now - since), 1)
 
-    def newer_than(self, number: int) -> Frame | Fault | None:
+    def newer_than(self, number: int) -> LiveFrame | Fault | None:
         """The newest frame if its number is larger. None if there is none or it is being made; watchers are told."""
         if self._newest is None or self.number <= number:
             return None
@@ -115,7 +115,7 @@ class LiveTopic:
         else:
             self._frame = _made(self.info, newest)
 
-    def _on_made(self, made: Frame | Fault) -> None:
+    def _on_made(self, made: LiveFrame | Fault) -> None:
         self._is_making = False
         if self._watchers:
             self._frame = made
@@ -149,7 +149,7 @@ class LiveTopic:
             self._newest = self._frame = None
 
 
-def _made(info: TopicInfo, newest: Received) -> Frame | Fault:
+def _made(info: TopicInfo, newest: Received) -> LiveFrame | Fault:
     try:
         return frame_of(info, newest)
     except Exception as error:  # whatever a robot sends costs nobody else anything

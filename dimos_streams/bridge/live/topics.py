@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.live.frames import Fault, Frame
+from dimos_streams.bridge.live.frames import Fault, LiveFrame
 from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.topic import LiveTopic
 from dimos_streams.bridge.live.viewer import Viewer, text
@@ -112,7 +112,7 @@ class LiveTopics:
                 viewer.say(message)
             await asyncio.sleep(_RATES_EVERY_S)
 
-    def _make(self, work: Callable[[], Frame | Fault], done: Callable[[Frame | Fault], None]) -> None:
+    def _make(self, work: Callable[[], LiveFrame | Fault], done: Callable[[LiveFrame | Fault], None]) -> None:
         """See ``Making``. Pictures are made one at a time, however many are wanted."""
         loop = asyncio.get_running_loop()
         if clock.is_virtual():

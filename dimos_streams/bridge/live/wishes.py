@@ -15,24 +15,24 @@ MAX_TOPICS = 64
 _Name = Annotated[str, Field(max_length=200)]
 
 
-class _Wish(BaseModel):
+class _LiveWish(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class TopicWish(_Wish):
+class TopicWish(_LiveWish):
     """The wish how a topic is to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
     """Maximum number of frames a second."""
 
 
-class Watch(_Wish):
+class Watch(_LiveWish):
     """Watch these topics, and no others from now on."""
 
     watch: dict[_Name, TopicWish] = Field(max_length=MAX_TOPICS)
 
 
-class Seen(_Wish):
+class Seen(_LiveWish):
     """The word that the newest frame of a topic is on the screen: the next one may come."""
 
     seen: _Name

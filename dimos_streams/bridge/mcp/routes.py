@@ -50,7 +50,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             await server.notice(found, message)
             return Response(status_code=202)
         if server.wants_progress(message) and _takes_streams(request):
-            return _Stream(server.follow(found, message))
+            return _McpStream(server.follow(found, message))
         answer = await server.answer(found, message)
         return _json(answer) if answer is not None else Response(status_code=202)
 
@@ -62,7 +62,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         refused = server.why_not_listen(found)
         if refused:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
-        return _Stream(server.unasked(found))
+        return _McpStream(server.unasked(found))
 
     @app.delete("/mcp", status_code=204, response_model=None, **described.DELETE)
     async def delete(request: Request) -> Response:
@@ -98,7 +98,7 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
     )
 
 
-class _Stream(StreamingResponse):
+class _McpStream(StreamingResponse):
     """A stream whose messages end with it, and not when they are collected some time later."""
 
     def __init__(self, messages: Messages) -> None:

@@ -264,7 +264,7 @@ class LcmBus(Bus):
         if self._subscribers.of_all:
             return None
         return {
-            channel: guard.Heard(
+            channel: guard.ListenedChannel(
                 _namespaces_of(group), max((each.largest for each in group), default=0), _ration_of(group)
             )
             for channel, group in self._subscribers.by_channel.items()

@@ -35,7 +35,7 @@ Namespaces = tuple[str, ...]
 """Prefixes of names: ``"robot1/"``."""
 
 
-class Heard(NamedTuple):
+class ListenedChannel(NamedTuple):
     """The messages that are listened to on a channel."""
 
     namespaces: Namespaces | None = None
@@ -48,7 +48,7 @@ class Heard(NamedTuple):
     given."""
 
 
-Channels = Mapping[str, Heard]
+Channels = Mapping[str, ListenedChannel]
 """The channels that are listened to."""
 
 
@@ -140,7 +140,7 @@ def _accept_channels(channels: Channels) -> bytes:
 
 
 @functools.lru_cache(maxsize=_CHANNELS_KEPT)
-def _accept_channel(channel: str, heard: Heard) -> bytes:
+def _accept_channel(channel: str, heard: ListenedChannel) -> bytes:
     """Return instructions that accept the name of one channel at X. They are cached, as each subscription makes a new
     program of the same parts."""
     name, (namespaces, largest, ration) = channel.encode() + b"\0", heard

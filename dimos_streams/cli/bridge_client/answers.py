@@ -13,11 +13,11 @@ from dimos_streams.operator.messages.settings import SettingChange
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
-class _Answer(BaseModel):
+class _AnswerModel(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class HubCounts(_Answer):
+class HubCounts(_AnswerModel):
     """Counts of events on the way to the readers."""
 
     readers: int
@@ -26,7 +26,7 @@ class HubCounts(_Answer):
     cut: int
 
 
-class ReceiverCounts(_Answer):
+class ReceiverCounts(_AnswerModel):
     """Counts of events on the way in."""
 
     delivered: int
@@ -34,7 +34,7 @@ class ReceiverCounts(_Answer):
     malformed: int
 
 
-class Counts(_Answer):
+class Counts(_AnswerModel):
     """The counts in a bridge's answer to ``GET /healthz``."""
 
     open_calls: int
@@ -43,7 +43,7 @@ class Counts(_Answer):
     receiver: ReceiverCounts
 
 
-class HubLink(_Answer):
+class HubLinkState(_AnswerModel):
     """The state of the link to a hub."""
 
     url: str
@@ -67,7 +67,7 @@ class HubLink(_Answer):
         return f"{self.url} as {self.robot}: {behind}, {heard}{deaf}{trouble}"
 
 
-class Health(_Answer):
+class Health(_AnswerModel):
     """The answer to ``GET /healthz``."""
 
     status: str
@@ -76,10 +76,10 @@ class Health(_Answer):
     counts: Counts
     stopped: StoppedRobots = Field(default_factory=StoppedRobots)
     not_ending: tuple[GoingOn, ...] = ()
-    hub: HubLink | None = None
+    hub: HubLinkState | None = None
 
 
-class Module(_Answer):
+class ModuleAnswer(_AnswerModel):
     """A module in the answer to ``GET /modules``."""
 
     name: str
@@ -90,7 +90,7 @@ class Module(_Answer):
     state: dict[str, Any]
 
 
-class Settings(_Answer):
+class Settings(_AnswerModel):
     """The answer to ``POST /settings``."""
 
     text: str
@@ -100,4 +100,4 @@ class Settings(_Answer):
 HEALTH = TypeAdapter(Health)
 REPORT = TypeAdapter(OrderReport)
 SETTINGS = TypeAdapter(Settings)
-MODULES = TypeAdapter(list[Module])
+MODULES = TypeAdapter(list[ModuleAnswer])

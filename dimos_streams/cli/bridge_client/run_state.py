@@ -10,7 +10,7 @@ from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 
 if TYPE_CHECKING:
-    from dimos_streams.cli.bridge_client.answers import Module
+    from dimos_streams.cli.bridge_client.answers import ModuleAnswer
     from dimos_streams.runtime.registry import RunRecord
 
 
@@ -50,7 +50,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
     }
 
 
-async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
+async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[ModuleAnswer]]:
     """Return the state of a run's bridge, and the modules that it knows of."""
     if record.bridge_url is None:
         return {"url": None, "status": "none"}, []
@@ -75,7 +75,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[Module]]:
     return bridge, modules
 
 
-def process_state(process: dict[str, object], modules: dict[str, Module]) -> dict[str, object]:
+def process_state(process: dict[str, object], modules: dict[str, ModuleAnswer]) -> dict[str, object]:
     """Return the state of a process by what the system knows of it: a run's record can't be renewed while the disk is
     full."""
     from dimos_streams.common.process.run_owner import process_start
@@ -91,7 +91,7 @@ def process_state(process: dict[str, object], modules: dict[str, Module]) -> dic
     return {**process, "pid": None, "pid_started": None, "state": "dead"}
 
 
-def _modules_on(machine: str, known: dict[str, Module]) -> list[str]:
+def _modules_on(machine: str, known: dict[str, ModuleAnswer]) -> list[str]:
     """Return the modules of another machine's part, as far as the bridge has heard of them."""
     from dimos_streams.tool_stream.liveness.part_state import PART
 
@@ -109,7 +109,7 @@ def _modules_of(record: RunRecord) -> list[str]:
     return names
 
 
-def _module(name: str, view: Module | None) -> dict[str, Any]:
+def _module(name: str, view: ModuleAnswer | None) -> dict[str, Any]:
     if view is None:
         return {"name": name, "health": "unknown", "alive": None, "state": {}}
     return {"name": name, "health": view.health, "alive": view.alive, "state": view.state}

@@ -13,7 +13,7 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.hub.settings import HubSettings
 
 if TYPE_CHECKING:
-    from dimos_streams.hub.storage.storage import Storage
+    from dimos_streams.hub.storage.storage import HubStorage
 
 Database = Annotated[
     str,
@@ -255,13 +255,13 @@ def _allow_files(connections: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _storage(url: str) -> Storage:
-    from dimos_streams.hub.storage.storage import Storage, open_engine
+def _storage(url: str) -> HubStorage:
+    from dimos_streams.hub.storage.storage import HubStorage, open_engine
 
-    return Storage(open_engine(url))
+    return HubStorage(open_engine(url))
 
 
-def _opened(url: str) -> Storage:
+def _opened(url: str) -> HubStorage:
     storage = _storage(url)
     try:
         storage.open()

@@ -17,7 +17,7 @@ from dimos_streams.common.dates import utc_text
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
-    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.reader import LogReader
     from dimos_streams.recording.summary import LogSummary
 
@@ -175,9 +175,9 @@ def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
 
 def part_of(
     from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
-) -> Part:
+) -> LogPart:
     """The part of the logs that the options name. Raises ``UserError``."""
-    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.selection import Selection
 
     if to_s is not None and to_s < from_s:
@@ -188,7 +188,7 @@ def part_of(
         if not equals or not old or not new:
             raise UserError(f"--remap {text!r}: expected TOPIC=TOPIC, as in /odom=/robot1/odom")
         names[old] = new
-    return Part(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
+    return LogPart(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
 
 
 def note_damage(logs: Sequence[LogReader]) -> None:
@@ -200,7 +200,7 @@ def note_damage(logs: Sequence[LogReader]) -> None:
             note(f"{log.path} is damaged, {plural(log.damaged_bytes, 'byte')} were left out: {places}{more}")
 
 
-def note_unused(part: Part) -> None:
+def note_unused(part: LogPart) -> None:
     """One line for each name that was given for nothing."""
     for what in part.unused():
         note(what)
@@ -210,7 +210,7 @@ def _done(logs: Sequence[LogReader]) -> int:
     return sum(log.position for log in logs)
 
 
-def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) -> None:
+def _export_mcap(logs: list[LogReader], target: Path, part: LogPart, advance: Any) -> None:
     from dimos_streams.foxglove.address import LAYOUT
     from dimos_streams.recording.export.mcap import export_mcap
 
@@ -222,7 +222,7 @@ def _export_mcap(logs: list[LogReader], target: Path, part: Part, advance: Any) 
         note(f"left out, because their types are not known, they are damaged, or MCAP has no such time: {listed}")
 
 
-def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: Part, advance: Any) -> None:
+def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: LogPart, advance: Any) -> None:
     from dimos_streams.recording.cut import refuse_itself
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 

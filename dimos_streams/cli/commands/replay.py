@@ -15,7 +15,7 @@ from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint.model import Blueprint
-    from dimos_streams.recording.cut import Part
+    from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.player import Player
     from dimos_streams.recording.reader import LogReader
     from dimos_streams.regression.replay import ReplayOptions
@@ -138,7 +138,7 @@ def _test(file: Path, chosen: ReplayOptions) -> Report:
         return replay_log(file, chosen, lambda log: advance(log.position))
 
 
-def _play(files: list[Path], part: Part, speed: float, bus: str | None, *, loop: bool) -> None:
+def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, loop: bool) -> None:
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.recording.cut import check_found

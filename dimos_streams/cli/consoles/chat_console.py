@@ -19,7 +19,7 @@ from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
 from dimos_streams.cli.terminal.output import plural, shortened, table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
-from dimos_streams.cli.terminal.screen import Line, PlainScreen, Screen
+from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.errors import DimosStreamsError, UserError
 
@@ -89,7 +89,7 @@ class PromptScreen(Screen):
     def __init__(self) -> None:
         from prompt_toolkit import PromptSession
 
-        self._progress: dict[str, Line] = {}
+        self._progress: dict[str, ScreenLine] = {}
         self.session: PromptSession[str] = PromptSession(
             "you> ",
             history=_history(),
@@ -97,7 +97,7 @@ class PromptScreen(Screen):
             erase_when_done=True,  # what was said is shown again with its time
         )
 
-    def show(self, line: Line) -> None:
+    def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
         from prompt_toolkit import print_formatted_text
         from prompt_toolkit.formatted_text import FormattedText
@@ -106,7 +106,7 @@ class PromptScreen(Screen):
         style = f"bold ansi{line.style}" if line.style else "bold"
         print_formatted_text(FormattedText([("ansibrightblack", time), (style, label), ("", text)]))
 
-    def progress(self, key: str, line: Line) -> None:
+    def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
         self._progress[key] = line
         self.session.app.invalidate()

@@ -34,7 +34,7 @@ _LONGEST = 200
 
 
 @dataclass(slots=True)
-class Heard:
+class HeardChannel:
     """The messages that came on one channel."""
 
     traffic: Traffic
@@ -82,7 +82,7 @@ class Listener:
     def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]], modules: Collection[str]) -> None:
         """``wanted`` are the types that are looked into, by topic and name; ``modules`` those whose life matters."""
         self._wanted, self._modules = wanted, modules
-        self.channels: dict[str, Heard] = {}
+        self.channels: dict[str, HeardChannel] = {}
         """The messages by channel, also on channels that nobody wants."""
         self.alive: set[str] = set()
         """The modules whose heartbeats were heard, without those that have ended since."""
@@ -99,7 +99,7 @@ class Listener:
         if heard is None:
             if len(self.channels) >= _MAX_NAMES and type_name not in self._wanted.get(topic, {}):
                 return
-            heard = self.channels[channel] = Heard(Traffic(channel))
+            heard = self.channels[channel] = HeardChannel(Traffic(channel))
         heard.traffic.add(len(data), now)
         cls = self._wanted.get(topic, {}).get(type_name)
         if cls is None or now - heard.looked_at < _LOOK_S:
@@ -110,7 +110,7 @@ class Listener:
         except MessageError as error:
             heard.unreadable = error.why
 
-    def of_topic(self, topic: str) -> dict[str, Heard]:
+    def of_topic(self, topic: str) -> dict[str, HeardChannel]:
         """Return what came on a topic, by the names of the types."""
         split = ((split_channel(channel), heard) for channel, heard in self.channels.items())
         return {type_name: heard for (name, type_name), heard in split if name == topic}

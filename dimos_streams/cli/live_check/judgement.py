@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dimos_streams.cli.live_check.hearing import Heard, Listener
+from dimos_streams.cli.live_check.hearing import HeardChannel, Listener
 from dimos_streams.cli.live_check.needs import Need, Use
 from dimos_streams.cli.terminal.output import duration
 from dimos_streams.documents.problem import Problem
@@ -45,7 +45,7 @@ class Row:
 
     need: Need
     state: State
-    heard: Heard | None = None
+    heard: HeardChannel | None = None
     """The messages of a type that is taken, or None if none came."""
     problems: tuple[Problem, ...] = ()
 
@@ -89,7 +89,7 @@ class _Judgement:
             return Row(need=need, state=State.OTHER_TYPE, problems=(_problem(text, deaf),))
         return self._something(wired)
 
-    def _of(self, types: Iterable[str]) -> Heard | None:
+    def _of(self, types: Iterable[str]) -> HeardChannel | None:
         """Return what came of one of the types, or None."""
         return next((self._there[name] for name in types if name in self._there), None)
 
@@ -154,7 +154,7 @@ class _Judgement:
         late = any(problem.severity == "error" for problem in slow)
         return Row(need=need, state=State.TOO_SLOW if late else State.OK, heard=heard, problems=tuple(slow))
 
-    def _too_slow(self, wired: Sequence[Use], heard: Heard) -> Iterator[Problem]:
+    def _too_slow(self, wired: Sequence[Use], heard: HeardChannel) -> Iterator[Problem]:
         traffic = heard.traffic
         for use in wired:
             gap = use.longest_gap_s

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
-from dimos_streams.runtime.live.control import Answer, Order, ask
+from dimos_streams.runtime.live.control import ControlReply, Order, ask
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
@@ -18,7 +18,7 @@ _HEARD_WITHIN_S = 5.0
 _LOOK_S = 0.05
 
 
-async def restarted(record: RunRecord, module: str) -> Answer:
+async def restarted(record: RunRecord, module: str) -> ControlReply:
     """Restart a module, and those that share its process. Raises as ``ask`` does.
 
     The run answers when they are ready; the bridge takes them for the old ones until it has heard the new ones.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import plural, shortened, write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
-from dimos_streams.cli.terminal.screen import Line, LogScreen, Screen, create_screen
+from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
 from dimos_streams.operator.agents import is_conversation, public_name
 from dimos_streams.tool_stream.review import REVIEW
 
@@ -184,8 +184,8 @@ class TextReporter:
     def _show(self, label: str, text: str, style: str, utime: int) -> None:
         self._screen.show(self._line(label, text, style, utime))
 
-    def _line(self, label: str, text: str, style: str, utime: int) -> Line:
-        return Line(max(0.0, (utime - self._began) / 1e6), label, text, style)
+    def _line(self, label: str, text: str, style: str, utime: int) -> ScreenLine:
+        return ScreenLine(max(0.0, (utime - self._began) / 1e6), label, text, style)
 
 
 class CallCounts:

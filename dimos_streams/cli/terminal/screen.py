@@ -22,7 +22,7 @@ _REDRAW_EVERY_S = 0.08
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ScreenLine:
     """One line for a person: when (seconds since the beginning), who, what."""
 
     time_s: float
@@ -51,10 +51,10 @@ class Line:
 class Screen(Protocol):
     """A screen, which shows lines that stay and, by key, the newest progress of whatever is under way."""
 
-    def show(self, line: Line) -> None:
+    def show(self, line: ScreenLine) -> None:
         """Show a line that stays."""
 
-    def progress(self, key: str, line: Line) -> None:
+    def progress(self, key: str, line: ScreenLine) -> None:
         """Show the progress of something; the next progress of the same key replaces it."""
 
     def forget(self, key: str) -> None:
@@ -70,11 +70,11 @@ class PlainScreen:
     def __init__(self) -> None:
         self._shown: dict[str, float] = {}
 
-    def show(self, line: Line) -> None:
+    def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
         write_lines(str(line))
 
-    def progress(self, key: str, line: Line) -> None:
+    def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
         if line.time_s - self._shown.get(key, float("-inf")) >= _PROGRESS_EVERY_S:
             self._shown[key] = line.time_s
@@ -94,11 +94,11 @@ class LogScreen:
     def __init__(self) -> None:
         self._logger = logging.getLogger("dimos_streams.run")
 
-    def show(self, line: Line) -> None:
+    def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
         self._logger.info("%s: %s", line.label, line.text)
 
-    def progress(self, key: str, line: Line) -> None:
+    def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
 
     def forget(self, key: str) -> None:
@@ -112,16 +112,16 @@ class TerminalScreen:
     """A screen that keeps the progress of each key on a line of its own below all others."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, ScreenLine] = {}
         self._live: Live | None = None
         self._drawn_s = float("-inf")
 
-    def show(self, line: Line) -> None:
+    def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
         console = self._started().console
         console.print(_styled(line, "bold", console.width), soft_wrap=True, highlight=False)
 
-    def progress(self, key: str, line: Line) -> None:
+    def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
         self._lines[key] = line
         if abs(line.time_s - self._drawn_s) >= _REDRAW_EVERY_S:
@@ -167,7 +167,7 @@ def create_screen(*, plain: bool = False) -> Screen:
     return PlainScreen() if plain or not sys.stdout.isatty() else TerminalScreen()
 
 
-def _styled(line: Line, weight: str, width: int = 0) -> Text:
+def _styled(line: ScreenLine, weight: str, width: int = 0) -> Text:
     """Return a line in colours, wrapped between words if a width is given."""
     from rich.text import Text
 

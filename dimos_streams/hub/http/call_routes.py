@@ -22,7 +22,7 @@ from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import CallRow
+from dimos_streams.hub.storage.rows import RobotCallRow
 from dimos_streams.tool_stream.event import json_text
 
 RobotQuery = Annotated[str | None, Query(pattern=ROBOT_NAME)]
@@ -171,7 +171,7 @@ def _key(body: FleetCallBody, path: str) -> str | None:
     return hashlib.sha256(json_text(what).encode()).hexdigest()
 
 
-async def find(parts: HubParts, call_id: str, robot: str | None) -> CallRow:
+async def find(parts: HubParts, call_id: str, robot: str | None) -> RobotCallRow:
     """A call of which events have come. Raises ``UnknownCallError`` and ``ProblemError``."""
     with refused():
         rows = await in_thread(parts.executor, parts.storage.calls.find, call_id)
@@ -210,7 +210,7 @@ async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
     )
 
 
-def _within(rows: list[CallRow]) -> list[CallRow]:
+def _within(rows: list[RobotCallRow]) -> list[RobotCallRow]:
     """The first rows that fit into a page, one at least."""
     size = 0
     for index, row in enumerate(rows):

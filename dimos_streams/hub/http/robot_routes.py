@@ -21,7 +21,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, ROBOT_NAME, FleetMessage
-from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.events import HubBusyError, in_thread
 from dimos_streams.hub.http import kinds
 from dimos_streams.hub.parcels import NoEventError, parcel_of
@@ -46,7 +46,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
         responses=refusals(*_ALWAYS, kinds.FLEET_VERSION, takes_body=True),
     )
     async def report(robot: RobotPath, request: Request) -> Reported:
-        body = _message(Report, await request.body())
+        body = _message(RobotReport, await request.body())
         parts.streams.hear(robot, body.sent_utime)
         skills = None if body.skills is None else to_json(body.skills).decode()
         plain = body.model_copy(update={"skills": None}).model_dump_json()

@@ -15,7 +15,7 @@ from dimos_streams.bridge.http.problems import problem
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http.kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.storage import Storage
+from dimos_streams.hub.storage.storage import HubStorage
 
 PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0
@@ -27,7 +27,7 @@ class RobotTokens:
     """ASGI middleware: what is below ``PREFIX`` is for the robot of the path, with its own token, and goes to
     ``robots``; all else goes to ``others``."""
 
-    def __init__(self, robots: ASGIApp, others: ASGIApp, storage: Storage, executor: Executor) -> None:
+    def __init__(self, robots: ASGIApp, others: ASGIApp, storage: HubStorage, executor: Executor) -> None:
         self._robots, self._others = robots, others
         self._storage = storage
         self._executor = executor

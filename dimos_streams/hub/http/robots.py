@@ -15,7 +15,7 @@ from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.protocol import MAX_TEXT, ROBOT_NAME, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
-from dimos_streams.hub.fleet_view import RobotView
+from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http.call_routes import RobotQuery, as_response
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.parts import HubParts
@@ -35,7 +35,7 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
     """Add the routes to an app."""
 
     @app.get("/robots", responses=refusals(problem_kinds.BAD_REQUEST))
-    async def robots() -> list[RobotView]:
+    async def robots() -> list[ListedRobot]:
         with refused():
             now = await parts.now_utime()
             return [robot.view(now) for robot in (await parts.robots.all()).values()]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dimos_streams.common.text import parse_json
 from dimos_streams.hub.storage.engine import Engine, Transaction
-from dimos_streams.hub.storage.rows import CallRow, ParcelEntry
+from dimos_streams.hub.storage.rows import ParcelEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, json_text
 from dimos_streams.tool_stream.opening import opening_of
 
@@ -16,18 +16,18 @@ _AT_ONCE = 200
 
 
 class CallTable:
-    """See ``Storage``."""
+    """See ``HubStorage``."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def find(self, call_id: str) -> list[CallRow]:
+    def find(self, call_id: str) -> list[RobotCallRow]:
         """The calls with an id: one, unless several robots have chosen the same."""
         return self._rows("WHERE call_id = ?", call_id)
 
     def newest(
         self, limit: int, *, robot: str | None, state: Literal["open", "closed"] | None, before: int | None
-    ) -> list[CallRow]:
+    ) -> list[RobotCallRow]:
         """The newest calls, newest first, of one robot or state if wanted, whose first event is before a number."""
         conditions, values = ["1 = 1"], list[object]()
         for condition, value in (
@@ -71,11 +71,12 @@ class CallTable:
                     found[robot, call_id] = parse_json(record)
         return found
 
-    def _rows(self, condition: str, *values: object) -> list[CallRow]:
+    def _rows(self, condition: str, *values: object) -> list[RobotCallRow]:
         with self._engine.reading() as db:
             rows = db.rows(f"SELECT robot, call_id, first_seq, closed, record FROM calls {condition}", *values)
         return [
-            CallRow(robot, call_id, first, bool(closed), record) for robot, call_id, first, closed, record in rows
+            RobotCallRow(robot, call_id, first, bool(closed), record)
+            for robot, call_id, first, closed, record in rows
         ]
 
 

@@ -20,8 +20,9 @@ _WHAT = ("asked_by", "role", "method", "path", "body")
 
 
 class CommandTable:
-    """See ``Storage``. How long a command is valid is counted by the database's clock alone. A command that was given
-    later than the present, because that clock was set back, has expired for good: nobody knows how old it is."""
+    """See ``HubStorage``. How long a command is valid is counted by the database's clock alone. A command that
+    was given later than the present, because that clock was set back, has expired for good: nobody knows how old
+    it is."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -23,7 +23,7 @@ class UnknownFleetRobotError(UserError):
 
 
 class RobotTable:
-    """See ``Storage``. Of tokens only hashes are kept: they are random, and long enough for that."""
+    """See ``HubStorage``. Of tokens only hashes are kept: they are random, and long enough for that."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

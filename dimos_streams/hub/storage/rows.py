@@ -65,7 +65,7 @@ class Conflicting(NamedTuple):
 Placed = Taken | OutOfPlace | Conflicting
 
 
-class Bounds(NamedTuple):
+class KeptRange(NamedTuple):
     """The oldest sequence number that is kept, and the newest one; the oldest is one more if none is."""
 
     first: int
@@ -141,7 +141,7 @@ class CommandState:
     body: str
 
 
-class CallRow(NamedTuple):
+class RobotCallRow(NamedTuple):
     """A call of a robot, folded from its events. ``record`` is the JSON of a ``CallView``."""
 
     robot: str

@@ -22,8 +22,8 @@ from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
-    Bounds,
     Conflicting,
+    KeptRange,
     OutOfPlace,
     Parcel,
     ParcelEntry,
@@ -46,7 +46,7 @@ _GONE_DAYS = 60.0
 """Minimum number of days without shipping after which a journal is forgotten; never less than twice the retention."""
 
 
-class Storage:
+class HubStorage:
     """The storage of a hub. Its methods wait for the database, each in one transaction: call them from threads.
 
     ``store`` gives events their numbers. It takes the numbers from one row, whose lock it holds until its commit; so
@@ -125,10 +125,10 @@ class Storage:
         self._last = last
         return placed
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> KeptRange:
         """The oldest number and the newest one."""
         with self.engine.reading() as db:
-            return Bounds(*db.rows("SELECT first_seq, last_seq FROM fleet")[0])
+            return KeptRange(*db.rows("SELECT first_seq, last_seq FROM fleet")[0])
 
     def read(self, query: Query, limit: int, max_bytes: int, last: int | None = None) -> Read:
         """Up to ``limit`` events of ``max_bytes`` together, at least one, none behind ``last``. Looks at a bounded
@@ -157,7 +157,7 @@ class Storage:
             )  # fmt: skip
         return found_back(map(_entry, rows), since, first, limit, max_bytes)
 
-    def trim(self, retention: Retention) -> Bounds:
+    def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""
         with self.engine.transaction() as db:
             first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]

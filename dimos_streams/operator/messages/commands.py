@@ -10,14 +10,14 @@ from dimos_streams.operator.messages.message import MAX_TEXT, MonitorMessage, Na
 from dimos_streams.tool_stream.event import MAX_NAME
 
 
-class _Command(MonitorMessage):
+class _CommandBase(MonitorMessage):
     id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
     """Comes back in the reply."""
     agent: OptionalName = ""
     """The agent module's name, or its namespace; may be left out where there is only one."""
 
 
-class Say(_Command):
+class Say(_CommandBase):
     """Tell the agent something. The reply comes when the text has reached it; the mission goes on."""
 
     command: Literal["say"]
@@ -26,28 +26,28 @@ class Say(_Command):
     """Cut the present answer of the model, and let the text be the next that it hears."""
 
 
-class Pause(_Command):
+class Pause(_CommandBase):
     """Hold the robot still and begin nothing new."""
 
     command: Literal["pause"]
     reason: Text = ""
 
 
-class Resume(_Command):
+class Resume(_CommandBase):
     """Go on after a pause, and leave step mode."""
 
     command: Literal["resume"]
     reason: Text = ""
 
 
-class Step(_Command):
+class Step(_CommandBase):
     """Step mode on or off, or let one call pass."""
 
     command: Literal["step"]
     mode: Literal["on", "off", "once"] = "once"
 
 
-class Abort(_Command):
+class Abort(_CommandBase):
     """End the missions and their calls; with ``rollback`` take back what can be."""
 
     command: Literal["abort"]
@@ -55,20 +55,20 @@ class Abort(_Command):
     reason: Text = ""
 
 
-class Undo(_Command):
+class Undo(_CommandBase):
     """Take back the newest calls, newest first."""
 
     command: Literal["undo"]
     count: Annotated[int, Field(ge=1)] = 1
 
 
-class Forget(_Command):
+class Forget(_CommandBase):
     """Begin a new conversation; the record stays."""
 
     command: Literal["forget"]
 
 
-class _OfApproval(_Command):
+class _OfApproval(_CommandBase):
     approval: Name
     revision: Annotated[int, Field(ge=1)] | None = None
     """The one that was seen: of an approval that an operator has changed since, it is refused. Without it, whatever
@@ -91,7 +91,7 @@ class Amend(_OfApproval):
     arguments: dict[str, Any]
 
 
-class SetSkill(_Command):
+class SetSkill(_CommandBase):
     """Allow or forbid the agent the use of a skill."""
 
     command: Literal["set_skill"]

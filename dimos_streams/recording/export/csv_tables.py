@@ -13,7 +13,7 @@ from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel
-from dimos_streams.recording.cut import Part, check_found, timed
+from dimos_streams.recording.cut import LogPart, check_found, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.reader import LogReader
 
@@ -32,7 +32,7 @@ class Rows:
 
 
 def csv_lines(
-    log: LogReader, wanted: str, part: Part, rows: Rows, on_progress: Callable[[LogReader], None] | None = None
+    log: LogReader, wanted: str, part: LogPart, rows: Rows, on_progress: Callable[[LogReader], None] | None = None
 ) -> Iterator[str]:
     """A header line and a line for each message of a topic or channel, which ``rows`` counts.
 

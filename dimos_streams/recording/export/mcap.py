@@ -15,7 +15,7 @@ from dimos_streams.foxglove.conversion.message_views import MessageViews
 from dimos_streams.foxglove.conversion.schemas import schema_named
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
-from dimos_streams.recording.cut import Part, check_found, refuse_itself, timed
+from dimos_streams.recording.cut import LogPart, check_found, refuse_itself, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader
@@ -39,7 +39,7 @@ class Exported:
 
 
 def export_mcap(
-    log: LogReader, target: Path, part: Part, on_progress: Callable[[LogReader], None] | None = None
+    log: LogReader, target: Path, part: LogPart, on_progress: Callable[[LogReader], None] | None = None
 ) -> Exported:
     """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, if the file can't be
     written, and for a part without events; then nothing is written."""

@@ -8,8 +8,8 @@ from typing import Any
 
 from dimos_streams.operator.agents import is_conversation, is_look
 from dimos_streams.recording.report.markup import cut
-from dimos_streams.recording.report.model import Line, Moment, RecordedCall
-from dimos_streams.recording.report.series import LARGEST, Series
+from dimos_streams.recording.report.model import ConversationLine, KeyMoment, ReportedCall
+from dimos_streams.recording.report.series import LARGEST, PlottedSeries
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.opening import opening_of
 
@@ -26,11 +26,11 @@ class CallBook:
     """Takes events, each once and in order."""
 
     def __init__(self) -> None:
-        self.calls: dict[str, RecordedCall] = {}
+        self.calls: dict[str, ReportedCall] = {}
         self.left_out = 0
-        self.lines: list[Line] = []
+        self.lines: list[ConversationLine] = []
         self.lines_left_out = 0
-        self.series: dict[str, Series] = {}
+        self.series: dict[str, PlottedSeries] = {}
         self.goals: list[tuple[str, tuple[float, float]]] = []
         self._talks: set[str] = set()
         """Callers whose calls are told by a conversation: agents that somebody talks to."""
@@ -52,22 +52,22 @@ class CallBook:
         elif event.caller not in self._talks and event.type != "progress" and not is_look(event):
             self._tell(call, event)
 
-    def _call_of(self, event: ToolEvent) -> RecordedCall | None:
+    def _call_of(self, event: ToolEvent) -> ReportedCall | None:
         call = self.calls.get(event.call_id)
         if call is not None:
             return call
         if len(self.calls) >= MAX_CALLS:
             self.left_out += event.type == "open"
             return None
-        call = RecordedCall(event.call_id, event.skill, event.module, event.caller, event.utime)
+        call = ReportedCall(event.call_id, event.skill, event.module, event.caller, event.utime)
         self.calls[event.call_id] = call
         return call
 
-    def _milestone(self, call: RecordedCall, event: ToolEvent) -> None:
+    def _milestone(self, call: ReportedCall, event: ToolEvent) -> None:
         named = event.data.get("event")
         if len(call.moments) < _MAX_MOMENTS:
             name = named if isinstance(named, str) else ""
-            call.moments.append(Moment(event.utime, event.type, cut(event.text, _MAX_TEXT), name))
+            call.moments.append(KeyMoment(event.utime, event.type, cut(event.text, _MAX_TEXT), name))
         if event.type == "open":
             self._open(call, event)
         elif event.type == "update":
@@ -77,14 +77,14 @@ class CallBook:
         elif event.type == "close":
             call.closed, call.outcome, call.result = event.utime, str(event.outcome), event.data.get("result")
 
-    def _open(self, call: RecordedCall, event: ToolEvent) -> None:
+    def _open(self, call: ReportedCall, event: ToolEvent) -> None:
         opening = opening_of(event.data)
         call.arguments, call.resources, call.parent = opening.arguments, opening.resources, opening.parent
         x, y = (_drawn(call.arguments.get(name)) for name in ("x", "y"))
         if x is not None and y is not None:
             self.goals.append((call.skill, (x, y)))
 
-    def _numbers(self, call: RecordedCall, event: ToolEvent) -> None:
+    def _numbers(self, call: ReportedCall, event: ToolEvent) -> None:
         """Keep what is measured while a call goes on; a conversation passes on what is told already."""
         if event.type not in ("progress", "update") or is_conversation(event):
             return
@@ -93,14 +93,14 @@ class CallBook:
             title = f"{call.skill}: {name}"
             if measured is None or (title not in self.series and len(self.series) >= _MAX_SERIES):
                 continue
-            self.series.setdefault(title, Series()).add(event.utime, measured)
+            self.series.setdefault(title, PlottedSeries()).add(event.utime, measured)
 
     def _hear(self, event: ToolEvent) -> None:
         """Read the entry of a conversation that an operator's call passes on."""
         entry = event.data.get("entry")
         if event.type == "close" and event.outcome != "completed":
             text, mission = cut(event.text, _MAX_TEXT), event.call_id
-            self._add(Line(event.utime, "error", event.module, text, is_error=True, mission=mission))
+            self._add(ConversationLine(event.utime, "error", event.module, text, is_error=True, mission=mission))
         if not isinstance(entry, dict) or entry.get("role") in _HIDDEN:
             return
         role, text = str(entry.get("role", "")), str(entry.get("text", ""))
@@ -112,9 +112,9 @@ class CallBook:
         details = "\n".join(part for part in (rest, *(arguments for _, arguments in calls)) if part)
         is_error = bool(entry.get("is_error"))
         texts = cut(said, _MAX_TEXT), cut(details, _MAX_TEXT)
-        self._add(Line(event.utime, role, who, *texts, is_error, mission=event.call_id))
+        self._add(ConversationLine(event.utime, role, who, *texts, is_error, mission=event.call_id))
 
-    def _tell(self, call: RecordedCall, event: ToolEvent) -> None:
+    def _tell(self, call: ReportedCall, event: ToolEvent) -> None:
         """A line for an event of a call that no conversation tells."""
         who = call.caller if event.type == "open" else call.skill
         is_bad_end = event.type == "close" and event.outcome != "completed"
@@ -122,9 +122,9 @@ class CallBook:
         details = "" if event.type != "close" or call.result is None else _json(call.result)
         is_error = event.type == "gap" or (event.type == "close" and event.outcome not in ("completed", "cancelled"))
         role = "call" if event.type == "open" else "event"
-        self._add(Line(event.utime, role, who, cut(text, _MAX_TEXT), cut(details, _MAX_TEXT), is_error))
+        self._add(ConversationLine(event.utime, role, who, cut(text, _MAX_TEXT), cut(details, _MAX_TEXT), is_error))
 
-    def _add(self, line: Line) -> None:
+    def _add(self, line: ConversationLine) -> None:
         if len(self.lines) < MAX_LINES:
             self.lines.append(line)
         else:

@@ -16,7 +16,7 @@ from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.call_book import CallBook
 from dimos_streams.recording.report.frames import Frames, is_picture
-from dimos_streams.recording.report.model import Recorded, Scene, Zone
+from dimos_streams.recording.report.model import DrawnZone, MapScene, Recorded
 from dimos_streams.recording.report.senses import Senses
 from dimos_streams.recording.report.series import LARGEST
 from dimos_streams.recording.summary import summarize
@@ -77,9 +77,9 @@ def _fill(recorded: Recorded, book: CallBook, senses: Senses) -> None:
     recorded.scene.goals = book.goals[:_MAX_SCENE]
 
 
-def _scene(metadata: Metadata | None) -> Scene:
+def _scene(metadata: Metadata | None) -> MapScene:
     """The zones and way-points that a recording's blueprint has. Invalid ones are left out."""
-    scene = Scene()
+    scene = MapScene()
     blueprint = (metadata and metadata.blueprint) or {}
     modules = blueprint.get("modules")
     for name, spec in modules.items() if isinstance(modules, dict) else ():
@@ -89,12 +89,12 @@ def _scene(metadata: Metadata | None) -> Scene:
     return scene
 
 
-def _add_to(scene: Scene, module: str, config: Mapping[str, Any]) -> None:
+def _add_to(scene: MapScene, module: str, config: Mapping[str, Any]) -> None:
     zones = config.get("zones")
     for zone in zones[:_MAX_SCENE] if isinstance(zones, list) else ():
         corners = _points(zone.get("polygon")) if isinstance(zone, dict) else ()
         if len(corners) >= 3:
-            scene.zones.append(Zone(namespace_of(module), str(zone.get("name", "")), corners))
+            scene.zones.append(DrawnZone(namespace_of(module), str(zone.get("name", "")), corners))
     for number, point in enumerate(_points(config.get("waypoints")), start=1):
         scene.waypoints.append((str(number), point))
 

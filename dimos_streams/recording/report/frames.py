@@ -17,7 +17,7 @@ from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.report.markup import cut
-from dimos_streams.recording.report.model import Box, KeyFrame, Moment, Recorded, RecordedCall
+from dimos_streams.recording.report.model import DetectionBox, KeyFrame, KeyMoment, Recorded, ReportedCall
 
 MOST = 12
 MAX_BYTES = 2_500_000
@@ -48,7 +48,7 @@ class _Shot:
     robot: str
     event: LogEvent | None = None
     stamp: int = 0
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[DetectionBox, ...] = ()
 
 
 @dataclass(slots=True)
@@ -163,22 +163,22 @@ def _detect(shot: _Shot, event: LogEvent) -> None:
         shot.boxes = tuple(_boxes(message))
 
 
-def _chosen(recorded: Recorded) -> list[tuple[Moment, str, str]]:
+def _chosen(recorded: Recorded) -> list[tuple[KeyMoment, str, str]]:
     """The moments that matter most, in the order of time, each with its robot and a caption."""
-    ranked: dict[int, list[tuple[Moment, str, str]]] = {}
+    ranked: dict[int, list[tuple[KeyMoment, str, str]]] = {}
     for call in recorded.calls:
         for moment in call.moments:
             rank = _rank(call, moment)
             if rank is not None:
                 robot = namespace_of(call.module)
                 ranked.setdefault(rank, []).append((moment, robot, _caption(call, moment)))
-    chosen: list[tuple[Moment, str, str]] = []
+    chosen: list[tuple[KeyMoment, str, str]] = []
     for rank in sorted(ranked):
         chosen += _spread(ranked[rank], MOST - len(chosen))
     return sorted(chosen, key=lambda each: each[0].utime)
 
 
-def _rank(call: RecordedCall, moment: Moment) -> int | None:
+def _rank(call: ReportedCall, moment: KeyMoment) -> int | None:
     """Return the rank of a moment, 0 for those that matter most, or None if its picture would tell nothing."""
     if call.is_talk or moment.type == "gap":
         return None
@@ -189,21 +189,23 @@ def _rank(call: RecordedCall, moment: Moment) -> int | None:
     return 4 if call.resources else None
 
 
-def _caption(call: RecordedCall, moment: Moment) -> str:
+def _caption(call: ReportedCall, moment: KeyMoment) -> str:
     said = f"{call.outcome}: {moment.text}" if moment.type == "close" else moment.text
     return cut(f"{call.skill}: {said}" if moment.type != "open" else said, _MAX_CAPTION)
 
 
-def _spread(moments: list[tuple[Moment, str, str]], room: int) -> list[tuple[Moment, str, str]]:
+def _spread(moments: list[tuple[KeyMoment, str, str]], room: int) -> list[tuple[KeyMoment, str, str]]:
     """Return as many moments as there is room for, evenly out of all."""
     if len(moments) <= room:
         return moments
     return [moments[index * len(moments) // room] for index in range(room)] if room > 0 else []
 
 
-def _boxes(message: Detection2DArray) -> Iterator[Box]:
+def _boxes(message: Detection2DArray) -> Iterator[DetectionBox]:
     for one in message.detections[:_MAX_BOXES]:
         centre, width, height = one.bbox.center.position, one.bbox.size_x, one.bbox.size_y
         if math.isfinite(centre.x + centre.y + width + height) and width > 0 and height > 0:
             label = one.results[0].hypothesis.class_id if one.results else "?"
-            yield Box(f"{one.id} {label}".strip(), centre.x - width / 2, centre.y - height / 2, width, height)
+            yield DetectionBox(
+                f"{one.id} {label}".strip(), centre.x - width / 2, centre.y - height / 2, width, height
+            )

@@ -11,7 +11,7 @@ from dimos_streams.common.polygon import Point
 from dimos_streams.recording.occupancy import CELL_M
 from dimos_streams.recording.report.axes import round_step
 from dimos_streams.recording.report.markup import cut, h, number, with_attributes
-from dimos_streams.recording.report.model import KeyFrame, Recorded, Scene
+from dimos_streams.recording.report.model import KeyFrame, MapScene, Recorded
 from dimos_streams.recording.report.way import Stand, Way
 
 _WIDTH, _MOST_HIGH = 720.0, 560.0
@@ -113,7 +113,7 @@ def _grid(plane: _Plane) -> Element:
     return h("g", lines, class_="grid")
 
 
-def _obstacles(plane: _Plane, scene: Scene) -> Element:
+def _obstacles(plane: _Plane, scene: MapScene) -> Element:
     """Return all cells in one path, a square each."""
     side = max(1.0, CELL_M * plane.scale)
     squares = []
@@ -123,7 +123,7 @@ def _obstacles(plane: _Plane, scene: Scene) -> Element:
     return h("path", d="".join(squares), class_="obstacles")
 
 
-def _zones(plane: _Plane, scene: Scene) -> Element:
+def _zones(plane: _Plane, scene: MapScene) -> Element:
     found = []
     for zone in scene.zones:
         x, y = plane(_middle(zone.polygon))
@@ -136,7 +136,7 @@ def _middle(polygon: tuple[Point, ...]) -> Point:
     return sum(x for x, _ in polygon) / len(polygon), sum(y for _, y in polygon) / len(polygon)
 
 
-def _people(plane: _Plane, scene: Scene) -> Element:
+def _people(plane: _Plane, scene: MapScene) -> Element:
     groups = []
     for index, (label, seen) in enumerate(scene.people.items()):
         dots = [h("circle", cx=x, cy=y, r=2.5) for x, y in map(plane, seen)]
@@ -144,7 +144,7 @@ def _people(plane: _Plane, scene: Scene) -> Element:
     return h("g", groups)
 
 
-def _targets(plane: _Plane, scene: Scene) -> Element:
+def _targets(plane: _Plane, scene: MapScene) -> Element:
     found = []
     for name, point in scene.waypoints:
         x, y = plane(point)

@@ -11,13 +11,13 @@ from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.occupancy import Cell, Occupancy, standing
-from dimos_streams.recording.report.series import Series
+from dimos_streams.recording.report.series import PlottedSeries
 from dimos_streams.recording.report.way import Way
 from dimos_streams.recording.summary import LogSummary
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class KeyMoment:
     """An event of a call that people read."""
 
     utime: int
@@ -29,7 +29,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class RecordedCall:
+class ReportedCall:
     """One call, as its events tell it."""
 
     call_id: str
@@ -46,7 +46,7 @@ class RecordedCall:
     text: str = ""
     """The newest event's text."""
     result: Any = None
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[KeyMoment] = field(default_factory=list)
     """The first ones; bounded."""
     updates: int = 0
     progress: int = 0
@@ -60,7 +60,7 @@ class RecordedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ConversationLine:
     """One line of a conversation."""
 
     utime: int
@@ -76,7 +76,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Zone:
+class DrawnZone:
     """A part of the floor that a robot may enter only by an approved plan."""
 
     robot: str
@@ -85,10 +85,10 @@ class Zone:
 
 
 @dataclass(slots=True)
-class Scene:
+class MapScene:
     """The things that stand still."""
 
-    zones: list[Zone] = field(default_factory=list)
+    zones: list[DrawnZone] = field(default_factory=list)
     waypoints: list[tuple[str, Point]] = field(default_factory=list)
     """Way-points with their names."""
     goals: list[tuple[str, Point]] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class DetectionBox:
     """Something that a detector saw in a picture: pixels of its corner and sizes."""
 
     label: str
@@ -125,7 +125,7 @@ class KeyFrame:
     jpeg: bytes
     width: int
     height: int
-    boxes: tuple[Box, ...]
+    boxes: tuple[DetectionBox, ...]
     captions: tuple[tuple[int, str], ...]
     """The moments that it belongs to: time, and what happened."""
 
@@ -137,16 +137,16 @@ class Recorded:
     summary: LogSummary
     first: int
     last: int
-    calls: list[RecordedCall] = field(default_factory=list)
+    calls: list[ReportedCall] = field(default_factory=list)
     """The calls in the order in which they were opened; bounded."""
     left_out: int = 0
     """The number of calls beyond the bound."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ConversationLine] = field(default_factory=list)
     lines_left_out: int = 0
     ways: dict[str, Way] = field(default_factory=dict)
     """The robots' ways, by namespace."""
-    scene: Scene = field(default_factory=Scene)
-    series: dict[str, Series] = field(default_factory=dict)
+    scene: MapScene = field(default_factory=MapScene)
+    series: dict[str, PlottedSeries] = field(default_factory=dict)
     """The series by title, with unit: ``"speed, m/s"``."""
     holds: list[tuple[int, int, str]] = field(default_factory=list)
     """The times in which somebody wanted the robot still: beginning, end, source and reason."""
@@ -161,7 +161,7 @@ class Recorded:
     damaged_bytes: int = 0
 
     @property
-    def missions(self) -> dict[str, RecordedCall]:
+    def missions(self) -> dict[str, ReportedCall]:
         """The calls by which operators talked with agents, by their ids."""
         return {call.call_id: call for call in self.calls if call.is_talk}
 

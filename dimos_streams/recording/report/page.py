@@ -14,7 +14,7 @@ from dimos_streams.common.dates import utc_text
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
-from dimos_streams.recording.report.model import Box, KeyFrame, Line, Recorded, RecordedCall
+from dimos_streams.recording.report.model import ConversationLine, DetectionBox, KeyFrame, Recorded, ReportedCall
 from dimos_streams.recording.report.plots import plots
 from dimos_streams.recording.report.tables import calls_table, channels_table, notes
 from dimos_streams.recording.report.timeline_figure import more_calls, timeline_figure
@@ -169,7 +169,7 @@ def _frame(index: int, frame: KeyFrame, recorded: Recorded) -> Element:
     return h("li", h("figure", drawing, h("figcaption", h("span", str(index), class_="number"), captions)))
 
 
-def _box(box: Box, frame: KeyFrame) -> Element:
+def _box(box: DetectionBox, frame: KeyFrame) -> Element:
     size = frame.height / 22
     is_right = box.x > frame.width / 2
     label = h(
@@ -184,7 +184,7 @@ def _box(box: Box, frame: KeyFrame) -> Element:
 
 
 def _conversation(recorded: Recorded) -> Element:
-    parts: dict[str, list[Line]] = {}
+    parts: dict[str, list[ConversationLine]] = {}
     for line in recorded.lines:
         parts.setdefault(line.mission, []).append(line)
     missions, first = recorded.missions, recorded.first
@@ -201,7 +201,7 @@ def _conversation(recorded: Recorded) -> Element:
     )
 
 
-def _mission(call: RecordedCall, lines: list[Line], first: int) -> Node:
+def _mission(call: ReportedCall, lines: list[ConversationLine], first: int) -> Node:
     """The heading of a mission: what was said, when, and how it ended."""
     said = next((line.text for line in lines if line.role == "operator"), "")
     reason = call.result.get("reason") if isinstance(call.result, Mapping) else None
@@ -215,11 +215,11 @@ def _mission(call: RecordedCall, lines: list[Line], first: int) -> Node:
     ]
 
 
-def _talk(lines: list[Line], first: int) -> Element:
+def _talk(lines: list[ConversationLine], first: int) -> Element:
     return h("ol", [_line(line, first) for line in lines], class_="talk")
 
 
-def _line(line: Line, first: int) -> Element:
+def _line(line: ConversationLine, first: int) -> Element:
     head = h("div", h("b", line.who), h("span", clock_text((line.utime - first) / 1e6), class_="when"))
     text, more = line.text[:_LONG_LINE], line.text[_LONG_LINE:]
     hidden = "\n".join(part for part in (f"…{more}" if more else "", line.details) if part)

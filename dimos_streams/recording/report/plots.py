@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 from dimos_streams.recording.report.axes import Axis, clock_text, time_ticks
 from dimos_streams.recording.report.markup import h, number, with_attributes
 from dimos_streams.recording.report.model import Recorded
-from dimos_streams.recording.report.series import Series
+from dimos_streams.recording.report.series import PlottedSeries
 
 MOST = 24
 _WIDTH, _HEIGHT = 460.0, 150.0
@@ -25,7 +25,7 @@ def plots(recorded: Recorded) -> list[Element]:
     return [_plot(title, one, recorded) for title, one in series[:MOST]]
 
 
-def _plot(title: str, series: Series, recorded: Recorded) -> Element:
+def _plot(title: str, series: PlottedSeries, recorded: Recorded) -> Element:
     values = [value for _, value in series.points]
     low, high = min(*values, 0.0), max(*values, 0.0)
     if low == high:
@@ -50,7 +50,7 @@ def _axes(along: Axis, up: Axis, span_s: float) -> Element:
     return h("g", marks, class_="clock")
 
 
-def _parts(series: Series, along: Axis, up: Axis, first: int) -> list[list[str]]:
+def _parts(series: PlottedSeries, along: Axis, up: Axis, first: int) -> list[list[str]]:
     """The line, broken where nothing was said for long."""
     parts: list[list[str]] = [[]]
     before: int | None = None

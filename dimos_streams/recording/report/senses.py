@@ -21,8 +21,8 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.occupancy import CELL_M, Occupancy
 from dimos_streams.recording.report.markup import cut
-from dimos_streams.recording.report.model import Scene
-from dimos_streams.recording.report.series import LARGEST, Series
+from dimos_streams.recording.report.model import MapScene
+from dimos_streams.recording.report.series import LARGEST, PlottedSeries
 from dimos_streams.recording.report.way import Stand, Way
 
 _MAX_CELLS = 30_000
@@ -41,10 +41,10 @@ _EVERY_US |= {"sensor_msgs.LaserScan": 900_000, "vision_msgs.Detection2DArray": 
 class Senses:
     """Takes the events of a log, in order. Channels that it does not know are left alone."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: MapScene) -> None:
         self.scene = scene
         self.ways: dict[str, Way] = {}
-        self.series: dict[str, Series] = {}
+        self.series: dict[str, PlottedSeries] = {}
         self.holds: list[tuple[int, int, str]] = []
         self.unreadable: dict[str, int] = {}
         self._read_at: dict[str, int] = {}
@@ -150,8 +150,8 @@ class Senses:
         if len(self.holds) < _MAX_HOLDS:
             self.holds.append(held)
 
-    def _series(self, robot: str, what: str) -> Series:
-        return self.series.setdefault(f"{robot}: {what}" if robot else what, Series())
+    def _series(self, robot: str, what: str) -> PlottedSeries:
+        return self.series.setdefault(f"{robot}: {what}" if robot else what, PlottedSeries())
 
     def _stand(self, robot: str, utime: int) -> Stand | None:
         way = self.ways.get(robot)

@@ -10,7 +10,7 @@ _MOST = 4096
 _AT_ONCE = 4
 
 
-class Series:
+class PlottedSeries:
     """Values in the order of time."""
 
     def __init__(self) -> None:

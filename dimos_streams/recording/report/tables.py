@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.markup import Node, cut, h
-from dimos_streams.recording.report.model import Recorded, RecordedCall
+from dimos_streams.recording.report.model import Recorded, ReportedCall
 from dimos_streams.recording.report.way import Way
 
 MOST_CALLS = 300
@@ -29,7 +29,7 @@ def calls_table(recorded: Recorded) -> list[Node]:
     return [_table(names, rows), more]
 
 
-def _call_row(call: RecordedCall, recorded: Recorded) -> Element:
+def _call_row(call: ReportedCall, recorded: Recorded) -> Element:
     end = recorded.last if call.closed is None else call.closed
     arguments = json.dumps(dict(call.arguments), ensure_ascii=False) if call.arguments else ""
     missing = f", {call.gaps} events missing" if call.gaps else ""
@@ -46,7 +46,7 @@ def _call_row(call: RecordedCall, recorded: Recorded) -> Element:
     return h("tr", [h("td", cell) for cell in cells])
 
 
-def _went(ways: dict[str, Way], call: RecordedCall, end: int) -> str:
+def _went(ways: dict[str, Way], call: ReportedCall, end: int) -> str:
     """Return how far the call's robot went while it was open, or an empty text if the call can't have moved it."""
     way = ways.get(call.module.rpartition("/")[0])
     return f"{way.between(call.opened, end):.1f} m" if way is not None and call.resources else ""

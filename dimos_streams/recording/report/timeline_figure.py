@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element
 
 from dimos_streams.recording.report.axes import Axis, clock_text, time_ticks
 from dimos_streams.recording.report.markup import Node, cut, h, number, with_attributes
-from dimos_streams.recording.report.model import Moment, Recorded, RecordedCall
+from dimos_streams.recording.report.model import KeyMoment, Recorded, ReportedCall
 
 _WIDTH, _NAMES, _ROW = 960.0, 190.0, 22.0
 _MOST_ROWS = 100
@@ -42,7 +42,7 @@ def more_calls(recorded: Recorded) -> int:
 Span = tuple[int, int, str]
 
 
-def _lanes(recorded: Recorded, calls: Iterable[RecordedCall]) -> dict[str, list[Span]]:
+def _lanes(recorded: Recorded, calls: Iterable[ReportedCall]) -> dict[str, list[Span]]:
     """Return the lanes below the calls: what was leased to whom, and who held the robot still."""
     lanes: dict[str, list[Span]] = {}
     for call in calls:
@@ -63,7 +63,7 @@ def _clock(axis: Axis, span_s: float, height: float) -> Element:
     return h("g", marks, class_="clock")
 
 
-def _row(index: int, call: RecordedCall, axis: Axis, recorded: Recorded) -> Element:
+def _row(index: int, call: ReportedCall, axis: Axis, recorded: Recorded) -> Element:
     y, first = index * _ROW, recorded.first
     begin = axis((call.opened - first) / 1e6)
     end = axis(((recorded.last if call.closed is None else call.closed) - first) / 1e6)
@@ -79,11 +79,11 @@ def _row(index: int, call: RecordedCall, axis: Axis, recorded: Recorded) -> Elem
     )
 
 
-def _ticks(call: RecordedCall) -> list[Moment]:
+def _ticks(call: ReportedCall) -> list[KeyMoment]:
     return [moment for moment in call.moments if moment.type in ("update", "gap")][:_MOST_TICKS]
 
 
-def _tick(x: float, y: float, moment: Moment) -> Element:
+def _tick(x: float, y: float, moment: KeyMoment) -> Element:
     return h("line", h("title", moment.text), x1=x, x2=x, y1=y + 3, y2=y + _ROW - 3, class_=f"tick {moment.type}")
 
 

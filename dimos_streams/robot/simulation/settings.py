@@ -48,11 +48,11 @@ def colour_name(colour: Colour) -> str:
     return min(COLOURS, key=lambda name: math.dist(COLOURS[name], colour))
 
 
-class _Settings(BaseModel):
+class _SceneSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class RoomSettings(_Settings):
+class RoomSettings(_SceneSettings):
     """Inner sides of the room, metres."""
 
     length: float = Field(10.0, ge=2.0, le=40.0)
@@ -60,7 +60,7 @@ class RoomSettings(_Settings):
     height: float = Field(2.6, ge=2.0, le=10.0)
 
 
-class PlaceSettings(_Settings):
+class PlaceSettings(_SceneSettings):
     """A place on the floor and a direction."""
 
     x: Metres = 0.0
@@ -68,7 +68,7 @@ class PlaceSettings(_Settings):
     yaw_deg: Metres = 0.0
 
 
-class RugSettings(_Settings):
+class RugSettings(_SceneSettings):
     """A rug: its middle and its sides."""
 
     x: Metres
@@ -77,7 +77,7 @@ class RugSettings(_Settings):
     width: Size
 
 
-class SolidSettings(_Settings):
+class SolidSettings(_SceneSettings):
     """One piece of furniture of one's own: full extents, and the middle in the furniture's frame."""
 
     shape: Literal["box", "cylinder", "ellipsoid"] = "box"
@@ -87,7 +87,7 @@ class SolidSettings(_Settings):
     solid: bool = Field(True, description="whether the robot runs into it")
 
 
-class FurnitureSettings(_Settings):
+class FurnitureSettings(_SceneSettings):
     """Something that stands in the room: of a known kind, or of parts."""
 
     name: str = Field("", max_length=64)
@@ -111,7 +111,7 @@ class FurnitureSettings(_Settings):
         return self
 
 
-class PersonSettings(_Settings):
+class PersonSettings(_SceneSettings):
     """A person: clothes, and a path walked round and round, or a place."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
@@ -153,7 +153,7 @@ PeopleSetting = Annotated[tuple[PersonItem, ...], Field(max_length=MAX_PEOPLE)]
 FurnitureSetting = Annotated[tuple[FurnitureItem, ...], Field(max_length=MAX_FURNITURE)]
 
 
-class SceneSettings(_Settings):
+class SceneSettings(_SceneSettings):
     """A scene, or what is different from another one: None is as it is there."""
 
     room: RoomSettings | None = None

@@ -26,7 +26,7 @@ _Asked = frozenset[tuple[str, float]]
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-class _Held(BaseModel):
+class _HeldSource(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     source: str = Field(min_length=1)
@@ -35,12 +35,12 @@ class _Held(BaseModel):
     valid_s: float = Field(gt=0.0, le=MAX_VALID_S)
 
 
-class _Record(BaseModel):
+class _HoldRecord(BaseModel):
     """The file's content."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    holds: tuple[_Held, ...] = Field(max_length=MAX_SOURCES + 1)
+    holds: tuple[_HeldSource, ...] = Field(max_length=MAX_SOURCES + 1)
 
 
 class HoldFile:
@@ -61,7 +61,7 @@ class HoldFile:
         file that can't be read stays for ``UNKNOWN_S``, so that a gate that is killed before that does not take it
         for nobody's hold."""
         try:
-            record = _Record.model_validate_json(self.path.read_bytes())
+            record = _HoldRecord.model_validate_json(self.path.read_bytes())
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
@@ -83,9 +83,11 @@ class HoldFile:
 
     def save(self, holds: Sequence[Hold], now: float) -> None:
         """Write the file, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
-        held = [_Held(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds]
+        held = [
+            _HeldSource(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds
+        ]
         try:
-            replace_text(self.path, _Record(holds=tuple(held)).model_dump_json())
+            replace_text(self.path, _HoldRecord(holds=tuple(held)).model_dump_json())
             self._written, self.trouble = _asked(holds), ""
         except OSError as error:
             self._written, self._next_at = None, now + _AGAIN_S

@@ -46,7 +46,7 @@ more that is as wide as a chair."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Command:
+class _VelocityCommand:
     velocity: Velocity
     at: float
 
@@ -90,7 +90,7 @@ class GateLogic:
         """``name`` is for the log."""
         self.limits = limits
         self.needs_scan = needs_scan
-        self._commands: dict[Source, _Command] = {}
+        self._commands: dict[Source, _VelocityCommand] = {}
         self._scan: _Scan | None = None
         self._scanned_at: float | None = None
         self._blind = ""
@@ -115,7 +115,7 @@ class GateLogic:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
         values = (velocity.vx, velocity.vy, velocity.wz)
         sound = all(math.isfinite(value) for value in values)
-        self._commands[source] = _Command(velocity if sound else STILL, now)
+        self._commands[source] = _VelocityCommand(velocity if sound else STILL, now)
 
     def scan(self, scan: LaserScan, now: float) -> None:
         """Take a scan of the base's frame. Ranges outside of its limits (and NaN) hit nothing.

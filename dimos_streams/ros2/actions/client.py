@@ -22,7 +22,7 @@ from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, Channel, 
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.names import shown_type
-from dimos_streams.ros2.wire import DEFAULT, LATCHED, DdsError, Reader, Wire, Writer
+from dimos_streams.ros2.wire import DEFAULT, LATCHED, DdsError, TopicReader, TopicWriter, Wire
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -39,7 +39,7 @@ _STATUSES = frozenset(map(int, GoalStatus))
 _FORGOTTEN_S = 60.0
 
 
-class Goal:
+class ActionGoal:
     """One goal, as far as is known of it."""
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ class ActionClient:
         self.action, self.kind = action, kind
         self._wire, self._answer_timeout_s = wire, answer_timeout_s
         self._channels = ActionChannels(action, kind)
-        self._goal: Goal | None = None
-        self._left: deque[Goal] = deque(maxlen=_REMEMBERED)
+        self._goal: ActionGoal | None = None
+        self._left: deque[ActionGoal] = deque(maxlen=_REMEMBERED)
 
     def connect(self) -> None:
         """Announce to use the action. The wire must be open."""
@@ -104,7 +104,7 @@ class ActionClient:
         ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
         return all(end.matched for end in ends)
 
-    async def send(self, values: dict[str, Any], barred: Callable[[], bool]) -> Goal | None:
+    async def send(self, values: dict[str, Any], barred: Callable[[], bool]) -> ActionGoal | None:
         """Send a goal; it has been accepted when this returns, unless ``barred`` has begun meanwhile.
 
         While ``barred`` says so nothing is sent, and this returns None. Raises ``SkillError`` if the goal is
@@ -119,7 +119,7 @@ class ActionClient:
             await asyncio.sleep(0.05)
         if stopped:
             return None
-        goal = self._goal = Goal()
+        goal = self._goal = ActionGoal()
         try:
             _write(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
             await self._await_acceptance(goal, deadline, barred)
@@ -129,7 +129,7 @@ class ActionClient:
         self._ask_for_result(goal)
         return goal
 
-    async def result(self, goal: Goal) -> dict[str, Any] | None:
+    async def result(self, goal: ActionGoal) -> dict[str, Any] | None:
         """The result of a goal that has ended, or None if it can't be had, or not be read."""
         deadline = clock.monotonic() + _RESULT_S
         while clock.monotonic() < deadline:
@@ -141,7 +141,7 @@ class ActionClient:
                 self._ask_for_result(goal)
         return None
 
-    async def cancel(self, goal: Goal) -> bool:
+    async def cancel(self, goal: ActionGoal) -> bool:
         """Ask for a goal's end, again and again, and return whether it has been seen in time."""
         deadline = clock.monotonic() + CANCEL_S
         asked_at = None
@@ -157,14 +157,14 @@ class ActionClient:
         if self._goal is not None and not self._goal.status.ended:
             self._goal.changed.set()
 
-    def done(self, goal: Goal) -> None:
+    def done(self, goal: ActionGoal) -> None:
         """The goal is no longer this client's; if its end was not seen, it goes on being asked for."""
         if goal.status.ended:
             self._goal = None
         else:
             self.leave(goal)
 
-    def leave(self, goal: Goal) -> None:
+    def leave(self, goal: ActionGoal) -> None:
         """Let go of a goal that may still run: its end is asked for until it is seen, or for a minute."""
         self._goal = None
         if goal.rejected:
@@ -200,7 +200,7 @@ class ActionClient:
             return ""
         return f"{self.action} does not end a goal that was cancelled: the robot may go on"
 
-    async def _await_acceptance(self, goal: Goal, deadline: float, barred: Callable[[], bool]) -> None:
+    async def _await_acceptance(self, goal: ActionGoal, deadline: float, barred: Callable[[], bool]) -> None:
         rejected_at: float | None = None
         while not (goal.accepted or goal.status or barred()):
             now = clock.monotonic()
@@ -223,7 +223,7 @@ class ActionClient:
             return f"{self.action} is there, as {shown}, not as {self.kind.name}"
         return f"nobody offers the action {self.action} ({self.kind.name})"
 
-    def _writer(self, channel: Channel) -> Writer:
+    def _writer(self, channel: Channel) -> TopicWriter:
         return self._wire.writer(channel.topic, channel.struct, DEFAULT)
 
     def _reader(
@@ -231,14 +231,14 @@ class ActionClient:
         channel: Channel,
         deliver: Callable[[dict[str, Any]], None],
         decode_with: Callable[[bytes], Any] | None = None,
-    ) -> Reader:
+    ) -> TopicReader:
         read = decode_with or partial(decode, channel.struct)
         return self._wire.reader(channel.topic, channel.struct, DEFAULT, read, deliver)
 
-    def _ask_for_result(self, goal: Goal) -> None:
+    def _ask_for_result(self, goal: ActionGoal) -> None:
         _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})
 
-    def _ask_to_cancel(self, goal: Goal) -> None:
+    def _ask_to_cancel(self, goal: ActionGoal) -> None:
         goal.unwanted = True
         _write(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
 
@@ -268,7 +268,7 @@ class ActionClient:
                 goal.changed.set()
 
 
-def _write(writer: Writer, channel: Channel, value: dict[str, Any]) -> None:
+def _write(writer: TopicWriter, channel: Channel, value: dict[str, Any]) -> None:
     """Send a request. What can't be sent now is as one that got lost: it is sent again, or not answered.
 
     Raises ``SkillError`` for a value that the type can't hold.

@@ -8,7 +8,7 @@ from typing import Any
 
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.ros2.definitions import DUMMY
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Primitive, Struct
+from dimos_streams.ros2.layout import UNBOUNDED, Primitive, RosField, RosStruct
 
 Limits = Mapping[str, tuple[float, float]]
 """The least and the greatest value of numbers, by their paths: ``"pose.position.x"``."""
@@ -19,7 +19,7 @@ _SHOWN_ITEMS = 64
 """Arrays that are longer are left out of what comes back."""
 
 
-def schema_of(struct: Struct, limits: Limits) -> dict[str, Any]:
+def schema_of(struct: RosStruct, limits: Limits) -> dict[str, Any]:
     """A JSON Schema of a goal: its own fields have to be given, those within them need not be.
 
     Raises ``UserError`` for limits of what is no number of it.
@@ -34,7 +34,7 @@ def schema_of(struct: Struct, limits: Limits) -> dict[str, Any]:
     return {**schema, "required": list(schema["properties"])}
 
 
-def completed(struct: Struct, given: Mapping[str, Any]) -> dict[str, Any]:
+def completed(struct: RosStruct, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a whole value: fields that are not given are zero or empty, and rotations do not turn."""
     if struct.name == "geometry_msgs/msg/Quaternion" and not given:
         given = {"w": 1.0}
@@ -61,14 +61,14 @@ def _is_long(value: Any) -> bool:
     return isinstance(value, (list, tuple, bytes)) and len(value) > _SHOWN_ITEMS
 
 
-def _object(struct: Struct, path: str, limits: Limits, paths: list[str]) -> dict[str, Any]:
+def _object(struct: RosStruct, path: str, limits: Limits, paths: list[str]) -> dict[str, Any]:
     fields = [field for field in struct.fields if field.name != DUMMY]
     properties = {field.name: _property(field, f"{path}{field.name}", limits, paths) for field in fields}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _property(field: Field, path: str, limits: Limits, paths: list[str]) -> dict[str, Any]:
-    if isinstance(field.type, Struct):
+def _property(field: RosField, path: str, limits: Limits, paths: list[str]) -> dict[str, Any]:
+    if isinstance(field.type, RosStruct):
         item = _object(field.type, f"{path}.", limits, paths)
     else:
         item = _scalar(field.type, path, limits, paths)
@@ -95,15 +95,15 @@ def _scalar(kind: Primitive, path: str, limits: Limits, paths: list[str]) -> dic
     return {**schema, "minimum": low, "maximum": high}
 
 
-def _whole(field: Field, given: Any) -> Any:
+def _whole(field: RosField, given: Any) -> Any:
     if field.size is not None:
         items = [None] * max(field.size, 0) if given is None else given
         return [_one(field.type, item) for item in items]
     return _one(field.type, given)
 
 
-def _one(kind: Primitive | Struct, given: Any) -> Any:
-    if isinstance(kind, Struct):
+def _one(kind: Primitive | RosStruct, given: Any) -> Any:
+    if isinstance(kind, RosStruct):
         return completed(kind, given or {})
     if given is not None:
         return given

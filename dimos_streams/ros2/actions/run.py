@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.ros2.actions.client import ActionClient, Goal
+from dimos_streams.ros2.actions.client import ActionClient, ActionGoal
 from dimos_streams.ros2.actions.goal_values import scalars, shown
 from dimos_streams.ros2.actions.types import GoalStatus
 from dimos_streams.skill import Call
@@ -96,7 +96,7 @@ class ActionRun:
         if blind := self._robot.blind:
             raise SkillError(f"{blind}: nothing was begun")
 
-    async def _follow(self, goal: Goal) -> bool:
+    async def _follow(self, goal: ActionGoal) -> bool:
         """Follow the goal to its own end, True, or until the robot is held still, False. Raises ``SkillError``."""
         began = clock.monotonic()
         while not goal.status.ended:
@@ -113,7 +113,7 @@ class ActionRun:
             await goal.change(_LOOK_S)
         return True
 
-    def _tell(self, goal: Goal) -> None:
+    def _tell(self, goal: ActionGoal) -> None:
         now = clock.monotonic()
         if self._told_at is not None and now - self._told_at < PROGRESS_S:
             return
@@ -122,7 +122,7 @@ class ActionRun:
             self._told_at = now
             self._call.progress(self._describe(feedback), feedback=shown(feedback))
 
-    async def _outcome(self, goal: Goal) -> dict[str, Any] | None:
+    async def _outcome(self, goal: ActionGoal) -> dict[str, Any] | None:
         result = await self._client.result(goal)
         if goal.status is GoalStatus.SUCCEEDED:
             return result

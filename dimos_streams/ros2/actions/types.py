@@ -10,7 +10,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.std_msgs import Time
 from dimos_streams.ros2.cdr import decode
 from dimos_streams.ros2.definitions import ActionType
-from dimos_streams.ros2.layout import UNBOUNDED, Field, Struct, plain, struct_of
+from dimos_streams.ros2.layout import UNBOUNDED, RosField, RosStruct, plain, struct_of
 from dimos_streams.ros2.names import dds_reply, dds_request, dds_topic, dds_type
 
 GOAL_ID_BYTES = 16
@@ -39,15 +39,15 @@ class Channel:
 
     topic: str
     type_name: str
-    struct: Struct
+    struct: RosStruct
 
 
-_ID = Field("goal_id", "uint8", GOAL_ID_BYTES)
-_STAMP = Field("stamp", plain(struct_of(Time)))
-_INFO = Struct("action_msgs/msg/GoalInfo", (_ID, _STAMP))
-_STATUS = Struct("action_msgs/msg/GoalStatus", (Field("goal_info", _INFO), Field("status", "int8")))
-_STATUSES = Struct("action_msgs/msg/GoalStatusArray", (Field("status_list", _STATUS, UNBOUNDED),))
-_CANCEL_REQUEST = Struct("action_msgs/srv/CancelGoal_Request", (Field("goal_info", _INFO),))
+_ID = RosField("goal_id", "uint8", GOAL_ID_BYTES)
+_STAMP = RosField("stamp", plain(struct_of(Time)))
+_INFO = RosStruct("action_msgs/msg/GoalInfo", (_ID, _STAMP))
+_STATUS = RosStruct("action_msgs/msg/GoalStatus", (RosField("goal_info", _INFO), RosField("status", "int8")))
+_STATUSES = RosStruct("action_msgs/msg/GoalStatusArray", (RosField("status_list", _STATUS, UNBOUNDED),))
+_CANCEL_REQUEST = RosStruct("action_msgs/srv/CancelGoal_Request", (RosField("goal_info", _INFO),))
 
 NO_STAMP = {"sec": 0, "nanosec": 0}
 
@@ -59,12 +59,12 @@ class ActionChannels:
         """``action`` is its absolute name."""
         self.action, self.kind = action, kind
         services = f"{action}/_action"
-        goal = Struct(f"{kind.name}_SendGoal_Request", (_ID, Field("goal", kind.goal)))
-        accepted = Struct(f"{kind.name}_SendGoal_Response", (Field("accepted", "bool"), _STAMP))
-        wanted = Struct(f"{kind.name}_GetResult_Request", (_ID,))
-        feedback = Struct(f"{kind.name}_FeedbackMessage", (_ID, Field("feedback", kind.feedback)))
+        goal = RosStruct(f"{kind.name}_SendGoal_Request", (_ID, RosField("goal", kind.goal)))
+        accepted = RosStruct(f"{kind.name}_SendGoal_Response", (RosField("accepted", "bool"), _STAMP))
+        wanted = RosStruct(f"{kind.name}_GetResult_Request", (_ID,))
+        feedback = RosStruct(f"{kind.name}_FeedbackMessage", (_ID, RosField("feedback", kind.feedback)))
         self._results = tuple(
-            Struct(f"{kind.name}_GetResult_Response", (Field("status", "int8"), Field("result", result)))
+            RosStruct(f"{kind.name}_GetResult_Response", (RosField("status", "int8"), RosField("result", result)))
             for result in kind.results
         )
         self.goal = _channel(dds_request(f"{services}/send_goal"), goal)
@@ -93,5 +93,5 @@ class ActionChannels:
         return {"status": status, "result": None}
 
 
-def _channel(topic: str, struct: Struct) -> Channel:
+def _channel(topic: str, struct: RosStruct) -> Channel:
     return Channel(topic, dds_type(struct.name), struct)

@@ -31,18 +31,18 @@ _ANSWERED_WITHIN_S = 75.0
 _logger = logging.getLogger(__name__)
 
 
-class _Line(BaseModel):
+class _ControlLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Order(_Line):
+class Order(_ControlLine):
     """An order to the supervisor of a run."""
 
     command: Literal["restart"]
     module: str = Field(max_length=1000)
 
 
-class Answer(_Line):
+class ControlReply(_ControlLine):
     """The answer to an order: what became of it."""
 
     text: str
@@ -81,7 +81,7 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
             (run_dir / _NAME).unlink(missing_ok=True)
 
 
-async def ask(run_dir: Path, order: Order) -> Answer:
+async def ask(run_dir: Path, order: Order) -> ControlReply:
     """Have a run carry out an order. Raises ``UserError`` for an order that is not possible, and
     ``DimosStreamsError`` if it was not carried out or nobody answers."""
     try:
@@ -90,7 +90,7 @@ async def ask(run_dir: Path, order: Order) -> Answer:
             writer.write(order.model_dump_json().encode() + b"\n")
             line = await reader.readline()
             writer.close()
-        answer = Answer.model_validate_json(line)
+        answer = ControlReply.model_validate_json(line)
     except TimeoutError as error:
         raise DimosStreamsError(f"the run in {run_dir} has not answered within {_ANSWERED_WITHIN_S:g} s") from error
     except (OSError, ValidationError) as error:
@@ -101,17 +101,17 @@ async def ask(run_dir: Path, order: Order) -> Answer:
     return answer
 
 
-async def _carried_out(line: bytes, restart: Restart) -> Answer:
+async def _carried_out(line: bytes, restart: Restart) -> ControlReply:
     try:
         order = Order.model_validate_json(line)
         modules = await restart(order.module, f"an operator restarts module {order.module!r}")
     except ValidationError as error:
-        return Answer(text=f"this is no order: {first_problem(error, 'it')}", problem="misused")
+        return ControlReply(text=f"this is no order: {first_problem(error, 'it')}", problem="misused")
     except UserError as error:
-        return Answer(text=str(error), problem="misused")
+        return ControlReply(text=str(error), problem="misused")
     except DimosStreamsError as error:
-        return Answer(text=str(error), problem="failed")
-    return Answer(text=f"restarted: {', '.join(modules)}", modules=modules)
+        return ControlReply(text=str(error), problem="failed")
+    return ControlReply(text=f"restarted: {', '.join(modules)}", modules=modules)
 
 
 def _listening(run_dir: Path) -> socket.socket:

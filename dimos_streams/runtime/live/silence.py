@@ -11,7 +11,7 @@ from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 
 
-class Emit(Protocol):
+class EmitRunEvent(Protocol):
     """A function that takes the events of processes."""
 
     def __call__(self, kind: str, slot: Slot, *, text: str) -> None: ...
@@ -20,7 +20,9 @@ class Emit(Protocol):
 class SilenceWatch:
     """A watch that looks at a supervisor's processes as often as they beat."""
 
-    def __init__(self, slots: Sequence[Slot], hang_bound_s: float, reporter: HangReporter, emit: Emit) -> None:
+    def __init__(
+        self, slots: Sequence[Slot], hang_bound_s: float, reporter: HangReporter, emit: EmitRunEvent
+    ) -> None:
         """``hang_bound_s`` is how long a process may hang before it is killed."""
         self._slots = slots
         self._hang_bound_s = hang_bound_s

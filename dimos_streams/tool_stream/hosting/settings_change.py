@@ -73,7 +73,7 @@ def state_json(module: Module) -> str:
 
 def settings_skill() -> SkillSpec:
     """Return the skill that each hosted module has besides its own."""
-    return skills_of(_Settings)[SET]
+    return skills_of(_SettingsSkill)[SET]
 
 
 def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
@@ -90,7 +90,7 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
         raise SettingsError({"": f"module {module.name!r} refuses: {text}"}) from error
 
 
-class _Settings(Module):
+class _SettingsSkill(Module):
     """The owner of the skill, which is run with the hosted module as ``self``."""
 
     @skill(audience="operator", name=SET)

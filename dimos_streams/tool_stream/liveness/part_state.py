@@ -42,7 +42,7 @@ class PartState(BaseModel):
     """The clock offsets by machine, as far as they were measured."""
 
 
-class Heard(Protocol):
+class HeardModule(Protocol):
     """A module as its heartbeats show it, here or at a bridge."""
 
     @property
@@ -58,7 +58,7 @@ def part_name(machine: str) -> str:
     return f"{machine}/{PART}"
 
 
-def part_state(module: Heard) -> PartState | None:
+def part_state(module: HeardModule) -> PartState | None:
     """Return the state of the part for which a module speaks, or None if it speaks for none."""
     if module.name.rpartition("/")[2] != PART or PART not in module.state:
         return None
@@ -68,7 +68,7 @@ def part_state(module: Heard) -> PartState | None:
         return None
 
 
-def absent_machines(modules: Iterable[Heard]) -> list[str]:
+def absent_machines(modules: Iterable[HeardModule]) -> list[str]:
     """Return the machines that a part counts on and whose own part is not heard, or not ready."""
     states = [(module.alive, state) for module in modules if (state := part_state(module)) is not None]
     there = {state.machine for alive, state in states if alive and state.ready}

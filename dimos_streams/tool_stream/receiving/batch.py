@@ -20,7 +20,7 @@ _TURNS = 3
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-class Batch:
+class BatchedDelivery:
     """The events in hand. If ``deliver`` raises, they are handed over again with what has come since. Use from the
     bus's loop only."""
 

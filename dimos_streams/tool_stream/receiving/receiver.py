@@ -17,7 +17,7 @@ from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
-from dimos_streams.tool_stream.receiving.batch import Batch
+from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
@@ -81,7 +81,7 @@ class ToolStreamReceiver:
         self._admission = Admission(may_open, deputy)
         self._instances = instances
         self._flood = Strangers(_MOST_REFUSED, self._marks)
-        self._batch = Batch(deliver, self._acknowledge)
+        self._batch = BatchedDelivery(deliver, self._acknowledge)
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._gaps = 0
 

@@ -16,7 +16,7 @@ _MAX_SOURCES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _SaidHold:
     """The last message of somebody's hold on one channel."""
 
     since: int
@@ -29,7 +29,7 @@ class Holds:
     """Takes ``Hold`` messages in the order of the log."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], _Held] = {}
+        self._held: dict[tuple[str, str], _SaidHold] = {}
         """The holds by source and robot."""
 
     def copy(self) -> Holds:
@@ -47,7 +47,7 @@ class Holds:
         elif before is not None or len(self._held) < _MAX_SOURCES:
             since = before.since if before is not None and before.until >= utime else utime
             valid_us = round(1e6 * min(max(0.0, message.valid_s), MAX_VALID_S))
-            self._held[key] = _Held(since, utime + valid_us, message.reason)
+            self._held[key] = _SaidHold(since, utime + valid_us, message.reason)
 
     def views(self, utime: int, modules: Iterable[ModuleView]) -> dict[str, HoldView]:
         """Return what the gates say of each hold, by source."""

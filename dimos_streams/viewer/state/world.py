@@ -35,7 +35,7 @@ MAX_CHANNELS = 1000
 """The largest number of channels that are shown; those that come later in the log are not."""
 
 
-class World:
+class RecordedWorld:
     """Takes messages of the log and events of calls, each in order. It implements the monitor's ``Sources``.
 
     ``copy`` is cheap, because what does not change any more is shared.
@@ -60,9 +60,9 @@ class World:
         self._cancelled: dict[str, int] = {}
         """The time at which open calls were first asked to end, µs."""
 
-    def copy(self) -> World:
+    def copy(self) -> RecordedWorld:
         """Return a copy of the state at this moment; what one of both takes then is not known to the other."""
-        found = World()
+        found = RecordedWorld()
         found.utime, found.offset = self.utime, self.offset
         found.newest = dict(self.newest)
         found._modules, found._agents = self._modules.copy(), self._agents.copy()

@@ -17,7 +17,7 @@ from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, ToolCallDelta, Usage
+from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
 from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import CallRejectedError, SkillError
@@ -262,7 +262,7 @@ class FunctionModel:
 
 
 def says(text: str) -> Answer:
-    return [TextDelta(text), Usage(10, 1), Finish("stop")]
+    return [TextDelta(text), TokenUsage(10, 1), Finish("stop")]
 
 
 def asks(*calls: tuple[str, dict[str, Any]]) -> Answer:
@@ -270,7 +270,7 @@ def asks(*calls: tuple[str, dict[str, Any]]) -> Answer:
         ToolCallDelta(index=i, id=f"t{i}", name=name, arguments=json.dumps(arguments))
         for i, (name, arguments) in enumerate(calls)
     ]
-    return [*deltas, Usage(10, 5), Finish("tool_calls")]
+    return [*deltas, TokenUsage(10, 5), Finish("tool_calls")]
 
 
 def in_turn(*answers: Answer) -> Callable[[ModelRequest], Answer]:

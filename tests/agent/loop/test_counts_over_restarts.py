@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
+from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.holding import STOPPED
@@ -106,7 +106,7 @@ async def test_a_mission_lasts_no_longer_because_its_agent_was_restarted(
             assert not unasked.requests
 
 
-FAILED: list[Any] = [TextDelta("that did not work"), Usage(1, 1), Finish("call_failed")]
+FAILED: list[Any] = [TextDelta("that did not work"), TokenUsage(1, 1), Finish("call_failed")]
 """As the offline model ends."""
 
 
@@ -141,7 +141,7 @@ async def test_a_command_that_failed_has_failed_after_a_restart_too(
 @pytest.mark.virtual_time
 async def test_why_a_turn_stopped_is_known_after_a_restart(tmp_path: Path) -> None:
     world = LineWorld()
-    cut: list[Any] = [TextDelta("I follow her and"), Usage(1, 1), Finish("tool_calls")]
+    cut: list[Any] = [TextDelta("I follow her and"), TokenUsage(1, 1), Finish("tool_calls")]
     async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), cut)), tmp_path) as rig:
         mission = await rig.say("go")
         await until(lambda: bool(mission.why))

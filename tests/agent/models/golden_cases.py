@@ -13,8 +13,8 @@ from dimos_streams.agent.models.protocol import (
     ModelDelta,
     ReasoningDelta,
     TextDelta,
+    TokenUsage,
     ToolCallDelta,
-    Usage,
 )
 from dimos_streams.agent.models.tool_call_assembler import ToolCallAssembler
 
@@ -36,7 +36,7 @@ def put_together(deltas: Iterable[ModelDelta], offered: Iterable[str] = OFFERED)
                 reasoning += delta.text
             case ToolCallDelta():
                 assembler.add(delta)
-            case Usage():
+            case TokenUsage():
                 usage = [delta.input_tokens, delta.output_tokens, delta.cached_tokens]
             case Finish():
                 finish = finish or delta.reason

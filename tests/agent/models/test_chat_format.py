@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models.chat_format import chat_deltas
-from dimos_streams.agent.models.protocol import Finish, TextDelta, Usage
+from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 
 
-def usage_of(**usage: Any) -> Usage | None:
-    return next((delta for delta in chat_deltas({"usage": usage}) if isinstance(delta, Usage)), None)
+def usage_of(**usage: Any) -> TokenUsage | None:
+    return next((delta for delta in chat_deltas({"usage": usage}) if isinstance(delta, TokenUsage)), None)
 
 
 @pytest.mark.feature("D4")
@@ -23,10 +23,10 @@ def test_usage_that_is_no_number_is_none(name: str, bad: Any) -> None:
 
 
 def test_usage_is_counted_rounded_up() -> None:
-    assert usage_of(prompt_tokens=100.0, completion_tokens=7.2) == Usage(100, 8)
-    assert usage_of(prompt_tokens=5) == Usage(5, 0)
-    assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=2.0) == Usage(5, 1, 2)
-    assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=True) == Usage(5, 1, 0)
+    assert usage_of(prompt_tokens=100.0, completion_tokens=7.2) == TokenUsage(100, 8)
+    assert usage_of(prompt_tokens=5) == TokenUsage(5, 0)
+    assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=2.0) == TokenUsage(5, 1, 2)
+    assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=True) == TokenUsage(5, 1, 0)
     assert usage_of(prompt_tokens=0, completion_tokens=0) is None
 
 

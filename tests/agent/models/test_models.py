@@ -24,11 +24,11 @@ from dimos_streams.agent.models.protocol import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
+    TokenUsage,
     ToolCall,
     ToolCallDelta,
     ToolResultMessage,
     ToolSchema,
-    Usage,
     UserMessage,
 )
 from dimos_streams.errors import UserError
@@ -255,7 +255,7 @@ turns:
         TextDelta("ing"),
         ToolCallDelta(index=0, id="call_1", name="move", arguments='{"distance_m": 1}'),
         ToolCallDelta(index=1, id="x", name="stop", arguments="{"),
-        Usage(3, 4),
+        TokenUsage(3, 4),
         Finish("tool_calls"),
     ]
     assert answer(model) == [ToolCallDelta(index=0, name="mo")]
@@ -287,7 +287,7 @@ turns:
         (2.0, ReasoningDelta("hm")),
         (2.5, TextDelta("a")),
         (3.0, TextDelta("b")),
-        (3.5, Usage(9, 0, 8)),
+        (3.5, TokenUsage(9, 0, 8)),
         (4.0, Finish("stop")),
     ]
     with pytest.raises(ModelError, match="busy") as caught:

@@ -27,10 +27,10 @@ from dimos_streams.agent.models.protocol import (
     ModelRequest,
     SystemMessage,
     TextDelta,
+    TokenUsage,
     ToolCall,
     ToolResultMessage,
     ToolSchema,
-    Usage,
     UserMessage,
 )
 from dimos_streams.client.iterators import closing
@@ -118,7 +118,7 @@ def test_a_request() -> None:
             )
             request = ModelRequest(messages, (ToolSchema("move", "Move.", parameters), ToolSchema("stop", "", {})))
             got = [delta async for delta in model.stream(request)]
-            assert got == [TextDelta("Moved."), Usage(10, 5), Finish("stop")]
+            assert got == [TextDelta("Moved."), TokenUsage(10, 5), Finish("stop")]
             await model.close()
             return server.requests[0]
 

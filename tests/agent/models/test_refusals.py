@@ -21,11 +21,11 @@ from dimos_streams.agent.models.protocol import (
     ModelError,
     ModelRequest,
     SystemMessage,
+    TokenUsage,
     ToolCall,
     ToolCallDelta,
     ToolResultMessage,
     ToolSchema,
-    Usage,
     UserMessage,
 )
 from dimos_streams.client.iterators import closing
@@ -234,4 +234,4 @@ def test_calls_of_the_old_format() -> None:
 
 def test_usage_of_nothing_is_none() -> None:
     (answer,), _ = asyncio.run(asked(lambda request: Reply.say("Hi.", usage=(0, 0)), ALL))
-    assert not any(isinstance(delta, Usage) for delta in answer)
+    assert not any(isinstance(delta, TokenUsage) for delta in answer)

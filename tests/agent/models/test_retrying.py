@@ -21,7 +21,7 @@ from dimos_streams.agent.models.protocol import (
     ModelRequest,
     ReasoningDelta,
     TextDelta,
-    Usage,
+    TokenUsage,
     UserMessage,
 )
 from dimos_streams.agent.models.refusals import may_pass, retry_after_s
@@ -213,7 +213,7 @@ def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | 
 
 def test_cost() -> None:
     pricing = Pricing(input=2.0, output=10.0, cached=0.5)
-    usages: Sequence[Usage] = [Usage(1_000_000, 100_000, 400_000), Usage(0, 100_000)]
+    usages: Sequence[TokenUsage] = [TokenUsage(1_000_000, 100_000, 400_000), TokenUsage(0, 100_000)]
     assert pricing.cost(usages[0]) == pytest.approx(0.6 * 2 + 0.4 * 0.5 + 1)
     assert pricing.cost(usages[0] + usages[1]) == pytest.approx(sum(map(pricing.cost, usages)))
-    assert Pricing(input=2.0).cost(Usage(1_000_000, 5, 1_000_000)) == 2.0
+    assert Pricing(input=2.0).cost(TokenUsage(1_000_000, 5, 1_000_000)) == 2.0

@@ -18,8 +18,8 @@ from dimos_streams.agent.models.protocol import (
     ModelRequest,
     SystemMessage,
     TextDelta,
+    TokenUsage,
     ToolCallDelta,
-    Usage,
 )
 from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.errors import SkillError
@@ -80,7 +80,7 @@ class Brain:
         if callable(answer):
             answer = answer(request)
             answer = await answer if inspect.isawaitable(answer) else answer
-        yield Usage(input_tokens=10, output_tokens=1)
+        yield TokenUsage(input_tokens=10, output_tokens=1)
         if isinstance(answer, str):
             yield TextDelta(answer)
             yield Finish("stop")

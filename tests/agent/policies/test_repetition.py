@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dimos_streams.agent.policies.gates.base import Alarm, Hint, Stop, Warn
+from dimos_streams.agent.policies.gates.base import Alarm, Hint, StopTurn, Warn
 from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
 
 Batch = list[tuple[str, dict[str, Any]]]
@@ -30,10 +30,10 @@ def test_identical_batches_at_three_six_nine() -> None:
         [("move", {"a": 1, "b": 2}), ("look", {})],
         [("look", {}), ("move", {"b": 2.0, "a": 1})],
     ] * 5
-    assert kinds(alarms(batches)) == {3: Warn, 6: Hint, 9: Stop, 10: Stop}
+    assert kinds(alarms(batches)) == {3: Warn, 6: Hint, 9: StopTurn, 10: StopTurn}
     assert kinds(alarms(batches, warn_at=2, hint_at=None, stop_at=4)) == {
         2: Warn,
-        **dict.fromkeys(range(4, 11), Stop),
+        **dict.fromkeys(range(4, 11), StopTurn),
     }
     assert kinds(alarms(batches, warn_at=None, hint_at=None, stop_at=None)) == {}
 
@@ -41,7 +41,7 @@ def test_identical_batches_at_three_six_nine() -> None:
 def test_cycles_of_two_to_four_batches() -> None:
     for period in (2, 3, 4):
         cycle = [one("move", step=step % period) for step in range(period * 9)]
-        assert kinds(alarms(cycle)) == {3 * period: Warn, 6 * period: Hint, 9 * period: Stop}
+        assert kinds(alarms(cycle)) == {3 * period: Warn, 6 * period: Hint, 9 * period: StopTurn}
     assert kinds(alarms([one("move", step=step % 5) for step in range(60)])) == {}
     found = alarms([one("a"), one("b")] * 3)[-1]
     assert isinstance(found, Warn)

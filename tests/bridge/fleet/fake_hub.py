@@ -11,7 +11,7 @@ from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableE
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_POSITION, PROTOCOL
-from dimos_streams.fleet.reports import Report, Reported
+from dimos_streams.fleet.reports import Reported, RobotReport
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FakeHub:
     delay_s: float = 0.0
     wait_s: float = 0.0
     answers: list[Answer] = field(default_factory=list)
-    reports: list[Report] = field(default_factory=list)
+    reports: list[RobotReport] = field(default_factory=list)
     held_up_s: float = 0.0
     """How long each message of the stream of commands is under way."""
     streams: int = 0
@@ -69,7 +69,7 @@ class FakeHub:
         self.batches.append(parsed)
         return self._position(parsed.journal)
 
-    async def report(self, report: Report) -> Reported:
+    async def report(self, report: RobotReport) -> Reported:
         await self._request()
         self.reports.append(report)
         return Reported(version="hub", wants_skills=len(self.reports) == 1 and report.skills is None)

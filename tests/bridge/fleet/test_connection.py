@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.settings import HubSettings, own_name
+from dimos_streams.bridge.fleet.settings import HubLinkSettings, own_name
 from dimos_streams.bridge.module import BridgeConfig
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Command, Hello
@@ -105,7 +105,7 @@ async def _read(hub: HubConnection, found: list[object]) -> None:
 
 @contextlib.asynccontextmanager
 async def connected(url: str, **settings: Any) -> AsyncIterator[HubConnection]:
-    connection = HubConnection(HubSettings(url=url, robot="robot1", **settings), rng=random.Random(1))
+    connection = HubConnection(HubLinkSettings(url=url, robot="robot1", **settings), rng=random.Random(1))
     try:
         yield connection
     finally:
@@ -170,7 +170,7 @@ async def test_a_hub_that_hangs_holds_no_bridge_up_that_ends(server: Answering) 
         return 200, {}, b"{}"
 
     server.answer = hang
-    connection = HubConnection(HubSettings(url=server.url, robot="robot1"), rng=random.Random(1))
+    connection = HubConnection(HubLinkSettings(url=server.url, robot="robot1"), rng=random.Random(1))
     asking = asyncio.create_task(connection.position("journal-1"))
     await until(lambda: server.asked)
     began = clock.monotonic()
@@ -225,4 +225,4 @@ def test_settings_that_cannot_be(given: object, why: str) -> None:
 
 def test_the_url_alone_is_enough() -> None:
     config = BridgeConfig.model_validate({"hub": "https://hub.example.org/"})
-    assert config.hub == HubSettings(url="https://hub.example.org", robot=own_name())
+    assert config.hub == HubLinkSettings(url="https://hub.example.org", robot=own_name())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.cli.bridge_client.answers import HubLink
+from dimos_streams.cli.bridge_client.answers import HubLinkState
 from tests.bridge.serving import Served, served
 from tests.hub.serving import ServedHub, added, served_hub
 
@@ -74,7 +74,7 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
         refused = hub.post("/calls", {**body, "skill": "at_once"})
         assert refused.status_code == 422, refused.text
         assert len(robot.get("/calls").json()) == 2
-        line = str(HubLink.model_validate(link(robot)))
+        line = str(HubLinkState.model_validate(link(robot)))
         assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
 
 
@@ -91,7 +91,7 @@ def test_hub_and_bridge_may_be_away_and_nothing_is_lost(tmp_path: Path) -> None:
         robot.call("count", label="b", to=3)
         trouble = wait_for(lambda: link(robot)["trouble"])
         assert "can't be reached: Connection refused" in trouble
-        assert "at most 10 events behind, nothing acknowledged yet" in str(HubLink.model_validate(link(robot)))
+        assert "at most 10 events behind, nothing acknowledged yet" in str(HubLinkState.model_validate(link(robot)))
     with robot_of(tmp_path, hub.url, token) as robot:
         robot.call("count", label="c", to=3)
         with served_hub(database, port=port) as hub:

@@ -16,7 +16,7 @@ from websockets.exceptions import InvalidStatus
 from dimos_streams import clock
 from dimos_streams.bridge.live import topic as live_topic
 from dimos_streams.bridge.live import topics as live_topics
-from dimos_streams.bridge.live.frames import Fault, Frame, Received, frame_of
+from dimos_streams.bridge.live.frames import Fault, LiveFrame, Received, frame_of
 from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.routes import MAX_VIEWERS
 from dimos_streams.bridge.live.socket import _read
@@ -298,7 +298,7 @@ def test_a_raw_picture_is_made_a_jpeg_once_for_all(monkeypatch: pytest.MonkeyPat
     async def scenario() -> None:
         made = []
 
-        def counted(info: TopicInfo, received: Received) -> Frame | Fault:
+        def counted(info: TopicInfo, received: Received) -> LiveFrame | Fault:
             made.append(threading.current_thread().name)
             return frame_of(info, received)
 

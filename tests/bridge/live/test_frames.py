@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.live.frames import MAX_JSON, Fault, Frame, Received, frame_of, is_slow
+from dimos_streams.bridge.live.frames import MAX_JSON, Fault, LiveFrame, Received, frame_of, is_slow
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
@@ -26,14 +26,14 @@ from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from tests.bridge.live.parts import SeenFrame, picture
 
 
-def made_of(data: bytes, type_name: str) -> Frame | Fault:
+def made_of(data: bytes, type_name: str) -> LiveFrame | Fault:
     (info,) = topic_infos([f"/topic#{type_name}"], [])
     return frame_of(info, Received(data, 5, 1))
 
 
 def shown(message: Message) -> SeenFrame:
     made = made_of(encode(message), message.msg_name)
-    assert isinstance(made, Frame), made
+    assert isinstance(made, LiveFrame), made
     return SeenFrame.of(made.encoded(dropped=0))
 
 
@@ -140,5 +140,5 @@ def test_whatever_bytes_come_there_is_a_frame_or_a_reason(message: Message) -> N
         except MessageError:
             pass
         made = made_of(bytes(data), message.msg_name)
-        if isinstance(made, Frame):
+        if isinstance(made, LiveFrame):
             SeenFrame.of(made.encoded(dropped=3))

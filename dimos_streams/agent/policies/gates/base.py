@@ -176,13 +176,13 @@ class Hint:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopTurn:
     """An alarm that the model repeats itself: the turn ends, and what it asks for is not run. ``text`` is why."""
 
     text: str
 
 
-Alarm: TypeAlias = Warn | Hint | Stop
+Alarm: TypeAlias = Warn | Hint | StopTurn
 
 
 class Repetition(Protocol):

@@ -12,11 +12,11 @@ from dimos_streams.common.polygon import Point
 from dimos_streams.skill import OnDuplicate
 
 
-class _Settings(BaseModel):
+class _GateSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Zone(_Settings):
+class Zone(_GateSettings):
     """A part of the floor that the robot enters only by an approved plan."""
 
     name: str
@@ -31,7 +31,7 @@ class Zone(_Settings):
         return polygon
 
 
-class ApprovalRule(_Settings):
+class ApprovalRule(_GateSettings):
     """A rule for calls that match it. Of several rules the first that matches counts."""
 
     skill: str = "*"
@@ -54,7 +54,7 @@ class ApprovalRule(_Settings):
         return f"this agent is set to {does} {whose}{f' with {patterns}' if patterns else ''}"
 
 
-class ApprovalSettings(_Settings):
+class ApprovalSettings(_GateSettings):
     """The settings of the approval gate."""
 
     rules: tuple[ApprovalRule, ...] = ()
@@ -68,7 +68,7 @@ class ApprovalSettings(_Settings):
     denied."""
 
 
-class PlanSettings(_Settings):
+class PlanSettings(_GateSettings):
     """The settings of the plan gate."""
 
     motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
@@ -82,7 +82,7 @@ class PlanSettings(_Settings):
         return settled(self.motions, bounds.motions)
 
 
-class GateSettings(_Settings):
+class GateSettings(_GateSettings):
     """The settings of all gates."""
 
     gates: tuple[str, ...] = ()

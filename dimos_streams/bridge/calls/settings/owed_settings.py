@@ -32,7 +32,7 @@ class OwedSettings(BaseModel):
     """Time until which the module is waited for, µs since the Unix epoch."""
 
 
-class _Record(BaseModel):
+class _OwedRecord(BaseModel):
     """The file's content."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,7 +44,7 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
     """Read what a bridge of the run has written; empty if there is none, or, with a log entry, if it is
     unreadable."""
     try:
-        return _Record.model_validate_json(path.read_text()).owed
+        return _OwedRecord.model_validate_json(path.read_text()).owed
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
@@ -56,7 +56,7 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
 def save(path: Path, owed: Iterable[OwedSettings]) -> None:
     """Write the owed settings atomically, or remove the file if there are none; log why if that was not possible.
     Waits for the disk. Secrets are not written."""
-    record = _Record(owed=tuple(map(_without_secrets, owed)))
+    record = _OwedRecord(owed=tuple(map(_without_secrets, owed)))
     try:
         if record.owed:
             replace_text(path, record.model_dump_json())

@@ -19,7 +19,7 @@ SUFFIX = ".stops.json"
 _logger = logging.getLogger(__name__)
 
 
-class _Record(BaseModel):
+class _StopRecord(BaseModel):
     """The file's content."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -70,7 +70,7 @@ def is_in(namespace: str, robot: str) -> bool:
 def load(path: Path) -> StopState:
     """Read what a bridge of the run has written. An unreadable file stops every robot: it exists for a reason."""
     try:
-        record = _Record.model_validate_json(path.read_text())
+        record = _StopRecord.model_validate_json(path.read_text())
     except FileNotFoundError:
         return StopState()
     except (OSError, ValueError) as error:
@@ -83,7 +83,7 @@ def load(path: Path) -> StopState:
 
 def save(path: Path, state: StopState) -> str:
     """Write the orders atomically; return why that was not possible, empty if it was. Waits for the disk."""
-    record = _Record(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
+    record = _StopRecord(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
     try:
         replace_text(path, record.model_dump_json())
     except OSError as error:

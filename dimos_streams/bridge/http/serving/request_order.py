@@ -29,7 +29,7 @@ class RequestOrder:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._for_much, self._reading, self._bringing = _Line(), _Line(), _Line()
+        self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (scope.get("method"), scope["path"]) == _AT_ONCE:
@@ -38,7 +38,7 @@ class RequestOrder:
         if await self._line(scope).turn(scope):
             await self._app(scope, receive, send)
 
-    def _line(self, scope: Scope) -> _Line:
+    def _line(self, scope: Scope) -> _RequestLine:
         if scope["type"] != "websocket" and scope["method"] not in _READING:
             return self._bringing
         is_for_much = scope["type"] == "websocket" or scope["path"] in _FOR_MUCH
@@ -52,7 +52,7 @@ def leave(scope: Scope) -> None:
         turn.set_result(False)
 
 
-class _Line:
+class _RequestLine:
     """A queue of requests, one of which has its turn in each turn of the loop, in the order in which they came."""
 
     def __init__(self) -> None:
