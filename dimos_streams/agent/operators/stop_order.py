@@ -4,10 +4,12 @@ offered."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dimos_streams import clock
 from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
@@ -32,16 +34,16 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
     """
     reason = f"the operator said {input[:_SHOWN]!r}"
     abort = core.loop.begin_abort(reason, others=True)
-    abort.on_end.append(lambda report: _record(core, id, input, _text(report, [])))
+    abort.on_end.append(lambda report: _record(core, id, input, _text(report, ())))
     core.stops += 1
     core.robot_hold.changed()
     try:
-        (ended, left), report = await asyncio.gather(end_others(core, reason), asyncio.shield(abort.done))
+        others, report = await asyncio.gather(end_others(core, reason), asyncio.shield(abort.done))
     finally:
         core.stops -= 1
         core.robot_hold.changed()
-    text = _text(report, ended)
-    running = [*report.unfinished, *(view.call_id for view in left)]
+    text = _text(report, others.ended)
+    running = [*report.unfinished, *others.may_run]
     if running:
         raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
     if not report.confirmed:
@@ -49,34 +51,84 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
     return text
 
 
-async def end_others(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
-    """End what other callers have begun. Return the calls that ended, and those that had not within the bound, for
-    which the agent is paused. If the bridge can't be asked, that is logged: the calls that were asked to end in
-    earlier rounds then count as ended, and none as left."""
-    ended, left = await _end_calls(core, reason)
-    if left:
+@dataclass(frozen=True, slots=True)
+class EndedOthers:
+    """What became of the calls of others that were to end."""
+
+    ended: tuple[CallView, ...]
+    """Those that have ended, as the bridge has said."""
+    may_run: tuple[str, ...]
+    """The ids of those that had not, as far as the bridge could be asked; and, if it could not, that there may be
+    more."""
+
+
+async def end_others(core: AgentCore, reason: str) -> EndedOthers:
+    """End what other callers have begun, and wait for that within the bound. The agent is paused if any of it may
+    still run then, also because the bridge can't be asked."""
+    ending = _OthersEnding(core, reason)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(core.loop.parts.budget.settings.abort_bound_s):
+            await ending.run()
+    if ending.may_run:
         core.control.pause("calls of others may still run")
-    return ended, left
+        _logger.error("calls of others may still run: %s", ", ".join((*ending.may_run, *ending.refusals.values())))
+    return EndedOthers(tuple(ending.ended), ending.may_run)
 
 
-async def _end_calls(core: AgentCore, reason: str) -> tuple[list[CallView], list[CallView]]:
-    deadline = clock.monotonic() + core.loop.parts.budget.settings.abort_bound_s
-    ended: dict[str, CallView] = {}
-    await core.offers.refresh(at_once=True)
-    try:
+class _OthersEnding:
+    """Ends what other callers have begun. A request that fails is made again; it keeps no other call running."""
+
+    def __init__(self, core: AgentCore, reason: str) -> None:
+        self._core = core
+        self._reason = reason
+        self._seen: dict[str, CallView] = {}
+        self._left: dict[str, CallView] = {}
+        self._unheard = "not asked in time"
+        """The reason it is not known what runs now, empty if it is."""
+        self._asked: set[str] = set()
+        self.refusals: dict[str, str] = {}
+        """Why calls could not be asked to end, by their ids."""
+
+    @property
+    def ended(self) -> list[CallView]:
+        """The calls that have ended, as the bridge has said."""
+        return [view for call_id, view in self._seen.items() if call_id not in self._left]
+
+    @property
+    def may_run(self) -> tuple[str, ...]:
+        """What may still run, in words."""
+        return (*self._left, *([f"calls of others ({self._unheard})"] if self._unheard else []))
+
+    async def run(self) -> None:
+        """Ask and look until all have ended."""
+        await self._core.offers.refresh(at_once=True)
         while True:
-            views = await core.gateway.calls(open_only=True)
-            theirs = (view for view in views if view.caller != core.name and core.offers.concerns(view.skill))
-            left = {view.call_id: view for view in theirs}
-            for call_id in left.keys() - ended.keys():
-                await core.gateway.cancel(call_id, reason)
-            ended.update(left)
-            if not left or clock.monotonic() >= deadline:
-                return [view for call_id, view in ended.items() if call_id not in left], list(left.values())
+            await self._look()
+            await asyncio.gather(*map(self._ask, self._left.keys() - self._asked))
+            if not self.may_run:
+                return
             await asyncio.sleep(_LOOK_EVERY_S)
-    except SkillError as error:
-        _logger.error("calls of others can't be ended: %s", error)
-        return list(ended.values()), []
+
+    async def _look(self) -> None:
+        """Look which calls run. If that can't be known, those of the last look count."""
+        name, concerns = self._core.name, self._core.offers.concerns
+        try:
+            views = await self._core.gateway.calls(open_only=True)
+        except SkillError as error:
+            self._unheard = str(error)
+            return
+        self._unheard = ""
+        self._left = {view.call_id: view for view in views if view.caller != name and concerns(view.skill)}
+        self._seen.update(self._left)
+
+    async def _ask(self, call_id: str) -> None:
+        try:
+            await self._core.gateway.cancel(call_id, self._reason)
+        except SkillError as error:
+            self.refusals[call_id] = str(error)
+            return
+        self._asked.add(call_id)
+        self.refusals.pop(call_id, None)
 
 
 def _record(core: AgentCore, id: str, input: str, text: str) -> None:
@@ -89,7 +141,7 @@ def _record(core: AgentCore, id: str, input: str, text: str) -> None:
     mission.release()
 
 
-def _text(report: AbortReport, others: list[CallView]) -> str:
+def _text(report: AbortReport, others: Sequence[CallView]) -> str:
     """A text about what was done, for the operator and the model."""
     calls = len(report.cancelled) + len(others)
     missions = len(report.missions)

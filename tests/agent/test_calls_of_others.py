@@ -1,0 +1,124 @@
+"""A stop ends the calls of others, whatever the bridge does meanwhile, and says of none that it has ended before."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.agent.operators.stop_order import stop_all
+from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.tool_stream.gateway import CallView
+from tests.agent.loop.rig import FunctionModel, Line, Rig, in_turn
+from tests.agent.loop.skills import LineWorld
+
+pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
+
+Refused = Callable[[int, str], bool]
+
+
+@dataclass(eq=False)
+class FaultyLine(Line):
+    """A link on which requests fail: which, says a function of how many there were of the kind, and of the call."""
+
+    cancelling: Refused = lambda count, call_id: False
+    listing: Refused = lambda count, call_id: False
+    requests: list[str] = field(default_factory=list)
+
+    async def cancel(self, call_id: str, reason: str) -> None:
+        self._try("cancel", self.cancelling, call_id)
+        await super().cancel(call_id, reason)
+
+    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+        self._try("calls", self.listing, "")
+        return await super().calls(open_only=open_only)
+
+    def _try(self, kind: str, refused: Refused, call_id: str) -> None:
+        self.requests.append(kind)
+        if refused(self.requests.count(kind), call_id):
+            raise SkillUnavailableError(f"no bridge for {kind} {call_id}".strip())
+
+
+class Scene:
+    """An agent that does nothing, and calls of somebody else's."""
+
+    def __init__(self) -> None:
+        self.world = LineWorld()
+        self.line = FaultyLine(self.world.bridge)
+
+    @contextlib.asynccontextmanager
+    async def rig(self) -> AsyncIterator[Rig]:
+        async with Rig(self.world.bridge, FunctionModel(in_turn()), line=self.line) as rig:
+            try:
+                yield rig
+            finally:
+                self.world.released.set()
+
+    async def begin(self, *skills: str) -> list[str]:
+        begin = self.world.bridge.call
+        return [await begin(skill, {"for_s": 1000, "n": n}, caller="script") for n, skill in enumerate(skills)]
+
+    async def running(self) -> list[str]:
+        return [view.call_id for view in await self.world.bridge.calls(open_only=True)]
+
+
+async def stopped(rig: Rig) -> str:
+    """What a stop answers; it fails at the least because there is no velocity gate here."""
+    began = clock.monotonic()
+    with pytest.raises(SkillError) as failed:
+        await stop_all(rig.core, "s1", "stop")
+    assert clock.monotonic() - began < rig.core.loop.parts.budget.settings.abort_bound_s + 0.2
+    return str(failed.value)
+
+
+async def test_a_call_that_can_not_be_asked_to_end_keeps_no_other_one_running() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        first, second, third = await scene.begin("look", "look", "look")
+        scene.line.cancelling = lambda count, call_id: call_id == second
+        said = await stopped(rig)
+        assert await scene.running() == [second]
+        assert said.startswith("stopped: 2 calls ended (also look of script, look of script)")
+        assert said.endswith(f"; may still run: {second}; the agent stays paused")
+        assert rig.core.control.paused
+        assert first != third
+
+
+async def test_what_could_not_be_asked_at_first_is_asked_again() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        await scene.begin("look", "look", "look")
+        scene.line.cancelling = lambda count, call_id: count < 5
+        assert "3 calls ended" in await stopped(rig)
+        assert await scene.running() == []
+        assert not rig.core.control.paused
+
+
+async def test_a_look_that_fails_is_taken_again_and_no_call_has_ended_by_it() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        looking, deaf = await scene.begin("look", "deaf")
+        scene.line.requests.clear()
+        scene.line.listing = lambda count, call_id: count in (2, 3)
+        said = await stopped(rig)
+        assert await scene.running() == [deaf]
+        assert said.startswith("stopped: 1 call ended (also look of script)")
+        assert f"may still run: {deaf}; the agent stays paused" in said
+        assert looking != deaf
+
+
+@pytest.mark.parametrize("from_look", [1, 2])
+async def test_where_it_can_not_be_known_what_runs_the_agent_is_paused(from_look: int) -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        (deaf,) = await scene.begin("deaf")
+        scene.line.requests.clear()
+        scene.line.listing = lambda count, call_id: count >= from_look
+        said = await stopped(rig)
+        seen = "" if from_look == 1 else f"{deaf}, "
+        assert "no call ran" in said
+        assert said.endswith(f"; may still run: {seen}calls of others (no bridge for calls); the agent stays paused")
+        assert rig.core.control.paused
