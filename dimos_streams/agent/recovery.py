@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall
@@ -56,13 +57,8 @@ async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
 
 
 async def tidy_up(core: AgentCore) -> None:
-    """End what a stop was about to end, and close calls of the record that the bridge does not know any more, once it
-    could hear of those that live."""
-    if core.resumption is None:
-        return
-    if core.resumption.abort is not None and core.resumption.abort.others:
-        await end_others(core, core.resumption.abort.reason)
-    if not core.resumption.calls:
+    """Close calls of the record that the bridge does not know any more, once it could hear of those that live."""
+    if core.resumption is None or not core.resumption.calls:
         return
     await asyncio.sleep(INTRODUCTION_S)
     try:
@@ -230,7 +226,7 @@ def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:
     if abort.rollback:
         text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
         core.events.emit(EventKind.NOTE, (), text=text)
-    core.loop.begin_abort(abort.reason)
+    core.loop.begin_abort(abort.reason, others=partial(end_others, core, abort.reason) if abort.others else None)
 
 
 def let_go(mission: Mission) -> None:

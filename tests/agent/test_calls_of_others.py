@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -122,3 +123,18 @@ async def test_where_it_can_not_be_known_what_runs_the_agent_is_paused(from_look
         assert "no call ran" in said
         assert said.endswith(f"; may still run: {seen}calls of others (no bridge for calls); the agent stays paused")
         assert rig.core.control.paused
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.3])
+async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s: float) -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        await scene.begin("deaf")
+        before = asyncio.all_tasks()
+        stopping = asyncio.create_task(stop_all(rig.core, "s1", "stop"))
+        await asyncio.sleep(after_s)
+        await rig.leave()
+        with pytest.raises(SkillError, match="the agent is stopping"):
+            await stopping
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() <= before

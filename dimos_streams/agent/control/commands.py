@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.undo import Undone
@@ -14,6 +14,8 @@ from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 
 R = TypeVar("R")
+EndOthers: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
+"""Ends the calls of others, as far as that is possible within a bound."""
 
 
 class AbortReport(HoldView):
@@ -73,8 +75,20 @@ class AbortCommand(LoopCommand[AbortReport]):
     missions: tuple[Mission, ...]
     calls: tuple[OpenCall, ...]
     """The calls that were open when the abort was asked for."""
+    others: list[asyncio.Task[Any]] = field(default_factory=list)
+    """What ends the calls of others, where that is ordered as well: the abort is not over before it."""
     on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
     """Functions that are called at its end, before anything else may begin."""
+
+    def end_others(self, ending: EndOthers) -> None:
+        """Begin to end the calls of others as well; who orders that later does so again, for what has begun since."""
+        self.others.append(asyncio.get_running_loop().create_task(ending()))
+
+    def give_up(self) -> None:
+        """See ``LoopCommand``."""
+        for task in self.others:
+            task.cancel()
+        LoopCommand.give_up(self)
 
 
 @dataclass(eq=False, slots=True)

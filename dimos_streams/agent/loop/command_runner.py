@@ -68,6 +68,8 @@ class CommandRunner:
         unfinished, was_paused = calls.given_up, control.paused
         if unfinished:
             control.pause("calls that were aborted may still run")
+        for task in abort.others:  # more may come meanwhile
+            await task
         undone = await self._undo(self._journal.newest(None, ids(abort.missions))) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
+from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, UndoCommand
 from dimos_streams.agent.control.undo import UndoJournal, Undone
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
@@ -130,9 +130,11 @@ class AgentLoop:
         """Call ``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
         return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
 
-    def begin_abort(self, reason: str = "", *, rollback: bool = False, others: bool = False) -> AbortCommand:
+    def begin_abort(
+        self, reason: str = "", *, rollback: bool = False, others: EndOthers | None = None
+    ) -> AbortCommand:
         """End all missions and their calls, now; with ``rollback`` take back what can be, newest first. ``others``
-        says whether the caller ends others' calls as well, for a successor that has to go on with it.
+        is to end others' calls as well: the abort is not over before, so that a successor goes on with that, too.
 
         The model's stream is cut and no call begins any more when this is called, before anything is waited for. An
         abort while one is under way joins it; while calls are taken back, it ends that. Raises ``SkillError`` if the
@@ -140,12 +142,15 @@ class AgentLoop:
         """
         self._check_open()
         abort = self._abort
-        if abort is None or self.state is LoopState.UNDOING:
-            abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+        is_new = abort is None or self.state is LoopState.UNDOING
+        if abort is None or is_new:
+            abort = self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
             self._commands.appendleft(abort)
-            self._abort = abort
-            told = {"phase": "start", "reason": reason, "rollback": rollback, "others": others}
-            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **told)
+        if is_new or (others is not None and not abort.others):
+            told = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
+            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **told, others=others is not None)
+        if others is not None:
+            abort.end_others(others)
         abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
         if self._turn is not None:

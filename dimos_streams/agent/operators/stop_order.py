@@ -8,6 +8,7 @@ import contextlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dimos_streams.agent.control.commands import AbortReport
@@ -33,15 +34,17 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
     said that it held the robot, as for an abort.
     """
     reason = f"the operator said {input[:_SHOWN]!r}"
-    abort = core.loop.begin_abort(reason, others=True)
-    abort.on_end.append(lambda report: _record(core, id, input, _text(report, ())))
+    abort = core.loop.begin_abort(reason, others=partial(end_others, core, reason))
+    ending: asyncio.Task[EndedOthers] = abort.others[-1]
+    abort.on_end.append(lambda report: _record(core, id, input, _text(report, ending.result().ended)))
     core.stops += 1
     core.robot_hold.changed()
     try:
-        others, report = await asyncio.gather(end_others(core, reason), asyncio.shield(abort.done))
+        report = await asyncio.shield(abort.done)
     finally:
         core.stops -= 1
         core.robot_hold.changed()
+    others = ending.result()
     text = _text(report, others.ended)
     running = [*report.unfinished, *others.may_run]
     if running:

@@ -116,6 +116,50 @@ def test_killed_at_any_event_of_an_order_to_end_all_ends(tmp_path: Path, name: s
 
 
 @pytest.mark.feature("B5", "B10")
+@pytest.mark.parametrize("joins", [False, True], ids=["a stop", "a stop while an abort is under way"])
+@pytest.mark.virtual_time
+async def test_the_order_to_end_others_calls_holds_however_often_its_agent_dies(tmp_path: Path, joins: bool) -> None:
+    """Their call takes its time to end. The process dies twice before, each time when its own work is done."""
+    world = LineWorld()
+    bridge = world.bridge
+    call_id = await bridge.call("deaf", {}, caller="script")
+
+    def rig(folder: str, line: Line | None = None) -> Rig:
+        model = FunctionModel(in_turn(), delay_s=lambda: 100.0)
+        return Rig(bridge, model, record_dir=tmp_path / folder, line=line)
+
+    async def dies(folder: str, successor: str, order: Order | None = None) -> None:
+        line = Line(bridge)
+        dying = await rig(folder, line).__aenter__()
+        if order is not None and joins:
+            await dying.say("go")
+            await until(lambda: dying.core.loop.turn is not None)
+            dying.core.loop.begin_abort("enough")
+        ordered = asyncio.ensure_future(order(dying) if order is not None else asyncio.sleep(0))
+        await asyncio.sleep(0.5)
+        shutil.copytree(tmp_path / folder, tmp_path / successor)
+        line.cut()
+        ordered.cancel()
+        await asyncio.gather(ordered, return_exceptions=True)
+        await dying.leave()
+
+    try:
+        await dies("first", "second", ORDERS["stop"])
+        bridge.calls_[call_id].reason = ""  # it has not heard of it
+        await dies("second", "third")
+        bridge.calls_[call_id].reason = ""
+    finally:
+        world.released.set()
+    async with rig("third") as third:
+        await asyncio.sleep(1)
+        assert await bridge.calls(open_only=True) == []
+        assert third.core.loop.state is LoopState.IDLE
+        resumption = read_resumption(tmp_path / "third", "agent")
+        assert resumption is not None
+        assert resumption.abort is None
+
+
+@pytest.mark.feature("B5", "B10")
 @pytest.mark.virtual_time
 async def test_what_a_dead_agent_was_taking_back_is_not_taken_back_twice(tmp_path: Path) -> None:
     world = LineWorld()
