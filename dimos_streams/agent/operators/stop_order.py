@@ -56,10 +56,10 @@ async def stop_all(core: AgentCore, id: str, input: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndedOthers:
-    """What became of the calls of others that were to end."""
+    """The result for the calls of others that were to end."""
 
     ended: tuple[CallView, ...]
-    """Those that have ended, as the bridge has said."""
+    """The calls that have ended, as the bridge has said."""
     may_run: tuple[str, ...]
     """The ids of those that had not, as far as the bridge could be asked; and, if it could not, that there may be
     more."""
@@ -90,7 +90,7 @@ class _OthersEnding:
         """The reason it is not known what runs now, empty if it is."""
         self._asked: set[str] = set()
         self.refusals: dict[str, str] = {}
-        """Why calls could not be asked to end, by their ids."""
+        """The reasons why calls could not be asked to end, by their ids."""
 
     @property
     def ended(self) -> list[CallView]:
@@ -99,7 +99,7 @@ class _OthersEnding:
 
     @property
     def may_run(self) -> tuple[str, ...]:
-        """What may still run, in words."""
+        """The ids of the calls that may still run, and a text if there may be more."""
         return (*self._left, *([f"calls of others ({self._unheard})"] if self._unheard else []))
 
     async def run(self) -> None:
