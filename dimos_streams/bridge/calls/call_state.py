@@ -248,23 +248,29 @@ class Calls:
     def __init__(self, keep_closed: int = 1000) -> None:
         self._open: dict[str, CallState] = {}
         self._closed = ClosedCalls(keep_closed, KEEP_CLOSED_BYTES)
+        self._of_agents = ClosedCalls(keep_closed, KEEP_CLOSED_BYTES)
+        """Apart from the others: agents take these calls back, however often somebody has asked how they are."""
         self._foreign = ClosedCalls(keep_closed // _FOREIGN_SHARE, KEEP_CLOSED_BYTES // _FOREIGN_SHARE)
+        self._kept = (self._closed, self._of_agents, self._foreign)
 
     def __iter__(self) -> Iterator[CallState]:
         """Iterate over the calls, oldest first."""
-        known = [*self._closed.calls.values(), *self._foreign.calls.values(), *self._open.values()]
-        return iter(sorted(known, key=lambda call: call.requested_utime))
+        closed = (call for kept in self._kept for call in kept.calls.values())
+        return iter(sorted([*closed, *self._open.values()], key=lambda call: call.requested_utime))
 
     def get(self, call_id: str) -> CallState | None:
         """One call, None if it is not remembered."""
-        return self._open.get(call_id) or self._closed.calls.get(call_id) or self._foreign.calls.get(call_id)
+        if call_id in self._open:
+            return self._open[call_id]
+        return next((kept.calls[call_id] for kept in self._kept if call_id in kept.calls), None)
 
     def add(self, call: CallState) -> None:
         """Remember a call."""
         if call.state != CLOSED:
             self._open[call.call_id] = call
         else:
-            (self._foreign if call.foreign else self._closed).add(call)
+            kept = self._foreign if call.foreign else self._of_agents if call.by_agent else self._closed
+            kept.add(call)
 
     def close(self, call: CallState) -> None:
         """Put a call that has closed among the closed ones."""

@@ -292,6 +292,17 @@ async def test_an_agent_takes_back_its_own_calls_and_no_others() -> None:
         assert [one["how"] for one in await w.operator("undo", count=1)] == ["undone"]
 
 
+@pytest.mark.feature("B6")
+@pytest.mark.virtual_time
+async def test_who_watches_an_agent_does_not_keep_it_from_taking_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger._KEPT_CLOSED", 4)
+    async with lookout_world(Brain([("go", {"by": 2})]), Undoable(name="undoable")) as w:
+        await w.closed(await w.say())
+        for _ in range(10):
+            await w.operator("approvals")
+        assert [one["how"] for one in await w.operator("undo", count=1)] == ["undone"]
+
+
 @pytest.mark.virtual_time
 async def test_an_operators_own_chain_asks_no_agent() -> None:
     async with lookout_world(Brain(), disabled_skills=["walk"]) as w:
