@@ -9,6 +9,8 @@ from dimos_streams.errors import UserError
 
 _SHOWN = 100
 _REFERENCE = re.compile(r"([A-Za-z0-9_/-]{1,200})(?:@([1-9][0-9]{0,8}))?")
+_WHOLE_ID = re.compile(r".+-[0-9a-f]+-[0-9]+")
+"""An agent's name, the time at which it began, and a number."""
 
 
 class ApprovalReference(NamedTuple):
@@ -28,3 +30,8 @@ class ApprovalReference(NamedTuple):
                 " for what was asked first"
             )
         return cls(match[1], int(match[2]) if match[2] else None)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if it can't be the beginning of an id: no other approval than the one that is called so is meant."""
+        return self.revision is not None or _WHOLE_ID.fullmatch(self.id) is not None

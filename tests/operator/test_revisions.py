@@ -140,6 +140,11 @@ def test_a_whole_id_is_not_the_beginning_of_another_one(tmp_path: Path) -> None:
             with pytest.raises(ConflictError, match="deleted already, by 'http'"):
                 await chat(made, f"approve {first}")
             assert await waiting(made) == tenth
+            book._decided.clear()
+            for forgotten in (first, f"{first}@1", f"{tenth[:-1]}@1"):
+                with pytest.raises(UserError, match="no approval that is remembered is called"):
+                    await chat(made, f"approve {forgotten}")
+            assert await waiting(made) == tenth
             book.close()
             await asyncio.wait(asking)
 

@@ -100,22 +100,21 @@ async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
     return taken.text
 
 
-async def pending(gateway: CommandGateway, agent: str = "", start: str = "") -> list[ApprovalView]:
-    """Return the calls that wait for a decision, of one agent or of all; with ``start`` the one that is called so,
-    whole, even if it is decided.
+async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
+    """Return the calls that wait for a decision, of one agent or of all; with ``reference`` the one that is called
+    so, with all its arguments, even if it is decided.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
-    id = ApprovalReference.of(start).id if start else ""
+    wanted = ApprovalReference.of(reference) if reference else None
     names = [agent] if agent else [view.name for view in agents_among(await gateway.skills())] or [""]
     found = [view for name in names for view in await _listed(gateway, name)]
-    if not id:
+    if wanted is None:
         return found
-    if all(view.id != id for view in found):
-        # A whole id is never the beginning of another one: that would be another call than the one that is named.
-        decided = [view for name in names for view in await _listed(gateway, name, id) if view.id == id]
+    if all(view.id != wanted.id for view in found):
+        decided = [view for name in names for view in await _listed(gateway, name, wanted.id) if view.id == wanted.id]
         found = decided or found
-    return [await _whole(gateway, _one_of(found, id))]
+    return [await _whole(gateway, _one_of(found, wanted))]
 
 
 async def _listed(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
@@ -139,8 +138,8 @@ async def decide(
     if there is no such approval, or more than one, ``ConflictError`` if it has another revision, or is decided
     otherwise.
     """
-    start, revision = ApprovalReference.of(reference)
-    (approval,) = await pending(gateway, agent, start)
+    revision = ApprovalReference.of(reference).revision
+    (approval,) = await pending(gateway, agent, reference)
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
     if changes:
@@ -209,12 +208,21 @@ async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
     )
 
 
-def _one_of(views: Sequence[ApprovalView], start: str) -> ApprovalView:
-    found = [view for view in views if view.id == start] or [view for view in views if view.id.startswith(start)]
+def _one_of(views: Sequence[ApprovalView], wanted: ApprovalReference) -> ApprovalView:
+    """The approval that is meant. A whole id is never taken for the beginning of another one, which would be another
+    call than the one that was seen. Raises ``UserError`` if it is none of these, or more than one."""
+    found = [view for view in views if view.id == wanted.id]
+    if not found and not wanted.is_whole:
+        found = [view for view in views if view.id.startswith(wanted.id)]
     if len(found) == 1:
         return found[0]
     if not found:
         waiting = ", ".join(view.reference for view in views) or "none"
-        raise UserError(f"no pending approval has an id that begins with {start!r} (pending: {waiting})")
+        called = (
+            "no approval that is remembered is called"
+            if wanted.is_whole
+            else "no pending approval has an id that begins with"
+        )
+        raise UserError(f"{called} {wanted.id!r} (pending: {waiting})")
     several = ", ".join(view.reference for view in found)
-    raise UserError(f"several approvals have ids that begin with {start!r}: {several}")
+    raise UserError(f"several approvals have ids that begin with {wanted.id!r}: {several}")
