@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.common.printable import printable
@@ -48,19 +49,21 @@ class LimitedLog:
 class LimitedRecords(logging.Filter):
     """The same limit for somebody else's logger, to be added to it as a filter; drops what is too much."""
 
-    def __init__(self, period_s: float = 1.0) -> None:
+    def __init__(self, period_s: float = 1.0, *, alike: Callable[[logging.LogRecord], str] | None = None) -> None:
+        """``alike`` returns what records that count as one have in common; without it that is their format."""
         super().__init__()
         self._period_s = period_s
+        self._alike = alike or (lambda record: str(record.msg)[:_MAX_LINE])
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is passed on."""
-        format, now = str(record.msg)[:_MAX_LINE], clock.monotonic()
-        if 0 <= now - self._last.get(format, float("-inf")) < self._period_s:
+        key, now = self._alike(record), clock.monotonic()
+        if 0 <= now - self._last.get(key, float("-inf")) < self._period_s:
             return False
         if len(self._last) > _MAX_FORMATS:
             self._last.clear()
-        self._last[format] = now
+        self._last[key] = now
         return True
 
 

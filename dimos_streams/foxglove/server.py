@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.channels import Channels
 from dimos_streams.foxglove.door import Rules, ViewerDoor
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 _BACKLOG = 128
 """The largest number of messages that wait for a viewer; of more the oldest are dropped."""
+_COMPLAINS = "foxglove.websocket.connected_client"
+"""The SDK's logger of what viewers say wrong, of which each line has a viewer's own words."""
+_LIMITED = LimitedRecords(alike=lambda record: record.name)
 
 
 class ViewerServer:
@@ -40,6 +45,7 @@ class ViewerServer:
             from foxglove.websocket import Capability
         except ImportError as error:
             raise UserError("Foxglove needs foxglove-sdk: pip install 'dimos-streams[foxglove]'") from error
+        logging.getLogger(_COMPLAINS).addFilter(_LIMITED)
         context = foxglove.Context()
         channels = Channels(context, self._on_change, self._keeps_up)
         services = [] if self._operator is None else services_of(self._operator)

@@ -356,6 +356,18 @@ def test_who_says_more_than_a_viewer_has_to_say_is_cut_off_and_no_other(said: by
     asyncio.run(scenario())
 
 
+def test_what_viewers_say_wrong_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with shown() as show, viewing(show.url) as viewer:
+            for number in range(100):
+                await viewer.say(f'{{"op": "{number}"}}')
+            assert "message" in await viewer.call("/pause", {})
+
+    asyncio.run(scenario())
+    complaints = [record for record in caplog.records if "Invalid message" in record.getMessage()]
+    assert len(complaints) <= 10
+
+
 def test_where_services_are_off_viewers_only_look() -> None:
     async def scenario() -> None:
         async with shown(services=False) as show, viewing(show.url) as viewer:

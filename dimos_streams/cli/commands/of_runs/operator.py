@@ -17,7 +17,7 @@ Approval = Annotated[
     str,
     typer.Argument(
         metavar="ID[@REVISION]",
-        help="The approval's id, or its beginning; see `approvals`. A whole id with a revision: refused if it has another one.",
+        help="The approval's id, or its beginning; see `approvals`. ID@REVISION: refused if it has another one.",
         show_default=False,
     ),
 ]
