@@ -443,8 +443,8 @@ def test_another_process_that_is_done_with_a_file_leaves_it_to_those_that_are_no
     process loses if it closes the file besides."""
     url = f"sqlite:///{tmp_path}/hub.sqlite"
     program = (
-        "import sys; from dimos_streams.hub.storage.storage import Storage, open_engine;"
-        "storage = Storage(open_engine(sys.argv[1])); storage.open(); storage.robots.add('other'); storage.close()"
+        "import sys; from dimos_streams.hub.storage.storage import HubStorage, open_engine;"
+        "storage = HubStorage(open_engine(sys.argv[1])); storage.open(); storage.robots.add('other'); storage.close()"
     )
     with _opened(url) as storage:
         storage.robots.add("own")
