@@ -114,6 +114,8 @@ class Conversation:
         self._messages: list[Message | None] = []
         """The message that a model sees for each entry, or None if it sees none."""
         self._progress: dict[str, Entry] = {}
+        self._ended: set[str] = set()
+        """The missions that were ended early and are not over."""
         self._left_out = False
         """True if a model does not see what was said before."""
         self._dropped = 0
@@ -148,8 +150,12 @@ class Conversation:
             self._shorten()
         elif event.kind == EventKind.FORGOTTEN:
             self._forget()
-        elif event.kind == EventKind.ENDED and event.data.get("turn_goes_on"):
-            self.withdraw(event.missions[0])
+        elif event.kind == EventKind.ENDED:
+            self._ended.update(event.missions)
+            if event.data.get("turn_goes_on"):
+                self.withdraw(event.missions[0])
+        elif event.kind == EventKind.DONE:
+            self._ended.difference_update(event.missions)
         data, notice = event.data, own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
@@ -181,7 +187,7 @@ class Conversation:
             entry = self._entries[index]
             if entry.begins == mission and self._messages[index] is not None:
                 text = f"Withdrawn, so nothing is to be done about it any more: {entry.text}"
-                self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime))
+                self._messages[index] = UserMessage(text, _notice(text, "", "", entry.utime), is_past=True)
 
     def add_entry(self, role: Role, text: str, *, utime: int | None = None, **fields: Any) -> Entry:
         """Write and return an entry; ``fields`` are those of ``Entry``."""
@@ -194,7 +200,8 @@ class Conversation:
             self._progress[entry.call_id] = entry
         else:
             self._entries.append(entry)
-            self._messages.append(_message(entry))
+            is_past = bool(entry.missions) and entry.missions <= self._ended
+            self._messages.append(_message(entry, is_past))
             self._trim()
         self.notify()
         return entry
@@ -268,13 +275,13 @@ def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
     )
 
 
-def _message(entry: Entry) -> Message | None:
+def _message(entry: Entry, is_past: bool) -> Message | None:
     """The message that a model sees for an entry, or None if it sees none. An answer that said nothing is one all the
     same; otherwise its input would be taken up again together with what is said next."""
     if entry.role == "operator":
         return UserMessage(entry.text, task=entry.speaker == "task")
     if entry.role == "event" and entry.event is not None:
-        return UserMessage(entry.text.removeprefix(update_head(entry.event)), entry.event)
+        return UserMessage(entry.text.removeprefix(update_head(entry.event)), entry.event, is_past=is_past)
     if entry.role == "assistant":
         return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls)
     if entry.role == "tool":

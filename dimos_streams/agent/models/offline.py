@@ -45,12 +45,13 @@ class OfflineModel:
     """Turns an operator's commands into calls, one per answer, and says in a line what became of them.
 
     Each answer is a function of the request alone. A step that failed ends the rest of its command, except cleaning
-    up. Events get a short comment.
+    up. Events get a short comment, except those of missions that were ended.
     """
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
         heard, done = _turn(request.messages)
+        heard = [message for message in heard if not message.is_past]
         offered = [tool.name for tool in request.tools]
         plan, remarks, understood = _plan(heard, offered)
         steps = _remaining(plan, done)

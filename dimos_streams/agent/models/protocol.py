@@ -91,6 +91,8 @@ class UserMessage:
     images: tuple[ImagePart, ...] = ()
     task: bool = False
     """True if the agent that delegates speaks, and no operator."""
+    is_past: bool = False
+    """True if it is of missions that were all ended early: nobody waits for a word on it."""
 
     @property
     def speaker(self) -> Speaker:

@@ -99,6 +99,24 @@ async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
 
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("ends", ["cancelled", "lost"])
+async def test_the_answer_to_a_mission_tells_nothing_of_one_that_was_cancelled(ends: str) -> None:
+    robot = Robot()
+    async with robot.rig() as rig:
+        following = await rig.say("follow a man")
+        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        if ends == "lost":
+            robot.lost.set()
+        following.end("cancelled")
+        await rig.over(following)
+        moving = await rig.over(await rig.say("move 1"))
+        assert (moving.reason, moving.text) == ("completed", "move: done")
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("input", "call"), [("follow a man", "follow_person"), ("move 1.25", "move")], ids=["afterwards", "in its turn"]
 )
