@@ -293,6 +293,29 @@ def test_each_mission_has_its_heading_with_how_it_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature("I3")
+def test_what_belongs_to_no_mission_is_not_below_the_heading_of_one(tmp_path: Path) -> None:
+    events = [event(0, 1, "open", "by a stranger", "s0", caller="stranger")]
+    for number, at_s in ((1, 1), (2, 4)):
+        mission, words = f"m{number}", f"mission {number}"
+        agent = {"module": "agent", "skill": "say"}
+        entry = {"role": "operator", "text": words}
+        events.append(event(at_s, 1, "open", "", mission, **agent))
+        events.append(event(at_s, 2, "update", words, mission, entry=entry, **agent))
+        events.append(event(at_s + 1, 1, "open", f"by a stranger after {number}", f"s{number}", caller="stranger"))
+    late = {"role": "assistant", "text": "late word of 1"}
+    events.append(event(6, 3, "update", "late word of 1", "m1", module="agent", skill="say", entry=late))
+    page = _Page(reported(write_log(tmp_path / "a.lcmlog", events)))
+    told = page.text[page.text.index("Conversation") :]
+    outside = "Outside of a mission"
+    order = [outside, "by a stranger", "mission 1", "mission 1", "late word of 1", outside, "by a stranger after 1"]
+    order += ["mission 2", "mission 2", outside, "by a stranger after 2"]
+    found = re.findall(f"{outside}|by a stranger(?: after .)?|mission .|late word of 1", told)
+    assert found[: len(order)] == order
+    alone = reported(write_log(tmp_path / "b.lcmlog", events[:1]))
+    assert outside not in alone, "where there is no mission, nothing is outside of one"
+
+
+@pytest.mark.feature("I3")
 def test_numbers_and_places_that_no_drawing_has_are_left_out(tmp_path: Path) -> None:
     corners = [[1.7e308, 1.7e308], [1.6e308, 1.7e308], [1.7e308, 0]]
     blueprint = {"modules": {"agent": {"config": {"zones": [{"name": "far", "polygon": corners}]}}}}

@@ -184,13 +184,12 @@ def _box(box: DetectionBox, frame: KeyFrame) -> Element:
 
 
 def _conversation(recorded: Recorded) -> Element:
-    parts: dict[str, list[ConversationLine]] = {}
-    for line in recorded.lines:
-        parts.setdefault(line.mission, []).append(line)
     missions, first = recorded.missions, recorded.first
+    parts = _parts(recorded.lines)
+    is_plain = all(not lines[0].mission for lines in parts)
     talks: list[Node] = [
-        [_mission(missions[id], lines, first) if id in missions else None, _talk(lines, first)]
-        for id, lines in parts.items()
+        [None if is_plain else _heading(missions.get(lines[0].mission), lines, first), _talk(lines, first)]
+        for lines in parts
     ]
     left = recorded.lines_left_out
     return h(
@@ -199,6 +198,23 @@ def _conversation(recorded: Recorded) -> Element:
         *(talks or [h("p", "Nobody said anything.", class_="quiet")]),
         h("p", f"{left} more lines are not shown.", class_="quiet") if left else None,
     )
+
+
+def _parts(lines: list[ConversationLine]) -> list[list[ConversationLine]]:
+    """The lines of each mission, in the order in which missions begin; between them those that belong to none."""
+    parts: dict[tuple[str, int], list[ConversationLine]] = {}
+    begun: set[str] = set()
+    for line in lines:
+        if line.mission:
+            begun.add(line.mission)
+        parts.setdefault((line.mission, 0 if line.mission else len(begun)), []).append(line)
+    return list(parts.values())
+
+
+def _heading(mission: ReportedCall | None, lines: list[ConversationLine], first: int) -> Node:
+    if mission is not None:
+        return _mission(mission, lines, first)
+    return h("h3", "A mission that is not shown among the calls" if lines[0].mission else "Outside of a mission")
 
 
 def _mission(call: ReportedCall, lines: list[ConversationLine], first: int) -> Node:
