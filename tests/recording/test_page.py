@@ -293,6 +293,20 @@ def test_each_mission_has_its_heading_with_how_it_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature("I3")
+def test_the_timeline_calls_missions_by_what_was_said(tmp_path: Path) -> None:
+    words = "drive to the kitchen and look for the red cup"
+    events = [
+        event(0, 1, "open", "", "m1", "r/agent", "r_say", arguments={"text": words}),
+        event(1, 1, "open", "", "m1~1", arguments={"text": "no mission"}),
+        event(2, 1, "open", "", "m2", "r/agent", "r_say", arguments={"text": 5}),
+    ]
+    text = reported(write_log(tmp_path / "a.lcmlog", events))
+    drawing = text[text.index("<svg", text.index("Calls over time")) :]
+    rows = re.findall(r'<g class="call"><title>(.*?), open: .*?</title><text.*?>(.*?)</text>', drawing)
+    assert rows == [(f"“{words}”", "“drive to the kitchen and…"), ("go_to", "go_to"), ("r_say", "r_say")]
+
+
+@pytest.mark.feature("I3")
 def test_what_belongs_to_no_mission_is_not_below_the_heading_of_one(tmp_path: Path) -> None:
     events = [event(0, 1, "open", "by a stranger", "s0", caller="stranger")]
     for number, at_s in ((1, 1), (2, 4)):

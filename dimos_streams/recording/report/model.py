@@ -58,6 +58,12 @@ class ReportedCall:
         """True if the call is an operator's talk with an agent."""
         return self.skill == public_name(self.module, SAY)
 
+    @property
+    def label(self) -> str:
+        """What a mission is called: what was said. Any other call is called by its skill."""
+        said = self.arguments.get("text") if self.is_talk else None
+        return f"“{said}”" if isinstance(said, str) and said else self.skill
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationLine:

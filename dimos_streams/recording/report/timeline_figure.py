@@ -13,6 +13,7 @@ _WIDTH, _NAMES, _ROW = 960.0, 190.0, 22.0
 _MOST_ROWS = 100
 _MOST_DEEP = 4
 _MOST_TICKS = 60
+_MAX_TITLE = 120
 
 
 def timeline_figure(recorded: Recorded) -> Element | None:
@@ -71,8 +72,8 @@ def _row(index: int, call: ReportedCall, axis: Axis, recorded: Recorded) -> Elem
     state = call.outcome or "open"
     return h(
         "g",
-        h("title", f"{call.skill}, {state}: {call.text}"),
-        h("text", cut(call.skill, 26 - 2 * deep), x=8.0 + 12 * deep, y=y + 15),
+        h("title", f"{cut(call.label, _MAX_TITLE)}, {state}: {call.text}"),
+        h("text", cut(call.label, 26 - 2 * deep), x=8.0 + 12 * deep, y=y + 15),
         h("rect", x=begin, y=y + 4, width=max(3.0, end - begin), height=_ROW - 8, rx=3.0, class_=f"bar {state}"),
         [_tick(axis((moment.utime - first) / 1e6), y, moment) for moment in _ticks(call)],
         class_="call",
