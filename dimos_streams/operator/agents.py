@@ -13,6 +13,10 @@ from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import REVIEW
 
+_LOOKS = (APPROVALS, "plans", "typing", REVIEW)
+"""The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by
+the call that it is about."""
+
 
 class Offered(Protocol):
     """A skill that a module offers: ``OfferedSkill``, or a ``SkillLine`` of the monitor."""
@@ -76,11 +80,13 @@ def is_conversation(event: ToolEvent) -> bool:
 
 
 def is_look(event: ToolEvent) -> bool:
-    """Return whether an event is of a call by which a program looks at an agent, or asks it: people are told
-    elsewhere what they should hear of that."""
+    """Return whether an event is of a call by which a program looks at an agent, or asks it, which changes nothing.
+
+    It is nobody's call to whoever reads of a run: not shown, not counted. What operators order and decide is.
+    """
     if event.caller == MONITOR:
         return event.skill == public_name(event.module, REPORT)
-    return event.skill in (public_name(event.module, APPROVALS), public_name(event.module, REVIEW))
+    return event.skill in (public_name(event.module, look) for look in _LOOKS)
 
 
 def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:

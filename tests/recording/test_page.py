@@ -170,7 +170,8 @@ def test_a_call_that_begins_with_what_no_call_has_is_told_without_it(tmp_path: P
     assert (call.resources, call.arguments, call.parent) == ((), {}, "")
 
 
-def test_the_conversation_has_what_people_say_and_not_how_programs_look_at_an_agent(tmp_path: Path) -> None:
+@pytest.mark.feature("I3")
+def test_a_report_has_what_people_say_and_call_and_not_how_programs_look_at_an_agent(tmp_path: Path) -> None:
     of_agent = {"module": "r/agent"}
     log = write_log(
         tmp_path / "a.lcmlog",
@@ -180,6 +181,8 @@ def test_the_conversation_has_what_people_say_and_not_how_programs_look_at_an_ag
             event(2, 1, "open", "approvals()", "b", skill="r_approvals", caller="cli", **of_agent),
             event(3, 2, "close", "[{}]", "b", skill="r_approvals", caller="cli", outcome="completed", **of_agent),
             event(4, 1, "open", "report()", "c", skill="r_report", caller="monitor", **of_agent),
+            event(4, 1, "open", "typing()", "f", skill="r_typing", caller="page", **of_agent),
+            event(4, 1, "open", "plans()", "g", skill="r_plans", caller="cli", **of_agent),
             event(5, 1, "open", "decide(approve)", "d", skill="r_decide", caller="cli", **of_agent),
             event(6, 2, "close", "approved", "d", skill="r_decide", caller="cli", outcome="completed", **of_agent),
             event(7, 1, "open", "report()", "e", module="cook", skill="report", caller="cli"),
@@ -188,7 +191,10 @@ def test_the_conversation_has_what_people_say_and_not_how_programs_look_at_an_ag
     )
     recorded = told(log)
     assert [line.text for line in recorded.lines] == ["decide(approve)", "approved", "report()", "failed: burnt"]
-    assert len(recorded.calls) == 5
+    assert [call.skill for call in recorded.calls] == ["r_decide", "report"]
+    text = reported(log)
+    assert "Timeline of 2 calls" in text
+    assert "<dt>Calls</dt><dd>2</dd>" in text
 
 
 def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.output import plural, shortened, write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
-from dimos_streams.operator.agents import is_conversation, public_name
-from dimos_streams.tool_stream.review import REVIEW
+from dimos_streams.operator.agents import is_conversation, is_look
 
 if TYPE_CHECKING:
     from dimos_streams.cli.terminal.log_files import LogLine
@@ -27,9 +26,6 @@ _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
-_LOOKS = frozenset({"approvals", "plans", "typing", REVIEW})
-"""The skills of agents that consoles call to look at them, and the bridge's: the result of a review is shown by the
-call that it is about."""
 
 
 class Reporter(Protocol):
@@ -132,7 +128,7 @@ class TextReporter:
         """See ``Reporter``."""
         if is_conversation(event):
             self._conversation(event)
-        elif _only_looks(event):
+        elif is_look(event):
             return
         elif event.type == "progress":
             text = f"… {event.text}{_figures(event.data)}"
@@ -203,7 +199,7 @@ class CallCounts:
             if isinstance(entry, Mapping) and self._entries.is_new(event.module, entry) and _is_refused(entry):
                 self._outcomes["refused"] += 1
             return
-        if _only_looks(event):
+        if is_look(event):
             return
         if event.type == "close":
             self._open.pop(event.call_id, None)
@@ -244,11 +240,6 @@ class _NewEntries:
 def _is_refused(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry tells a model that a call of its own never began; other calls have a tool stream."""
     return entry.get("role") == "tool" and bool(entry.get("is_error")) and not entry.get("call_id")
-
-
-def _only_looks(event: ToolEvent) -> bool:
-    """Return whether an event is part of a look at an agent, a console's or the bridge's, which changes nothing."""
-    return event.skill in (public_name(event.module, look) for look in _LOOKS)
 
 
 class _Labels:

@@ -36,7 +36,9 @@ class CallBook:
         """Callers whose calls are told by a conversation: agents that somebody talks to."""
 
     def take(self, event: ToolEvent) -> None:
-        """Take the next one."""
+        """Take the next one. How programs look at agents is left out: nobody has called that."""
+        if is_look(event):
+            return
         call = self._call_of(event)
         if call is None:
             return
@@ -49,7 +51,7 @@ class CallBook:
         if is_conversation(event):
             self._talks.add(event.module)
             self._hear(event)
-        elif event.caller not in self._talks and event.type != "progress" and not is_look(event):
+        elif event.caller not in self._talks and event.type != "progress":
             self._tell(call, event)
 
     def _call_of(self, event: ToolEvent) -> ReportedCall | None:
