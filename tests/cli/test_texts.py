@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.cli.system.bus_traffic import Traffic
 from dimos_streams.cli.terminal.message_text import to_lines
-from dimos_streams.cli.terminal.output import duration, table_lines
+from dimos_streams.cli.terminal.output import duration, shortened, table_lines
 from dimos_streams.cli.terminal.reporter import CallCounts, JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -147,7 +147,7 @@ def test_a_call_of_a_model_that_never_begins_is_shown_and_counted_once(capsys: p
 
 
 @pytest.mark.parametrize("why_not", ["no skill 'fly'", "it is too " + 80 * "very " + "far"], ids=["short", "long"])
-def test_a_refusal_is_shown_once(why_not: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_is_shown_once_and_at_the_end(why_not: str, capsys: pytest.CaptureFixture[str]) -> None:
     refused = {"role": "tool", "number": 1, "text": why_not, "skill": "fly", "is_error": True}
     repeated = why_not if len(why_not) <= 300 else f"{why_not[:299]}…"
     answer = {"role": "assistant", "number": 2, "text": f"fly: {repeated}\nI stay here"}
@@ -161,7 +161,7 @@ def test_a_refusal_is_shown_once(why_not: str, capsys: pytest.CaptureFixture[str
     assert [line[28:] for line in lines_of(capsys)] == [
         f"could not call fly: {why_not}",
         "I stay here",
-        "failed: the mission did not complete: call_failed; still there",
+        f"failed: the mission did not complete: call_failed ({shortened(f'fly: {why_not}', 120)}); still there",
     ]
 
 

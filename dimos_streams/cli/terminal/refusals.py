@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dimos_streams.cli.terminal.output import shortened
+
 _REMEMBERED = 1000
+_REASON = 120
+"""Maximum length of a refusal that is repeated as a reason, in characters."""
 
 
 class ShownRefusals:
@@ -18,11 +22,14 @@ class ShownRefusals:
             del self._said[next(iter(self._said))]
 
     def left_of(self, text: str) -> str:
-        """Return a text without the lines that repeat refusals, and without one in brackets as its reason."""
-        left = "\n".join(line for line in text.splitlines() if not self._has(line))
+        """Return a text without the lines that repeat refusals."""
+        return "\n".join(line for line in text.splitlines() if not self._has(line))
+
+    def shortened_in(self, text: str) -> str:
+        """Return a text with the beginning only of a long refusal that is its reason in brackets."""
         for said in self._said:
-            left = left.replace(f" ({said})", "")
-        return left
+            text = text.replace(f"({said})", f"({shortened(said, _REASON)})")
+        return text
 
     def _has(self, line: str) -> bool:
         """Return whether a refusal was shown that this line is, or is the beginning of."""

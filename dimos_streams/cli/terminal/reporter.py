@@ -161,7 +161,8 @@ class TextReporter:
         if event.type == "close":
             text, style = _rendered(event)
             if event.outcome != "completed":
-                self._show(agent, self._refusals.left_of(text), style, event.utime)
+                # The reason stands there even if it was shown: who reads no more than the end reads it.
+                self._show(agent, self._refusals.shortened_in(text), style, event.utime)
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if _is_refused(entry):
