@@ -151,10 +151,10 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
         "error: no pending approval has an id that begins with 'b' (pending: a17@1)\n",
     )
     reported = console("approve", "a1", "--arg", "steps=3")
-    assert reported == (0, "follow [a17@1] of agent: approve with steps=3\n", "")
+    assert reported == (0, "follow [a17@1] of agent: approved with steps=3\n", "")
     assert agent.commands[-1][1]["arguments"] == {"description": "ann", "steps": 3}
     on_loop(console, agent, "a18")
-    assert console("reject", "a18", "--reason", "not now")[0] == 0
+    assert console("reject", "a18", "--reason", "not now") == (0, "follow [a18@1] of agent: rejected\n", "")
     assert agent.commands[-1][1]["reason"] == "not now"
     assert agent.commands[-1][1]["arguments"] is None
 
@@ -162,11 +162,11 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
 @pytest.mark.slow
 def test_what_was_decided_is_json_for_programs(console: Console) -> None:
     agent = console.add()
-    for command in ("approve", "reject"):
+    for command, decided in (("approve", "approved"), ("reject", "rejected")):
         on_loop(console, agent, "a1")
         code, out, err = console(command, "a1", "--json")
         assert (code, err) == (0, "")
-        assert json.loads(out) == {"text": f"follow [a1@1] of agent: {command}", "result": "decide is done"}
+        assert json.loads(out) == {"text": f"follow [a1@1] of agent: {decided}", "result": "decide is done"}
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_of_several_agents_one_is_named(console: Console) -> None:
     assert len(console("approvals")[1].splitlines()) == 3
     assert len(console("approvals", "--agent", "robot1")[1].splitlines()) == 2
     assert "several approvals" in console("reject", "x")[2]
-    assert console("reject", "x2") == (0, "follow [x2@1] of robot2/agent: reject\n", "")
+    assert console("reject", "x2") == (0, "follow [x2@1] of robot2/agent: rejected\n", "")
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_the_same_in_a_chat(console: Console) -> None:
     reported = asyncio.run(talk())
     assert reported[:3] == ["pause is done", "step is done", "abort is done"]
     assert reported[3].split()[:3] == ["a1@1", "agent", "follow"]
-    assert reported[4:] == ["follow [a1@1] of agent: approve with steps=2", "nothing waits for approval"]
+    assert reported[4:] == ["follow [a1@1] of agent: approved with steps=2", "nothing waits for approval"]
 
 
 @pytest.mark.slow

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.errors import ConflictError
-from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
 
-State = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 Check = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """A check that returns the arguments with the defaults of what they leave out. Raises ``SkillError`` for arguments
 that do not fit."""
@@ -48,7 +47,7 @@ class Approval:
     revision: int = 1
     """The number of its version, one more whenever its arguments change: whoever approves names the one they saw."""
     expires_utime: int | None = None
-    state: State = "pending"
+    state: ApprovalState = "pending"
     why: str = ""
     """The operator's reason for the decision."""
     decided_by: str = ""
@@ -86,7 +85,7 @@ class Approval:
             reason=self.why,
         )
 
-    def check_same(self, state: State, arguments: Mapping[str, Any] | None) -> None:
+    def check_same(self, state: ApprovalState, arguments: Mapping[str, Any] | None) -> None:
         """Raise ``ConflictError`` if it was decided in another way, or has other arguments; None stands for any
         arguments."""
         if state != self.state:

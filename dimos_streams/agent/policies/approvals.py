@@ -11,19 +11,18 @@ from typing import Any, Literal
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical
-from dimos_streams.agent.policies.approval import Approval, Check, Decision, State
+from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import ConflictError
-from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView, OnConsoleLoss
+from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
 from dimos_streams.tool_stream.event import ToolEvent
 
 _DECIDED = 1000
 _ENDS, _SHOWN_END = 100, 200
-_DECISIONS: dict[str, State] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
 
 
 class ApprovalBook:
@@ -141,7 +140,7 @@ class ApprovalBook:
         another decision than the one that holds, and ``ConflictError`` for another revision than the present one.
         """
         approval = self._get(id)
-        state = _DECISIONS[decision]
+        state = DECIDED[decision]
         if decision != "approve":
             arguments = None
         with self._telling(approval):
@@ -255,7 +254,7 @@ class ApprovalBook:
             (error.result,) = approvals_within([approval.view(self._agent)])
             raise
 
-    def _settle(self, approval: Approval, state: State, why: str, by: str = "") -> None:
+    def _settle(self, approval: Approval, state: ApprovalState, why: str, by: str = "") -> None:
         if approval.state != "pending":
             return
         approval.state, approval.why, approval.decided_by = state, why, by

@@ -13,7 +13,7 @@ from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.operator.approval_reference import ApprovalReference
-from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -153,7 +153,7 @@ async def decide(
     if approval.state != "pending":
         return CommandResult(f"{which}: {standing(approval)}", view.result)
     with_changes = f" with {', '.join(changes)}" if changes else ""
-    text = f"{which}: {decision}{with_changes}"
+    text = f"{which}: {DECIDED[decision]}{with_changes}"
     shown = details(approval) if decision == "approve" else []
     return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
 

@@ -7,13 +7,17 @@ holds such a call open as long as somebody watches, and informs all watchers.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.messages.message import MonitorMessage
 
+ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
+DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
+"""The states to which operators' decisions lead."""
 OnConsoleLoss = Literal["continue", "hold", "abort"]
 """The policy of an agent for when nobody watches any more: go on, pause, or abort."""
 
@@ -103,7 +107,7 @@ class ApprovalView(MonitorMessage):
     reason: str = ""
     """Why it is asked for (the rule that applies, a plan), and which input of an operator led to it."""
     missions: tuple[str, ...] = ()
-    state: Literal["pending", "approved", "rejected", "deleted", "timed_out"] = "pending"
+    state: ApprovalState = "pending"
     created_utime: int
     expires_utime: int | None = None
     """When it counts as rejected, None if it waits for ever."""
