@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,6 +16,8 @@ from dimos_streams.tool_stream.review import REVIEW
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
 """The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by
 the call that it is about."""
+_ENDED_BY_OPERATORS = ("aborted", "call_cancelled", "cancelled")
+"""The reasons of missions that an operator has ended. A tuple: a log of another program may have anything there."""
 
 
 class Offered(Protocol):
@@ -77,6 +79,15 @@ def public_name(module: str, skill: str) -> str:
 def is_conversation(event: ToolEvent) -> bool:
     """Return whether an event is part of an operator's talk with an agent, a call of its ``say``."""
     return event.skill == public_name(event.module, SAY)
+
+
+def outcome_for_people(event: ToolEvent) -> str:
+    """Return a close's outcome as people see it. A mission that an operator has ended has not completed, which
+    programs have to know, but nothing went wrong: it was cancelled. The dashboard's ``outcomes.js`` says the same."""
+    result = event.data.get("result")
+    reason = result.get("reason") if isinstance(result, Mapping) else None
+    was_ended = event.outcome == "failed" and is_conversation(event) and reason in _ENDED_BY_OPERATORS
+    return "cancelled" if was_ended else str(event.outcome)
 
 
 def is_look(event: ToolEvent) -> bool:

@@ -95,6 +95,27 @@ def test_a_review_whose_call_has_begun_was_a_yes(script_modules: ScriptModules) 
     }
 
 
+def test_a_mission_that_an_operator_has_ended_was_cancelled(script_modules: ScriptModules) -> None:
+    whys = {"a": "aborted", "b": "call_cancelled", "c": "cancelled", "d": "stopped", "e": "call_failed", "f": [1]}
+    story = [
+        said(place, call, "close", place, data={"outcome": "failed", "result": {"reason": why}}, **MISSION)
+        for place, (call, why) in enumerate(whys.items(), start=1)
+    ]
+    story.append(said(9, "other", "close", 9, data={"outcome": "failed", "result": {"reason": "cancelled"}}))
+    states = f"(m, given) => {{ {FOLD} return [...log.calls.values()].map(({{ id, state }}) => [id, state]); }}"
+    expected = dict.fromkeys("abc", "cancelled") | dict.fromkeys(["d", "e", "f", "other"], "failed")
+    assert dict(script_modules("timeline/calls.js", states, story)) == expected
+
+
+def test_a_cancelled_call_has_one_colour_wherever_it_is(script_modules: ScriptModules) -> None:
+    colours = """(m) => ["badge cancelled", `state ${m.lookOf("cancelled").colour}`].map((name) => {
+        document.body.append(Object.assign(document.createElement("b"), { className: name }));
+        return getComputedStyle(document.body.lastChild).color;
+    })"""
+    badge, state = script_modules("timeline/outcomes.js", colours)
+    assert badge == state
+
+
 def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_has_it(
     script_modules: ScriptModules,
 ) -> None:

@@ -289,7 +289,7 @@ def test_each_mission_has_its_heading_with_how_it_ended(tmp_path: Path) -> None:
     text = reported(write_log(tmp_path / "a.lcmlog", events))
     headings = re.findall(r"<h3>(.*?)</h3><p class=\"quiet\">(.*?)</p>", text)
     assert headings == [
-        ("turn around", "0:00 · failed (call cancelled) after 2.0 s"),
+        ("turn around", "0:00 · cancelled (call cancelled) after 2.0 s"),
         ("go home", "0:01 · completed after 3.0 s"),
         ("dance", "0:05 · open at the end"),
     ]
@@ -368,3 +368,18 @@ def test_no_single_text_or_polygon_makes_a_page_too_large(place: str, tmp_path: 
     metadata = Metadata(blueprint={"name": long, "modules": {"agent": agent}}, channels=(choice,))
     log = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, metadata.encoded()), odometry(0, 0), odometry(1, 1)])
     assert len(reported(log, max_bytes=LEAST_BYTES)) <= LEAST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [("call_cancelled", "cancelled"), ("aborted", "cancelled"), ("stopped", "failed"), (["aborted"], "failed")],
+)
+def test_a_mission_that_an_operator_has_ended_is_shown_as_cancelled(tmp_path: Path, reason: Any, shown: str) -> None:
+    mission: dict[str, Any] = {"call": "m1", "module": "agent", "skill": "say"}
+    end: dict[str, Any] = {"outcome": "failed", "result": {"reason": reason}}
+    events = [event(0, 1, "open", "said", **mission), event(2, 2, "close", "it did not complete", **mission, **end)]
+    log = write_log(tmp_path / "a.lcmlog", events)
+    text = reported(log)
+    assert [name for name in ("cancelled", "failed") if f'class="bar {name}"' in text] == [shown]
+    assert [name for name in ("cancelled", "failed") if f'class="outcome {name}"' in text] == [shown]
+    assert told(log).lines[-1].is_error == (shown == "failed")

@@ -3,6 +3,7 @@
 import { clipped, listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
+import { endedAs } from "./timeline/outcomes.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
@@ -63,7 +64,7 @@ export class Run {
   }
 
   callEvent(event) {
-    const kind = event.data.outcome ?? event.type;
+    const kind = event.type === "close" ? endedAs(event) : event.type;
     const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
     const isCommand = agentsOf(this.state).some(({ name }) => name === event.module);
     this.#log({ utime: event.utime, who: event.skill, kind, text: reasonText(event.text, namespaceOf(event.module)), bad }, isCommand);
@@ -118,7 +119,7 @@ export class Run {
     const updates = event.type === "update"
       ? [...known.updates.slice(1 - MAX_UPDATES), { utime: event.utime, text: clipped(event.text) }] : known.updates;
     const end = event.type === "close"
-      ? { state: event.data.outcome, closed: event.utime, result: event.data.result ?? null } : { state: "open" };
+      ? { state: endedAs(event), closed: event.utime, result: event.data.result ?? null } : { state: "open" };
     this.#keep({ ...known, text: event.text, updates, ...end });
   }
 

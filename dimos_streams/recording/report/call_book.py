@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.operator.agents import is_conversation, is_look
+from dimos_streams.operator.agents import is_conversation, is_look, outcome_for_people
 from dimos_streams.recording.report.markup import cut
 from dimos_streams.recording.report.model import ConversationLine, KeyMoment, ReportedCall
 from dimos_streams.recording.report.series import LARGEST, PlottedSeries
@@ -77,7 +77,8 @@ class CallBook:
         elif event.type == "gap":
             call.gaps += event.data["to_seq"] - event.data["from_seq"] + 1
         elif event.type == "close":
-            call.closed, call.outcome, call.result = event.utime, str(event.outcome), event.data.get("result")
+            call.closed, call.outcome = event.utime, outcome_for_people(event)
+            call.result = event.data.get("result")
 
     def _open(self, call: ReportedCall, event: ToolEvent) -> None:
         opening = opening_of(event.data)
@@ -102,7 +103,8 @@ class CallBook:
         entry = event.data.get("entry")
         if event.type == "close" and event.outcome != "completed":
             text, mission = cut(event.text, _MAX_TEXT), event.call_id
-            self._add(ConversationLine(event.utime, "error", event.module, text, is_error=True, mission=mission))
+            is_error = outcome_for_people(event) != "cancelled"
+            self._add(ConversationLine(event.utime, "error", event.module, text, is_error=is_error, mission=mission))
         if not isinstance(entry, dict) or entry.get("role") in _HIDDEN:
             return
         role, text = str(entry.get("role", "")), str(entry.get("text", ""))

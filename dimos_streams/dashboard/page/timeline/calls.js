@@ -1,10 +1,8 @@
 /** The calls of a run, folded from their events, in whatever order these come, and bounded. */
 
 import { clipped } from "../format.js";
-import { isReview } from "./families.js";
+import { endedAs } from "./outcomes.js";
 
-/** How the bridge ends the question whether a call may begin, once it has: it was answered with yes. */
-const BEGUN = "the call has begun";
 const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
 
 /**
@@ -161,7 +159,7 @@ export class CallLog {
   }
 
   #closed(call, event) {
-    call.state = isReview(call) && event.text === BEGUN ? "completed" : textOf(event.data.outcome) || "failed";
+    call.state = endedAs(event);
     call.end = Math.max(event.utime, call.isWhole ? call.begin : -Infinity);
     call.result = kept(event.data.result ?? null);
     call.error = textOf(event.data.error);

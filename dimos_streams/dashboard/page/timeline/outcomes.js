@@ -1,5 +1,7 @@
 /** How the states of calls read and look: a word, a colour of `base.css`, and a sign for who does not tell colours apart. */
 
+import { isMission, isReview } from "./families.js";
+
 /** @typedef {{word: string, colour: string, sign: string, dash: number[], hatched: boolean}} Look
  * `sign` is the path of a sign of 12 by 12. */
 
@@ -19,6 +21,19 @@ export const LOOKS = {
   rejected: look("rejected", "bad", `${RING}M2.9 2.9l6.2 6.2`, { dash: [4, 3] }),
   unknown: look("end not heard", "quiet", "M4 4.2a2 2 0 1 1 2.6 1.9c-.4.2-.6.5-.6 1M6 9.4v.2", { dash: [2, 2] }),
 };
+
+/** How the bridge ends the question whether a call may begin, once it has: it was answered with yes. */
+const BEGUN = "the call has begun";
+/** Why missions end that an operator has ended: they have failed for programs, but for who did it nothing went wrong. */
+const ENDED_BY_OPERATORS = ["aborted", "call_cancelled", "cancelled"];
+
+/** The state of a call as people see it after its `close`. */
+export function endedAs({ module, skill, text, data: { outcome, result } }) {
+  const call = { module, skill };
+  if (isReview(call) && text === BEGUN) return "completed";
+  if (outcome === "failed" && isMission(call) && ENDED_BY_OPERATORS.includes(result?.reason)) return "cancelled";
+  return typeof outcome === "string" && outcome ? outcome : "failed";
+}
 
 /** @param {string} state @returns {Look} */
 export function lookOf(state) {
