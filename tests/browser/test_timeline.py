@@ -16,6 +16,8 @@ from tests.browser.script_modules import ScriptModules
 from tests.browser.waiting import until
 
 S = 1_000_000
+LINE = 19
+"""The height of one in tables, in pixels."""
 BEGAN = 1_795_000_000 * S
 
 
@@ -353,6 +355,11 @@ def test_calls_are_bars_that_one_points_at_chooses_and_reads(page: Page) -> None
         row = timeline.get_by_role("row").filter(has_text="Fail")
         assert "failed" in row.inner_text()
         assert "the floor is wet" in row.inner_text()
+        names = timeline.get_by_role("rowheader").filter(has_text="Follow · ann").get_by_role("button")
+        for width in (390, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            heights = names.evaluate_all("(all) => all.map((name) => name.getBoundingClientRect().height)")
+            assert [round(height / LINE) for height in heights] == [1]
         timeline.get_by_role("button", name="Table").click()
 
         asked: list[str] = []
