@@ -49,6 +49,11 @@ _IN_FRONT = """() => {
     return element === document.body || Boolean(element.closest(".dialog, header.top"));
 }"""
 
+_BLANK = """(marks) => marks.filter((mark) => {
+    const { backgroundColor, backgroundImage, borderTopWidth } = getComputedStyle(mark);
+    return backgroundColor === "rgba(0, 0, 0, 0)" && backgroundImage === "none" && borderTopWidth === "0px";
+}).map((mark) => mark.parentElement.innerText)"""
+
 
 @pytest.fixture(scope="module")
 def robot(browser: object) -> Iterator[Rover]:
@@ -120,6 +125,17 @@ def test_what_was_opened_gives_the_focus_back_and_lets_nothing_behind_it_have_it
     expect(opened.get_by_role("button", name="Step", exact=True)).to_be_attached()
     expect(menu).to_be_focused()
     opened.get_by_role("button", name="Resume").press("Enter")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_help_opens_where_it_begins_and_each_of_its_signs_is_drawn(opened: Page, width: int) -> None:
+    opened.set_viewport_size({"width": width, "height": 600})
+    opened.locator("body").press("?")
+    dialog = opened.get_by_role("dialog")
+    expect(dialog.locator(":focus")).to_be_in_viewport()
+    assert dialog.evaluate("(dialog) => dialog.scrollHeight > dialog.clientHeight")
+    assert dialog.evaluate("(dialog) => dialog.scrollTop") == 0
+    assert dialog.locator(".mark").evaluate_all(_BLANK) == []
 
 
 def test_who_pauses_by_the_button_stays_on_it(opened: Page) -> None:

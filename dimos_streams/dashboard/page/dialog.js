@@ -3,8 +3,9 @@
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
 
-/** @param {{title: string, kind?: string, close: () => void, children: unknown}} given closed by Esc and a click beside it, too */
-export function Dialog({ title, kind = "", close, children }) {
+/** @param {{title: string, kind?: string, close: () => void, corner?: unknown, children: unknown}} given closed by Esc and a
+ * click beside it, too; `corner` is beside its title */
+export function Dialog({ title, kind = "", close, corner, children }) {
   const id = useId();
   const section = useRef(null);
   const newest = useRef(close);
@@ -27,7 +28,7 @@ export function Dialog({ title, kind = "", close, children }) {
     };
   }, []);
   return html`<div class="veil" onClick=${(event) => event.target === event.currentTarget && close()}>
-    <section ref=${section} class=${`dialog ${kind}`} role="dialog" aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>
+    <section ref=${section} class=${`dialog ${kind}`} role="dialog" aria-labelledby=${id}><div class="title"><h2 id=${id}>${title}</h2>${corner}</div>${children}</section>
   </div>`;
 }
 

@@ -11,13 +11,15 @@ const SIGNS = [
   ["person", "Person", "in the colour of their clothes, where they were seen; dashed if they are out of sight"],
   ["followed", "Followed", "who is followed, in the picture and on the map"],
   ["zone", "Zone", "hatched red: nobody drives there without an operator’s approval"],
-  ["", "Drives", "below the timeline: one call drives a robot at a time, and the others are refused"],
+  ["drives", "Drives", "below the timeline: one call drives a robot at a time, and the others are refused"],
 ];
 
 export function Help({ session }) {
   const close = () => session.help(false);
   const keys = session.transport ? RECORDING_KEYS : KEYS;
-  return html`<${Dialog} title="Help" kind="help" close=${close}>
+  // Where the text begins: it has the focus, and would be scrolled to.
+  const corner = html`<button type="button" onClick=${close}>Close</button>`;
+  return html`<${Dialog} title="Help" kind="help" close=${close} corner=${corner}>
     <h3>Keys</h3>
     <dl class="keys">${keys.map(([key, text]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
     <h3>What is shown</h3>
@@ -31,6 +33,5 @@ export function Help({ session }) {
       <li>A click on a call highlights it everywhere; a click on the map sends the robot there, after asking.</li>
       <li>While a page is open, agents count as watched: what they do when the last one closes is their setting <code>on_console_loss</code>.</li>
     </ul>`}
-    <button type="button" onClick=${close}>Close</button>
   <//>`;
 }
