@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.script_modules import ScriptModules
 from tests.browser.waiting import OFTEN, until
@@ -299,6 +300,30 @@ def test_one_of_several_robots_is_stopped_alone(script_modules: ScriptModules) -
     page.get_by_role("button", name="robot1", exact=True).click()
     assert page.evaluate("window.ordered") == [["robots/stop", "robot2"], ["robots/stop", ""]]
     assert page.evaluate("window.chosen") == "robot1"
+
+
+_MISSING = """async (module, { readOnly, status }) => {
+    const { h, render } = await import("preact");
+    const place = document.body.appendChild(document.createElement("main"));
+    const problem = JSON.stringify({ detail: "GET /pictures/a.jpg: whatever its server says" });
+    const session = { readOnly, monitor: { get: async () => new Response(problem, { status }) } };
+    render(h(module.Picture, { name: "a.jpg", label: "a", session }), place);
+}"""
+
+
+@pytest.mark.parametrize(
+    ("read_only", "status", "said"),
+    [
+        (True, 404, "This picture is not in the recording."),
+        (False, 404, "The picture is not there any more."),
+        (False, 500, "The picture can\u2019t be shown: GET /pictures/a.jpg: whatever its server says"),
+    ],
+)
+def test_a_picture_that_is_missing_is_missed_in_words_for_people(
+    script_modules: ScriptModules, read_only: bool, status: int, said: str
+) -> None:
+    script_modules("conversation/picture.js", _MISSING, {"readOnly": read_only, "status": status})
+    expect(script_modules.page.locator(".picture")).to_have_text(said)
 
 
 _CONVERSATION = """async (module, { snapshots, talks }) => {

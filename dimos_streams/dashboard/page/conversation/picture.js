@@ -17,9 +17,11 @@ export function Picture({ name, label, session }) {
       seen.disconnect();
       try {
         const picture = await fetched(name, session);
-        if (!isGone) show((made = URL.createObjectURL(picture)));
+        if (isGone) return;
+        if (picture) show((made = URL.createObjectURL(picture)));
+        else fail(session.readOnly ? "This picture is not in the recording." : "The picture is not there any more.");
       } catch (error) {
-        if (!isGone) fail(error.message);
+        if (!isGone) fail(`The picture can’t be shown: ${error.message}`);
       }
     });
     seen.observe(frame.current);
@@ -30,12 +32,14 @@ export function Picture({ name, label, session }) {
     };
   }, [name]);
   return html`<div class="picture" ref=${frame}>
-    ${url ? html`<img src=${url} alt=${label} />` : html`<p class="quiet">${why ? `The picture can't be shown: ${why}` : "The picture comes …"}</p>`}
+    ${url ? html`<img src=${url} alt=${label} />` : html`<p class="quiet">${why || "The picture comes …"}</p>`}
   </div>`;
 }
 
+/** @returns {Promise<Blob|null>} null if there is none */
 async function fetched(name, session) {
   const response = await session.monitor.get(`pictures/${encodeURIComponent(name)}`);
   if (response.ok) return response.blob();
+  if (response.status === 404) return null;
   throw new Error((await response.json()).detail);
 }
