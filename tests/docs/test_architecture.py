@@ -53,6 +53,22 @@ def test_each_package_and_room_is_named() -> None:
         assert f"`{at.name}/`" in TEXT or f"`dimos_streams/{at}/`" in TEXT, at
 
 
+def test_each_room_of_the_page_is_in_its_table() -> None:
+    table = TEXT.partition("| `dimos_streams/dashboard/page/` | |\n")[2].partition("\n\n")[0]
+    page = PACKAGE / "dashboard" / "page"
+    assert set(re.findall(r"`(\w+)/`", table)) == {path.name for path in page.iterdir() if path.is_dir()}
+    row_of = {name: row for row, line in enumerate(table.splitlines()) for name in re.findall(r"`([\w.]+)/?`", line)}
+    assert [name for name in row_of if not (page / name).exists()] == []
+    imports = [
+        (path.relative_to(page).parts[0], (path.parent / at).resolve().relative_to(page.resolve()).parts[0])
+        for path in page.rglob("*.js")
+        for at in re.findall(r'^import .* from "(\.[^"]+)"', path.read_text(), re.MULTILINE)
+    ]
+    assert imports
+    upwards = [(by, at) for by, at in imports if row_of.get(at, len(row_of)) < row_of.get(by, 0)]
+    assert upwards == [], "what stands lower imports nothing that stands above"
+
+
 def test_no_folder_has_more_modules_than_one_sees_at_a_glance() -> None:
     generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
     folders = {path.parent for root in (PACKAGE, ROOT / "skills") for path in root.rglob("*.py")}

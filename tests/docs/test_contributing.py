@@ -40,6 +40,8 @@ def test_the_file_to_open_is_there(task: str, where: str) -> None:
         ("a kind of furniture", '"sideboard"'),
         ("a key of blueprint files", "delivery"),
         ("a bus", "zenoh"),
+        ("the word, colour and sign of a call's state on the dashboard's page", "accent"),
+        ("what the report of a recording shows", "ConversationLine"),
         ("what the monitor says of the run", "not_ending"),
         ("what is shown of a type of message, live", "CompressedImage"),
     ],
