@@ -91,6 +91,13 @@ def test_a_name_finds_one_class() -> None:
     assert {name: places for name, places in classes.items() if len(places) > 1} == {}
 
 
+def test_no_docstring_begins_as_a_fragment() -> None:
+    paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
+    begins = re.compile(r'^ *"""(?:For|Of|By) .*', re.MULTILINE)
+    found = {str(path.relative_to(ROOT)): begins.findall(path.read_text()) for path in paths}
+    assert {path: lines for path, lines in found.items() if lines} == {}
+
+
 @pytest.mark.slow
 def test_each_arrow_of_the_picture_is_an_import_and_each_import_follows_the_arrows() -> None:
     arrows = {(importer, imported) for importer, _, imported in _ARROW.findall(PICTURE)}

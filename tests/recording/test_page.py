@@ -251,7 +251,7 @@ def test_the_log_itself_is_not_written_over(tmp_path: Path) -> None:
 
 
 def scan(at_s: float, near_m: float) -> tuple[int, str, bytes]:
-    """Of a robot at 0, 0: walls 4.05 m away on all sides, and a person at ``near_m`` straight ahead."""
+    """A scan of a robot at 0, 0: walls 4.05 m away on all sides, and a person at ``near_m`` straight ahead."""
     ranges = [near_m if abs(angle - 180) <= 4 else 4.05 for angle in range(360)]
     step = math.tau / 360
     message = LaserScan(angle_min=-math.pi, angle_increment=step, range_min=0.1, range_max=10.0, ranges=ranges)

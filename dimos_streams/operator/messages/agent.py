@@ -45,7 +45,7 @@ class Usage(MonitorMessage):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = None
-    """In US dollars; None if prices are not known."""
+    """The cost in US dollars, or None if prices are not known."""
 
     @property
     def tokens(self) -> int:
@@ -77,7 +77,7 @@ class MissionView(MonitorMessage):
     text: str
     """The operator's input, shortened."""
     utime: int
-    """When it began."""
+    """The time at which it began, µs since the Unix epoch."""
 
 
 class ConversationEntry(MonitorMessage):
@@ -101,7 +101,7 @@ class ApprovalView(MonitorMessage):
     skill: str
     module: str
     arguments: dict[str, Any]
-    """As the model asked for them, or as an operator has changed them."""
+    """The arguments that the model asked for, or those to which an operator has changed them."""
     revision: int = 1
     """One more whenever an operator changes the arguments; who approves names the one that he saw."""
     reason: str = ""
@@ -110,9 +110,9 @@ class ApprovalView(MonitorMessage):
     state: ApprovalState = "pending"
     created_utime: int
     expires_utime: int | None = None
-    """When it counts as rejected, None if it waits for ever."""
+    """The time at which it counts as rejected, or None if it waits for ever."""
     hidden_characters: int = 0
-    """So much of the arguments' JSON is not in this view, because it is long; ``approvals(approval=ID)`` has more."""
+    """Characters of the arguments' JSON that this view leaves out; ``approvals(approval=ID)`` shows more."""
 
     decided_by: str = ""
     """The caller of ``decide``; empty where nobody has decided."""
@@ -125,7 +125,7 @@ class ApprovalView(MonitorMessage):
 
     @property
     def reference(self) -> str:
-        """It at its revision, as people name what they have seen."""
+        """The approval at its revision, as people name what they have seen."""
         return f"{self.id}@{self.revision}"
 
     @property
@@ -158,7 +158,7 @@ class WaitingCall(MonitorMessage):
     parent: str = ""
     """The call whose skill asks for it, empty where the model asks itself."""
     hidden_characters: int = 0
-    """So much of the arguments' JSON is not in this view, because it is long."""
+    """The number of characters of the arguments' JSON that this view leaves out."""
 
 
 class RetryView(MonitorMessage):
@@ -167,11 +167,11 @@ class RetryView(MonitorMessage):
     error: str
     """Shortened."""
     attempt: int
-    """The one that failed, from 1."""
+    """The number of the attempt that failed, from 1."""
     attempts: int
-    """So many there are at most."""
+    """The largest number of attempts."""
     again_utime: int
-    """When the next one begins, µs since the Unix epoch."""
+    """The time at which the next one begins, µs since the Unix epoch."""
 
 
 class AgentSnapshot(MonitorMessage):
@@ -186,12 +186,12 @@ class AgentSnapshot(MonitorMessage):
     mode: Literal["running", "paused", "stepping"] = "running"
     """Whether calls may begin: at once, not at all, or one by one."""
     hold: HoldView | None = None
-    """While the robot is to be still, what its velocity gates say of that; None as long as they may just be late."""
+    """The answers of the velocity gates while the robot is to be still; None as long as they may just be late."""
     waiting_calls: tuple[WaitingCall, ...] = ()
-    """In step mode, those that wait for the operator, oldest first."""
+    """The calls that wait for the operator in step mode, oldest first."""
     model: str
     retry: RetryView | None = None
-    """While the model fails; None as soon as it answers, or is not asked any more."""
+    """The failure of the model; None as soon as it answers, or is not asked any more."""
     usage: Usage = Usage()
     queue: QueueView
     iteration: int = 0

@@ -69,7 +69,7 @@ class MonitorSnapshot(MonitorMessage):
     """The state of a run, or of one agent's part of it."""
 
     agents: dict[str, AgentSnapshot]
-    """By module name; of an agent that has not reported yet there is nothing here."""
+    """The agents that have reported, by the names of their modules."""
     calls: tuple[CallLine, ...]
     """Those that are not closed, oldest first."""
     leases: dict[str, str]
@@ -77,7 +77,7 @@ class MonitorSnapshot(MonitorMessage):
     skills: tuple[SkillLine, ...]
     modules: tuple[ModuleLine, ...]
     robots: dict[str, RobotView]
-    """By namespace (``""``, ``"robot1"``); only what is known."""
+    """The robots of which something is known, by namespace (``""``, ``"robot1"``)."""
     watchers: int
     """Connections to the monitor."""
     stopped: StoppedRobots = Field(default_factory=StoppedRobots)
@@ -85,7 +85,7 @@ class MonitorSnapshot(MonitorMessage):
     not_ending: tuple[GoingOn, ...] = ()
     """Calls that were asked to end and go on all the same."""
     scene: dict[str, SceneView] = Field(default_factory=dict)
-    """By namespace, what is to be drawn on a map besides robots; only where something is known."""
+    """The things to be drawn on a map besides robots, by namespace, as far as some are known."""
 
 
 class MonitorChange(MonitorMessage):

@@ -12,7 +12,7 @@ from dimos_streams.operator.messages.message import MonitorMessage
 SCENE = "scene"
 """The topic of a module's state under which it says so."""
 MAX_BYTES = 3000
-"""Of the JSON of what one module says, in each of its heartbeats."""
+"""Maximum size of the JSON that one module says in each of its heartbeats, in bytes."""
 
 Point = Annotated[tuple[float, float], Field(description="x and y, metres")]
 

@@ -28,7 +28,7 @@ class SettingChange(MonitorMessage):
 
     module: str
     setting: str
-    """With dots between nested ones."""
+    """The name of the setting, with dots between nested ones."""
     old: Any
     new: Any
 
