@@ -326,6 +326,31 @@ def test_a_picture_that_is_missing_is_missed_in_words_for_people(
     expect(script_modules.page.locator(".picture")).to_have_text(said)
 
 
+_CANCELS = """async (module, calls) => {
+    const session = new module.Session({ readOnly: false });
+    session.monitor.ask = async ({ command }) => ({ type: "reply", command, text: "" });
+    const texts = () => session.notices.map(({ text }) => text);
+    const shown = { agents: {}, robots: {}, skills: [], calls };
+    session.take({ type: "snapshot", utime: 1, snapshot: shown });
+    for (const { call_id } of calls) await session.ask({ command: "cancel", call_id });
+    await session.ask({ command: "cancel", call_id: "has ended" });
+    const said = [texts()];
+    for (const left of [1, 0]) {
+        session.take({ type: "change", utime: 2, change: { calls: calls.slice(0, left) } });
+        said.push(texts());
+    }
+    return said;
+}"""
+
+
+def test_that_a_call_is_cancelled_is_said_by_its_name_until_it_has_ended(script_modules: ScriptModules) -> None:
+    call: dict[str, Any] = {"module": "r/drive", "caller": "r/agent", "parent": "", "resources": [], "progress": {}}
+    call |= {"arguments": {"text": "come"}, "requested_utime": 1, "state": "open", "text": ""}
+    calls = [call | {"call_id": each, "skill": f"r_{each}"} for each in ("follow_person", "say")]
+    first, second = "Cancelling follow person …", "Cancelling “come” …"
+    assert script_modules("session.js", _CANCELS, calls) == [[first, second], [first], []]
+
+
 _CONVERSATION = """async (module, { snapshots, talks }) => {
     const { h, render } = await import("preact");
     const place = document.createElement("main");

@@ -69,6 +69,11 @@ _CANT = "The language model can\u2019t be asked: All connection attempts failed 
             "call aea758 was running: the operator has aborted the mission",
             "It was running: the operator has aborted the mission",
         ),
+        ("the operator has withdrawn what led to this call", "its mission was cancelled by the operator"),
+        (
+            "call aea758 was running: the operator has withdrawn this",
+            "It was running: its mission was cancelled by the operator",
+        ),
         ("no such person", "no such person"),
     ],
 )

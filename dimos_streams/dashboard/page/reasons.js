@@ -15,6 +15,7 @@ const NO_MODEL = /^(?:the model failed: |The model is asked again in (\S+ s): )?
 const DISOWNED = /^nobody has acknowledged this call for (.+), so it was ended and the robot was stopped$/;
 const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it up again unless you are asked to\.(?:\nCalls that were ended: [^\n]*)?(\nCalls that may still run: .*)?$/s;
 const UNDONE = /^The operator took a call back\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
+const WITHDRAWN = /^the operator has withdrawn (?:this|what led to this call)$/;
 const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 
 const AMENDED = /^approval '\S+' has revision (\d+), not \d+: .* (waits|is (\w+) already.*); who has looked at that names \S+$/s;
@@ -34,6 +35,7 @@ const SAYINGS = [
   [NO_MODEL, ([, pause, model, where, why]) => `The language model can’t be asked: ${why} (${model} at ${where})${pause ? `. It is asked again in ${pause}.` : ""}`],
   [ABORTED, ([, why, running]) => `Everything was aborted${why ?? ""}.${running ?? ""}`],
   [UNDONE, ([, skill, how, text], space) => `${skillTitle(skill, space)} ${how.replace("'", "’")}: ${reasonText(text, space)}`],
+  [WITHDRAWN, () => "its mission was cancelled by the operator"],
   [BROKEN_OFF, ([, why], space) => `It was running: ${reasonText(why, space)}`],
   [DISOWNED, ([, bound]) => `Nobody listened to it for ${bound}, as if the connection were lost: it was ended and the robot was stopped.`],
 ];

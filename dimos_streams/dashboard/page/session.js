@@ -1,11 +1,13 @@
 /** The page's link to a run: what it reports, what it is asked, and what the user has chosen to see. */
 
 import { RunClock } from "./clock.js";
-import { clipped, counted, namespaceOf, titled } from "./format.js";
+import { clipped, counted, namespaceOf, skillTitle, titled } from "./format.js";
 import { withoutGates } from "./held.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { agentsOf, outcome, Run } from "./store.js";
+import { isMission } from "./timeline/families.js";
+import { labelOf } from "./timeline/words.js";
 import { Transport } from "./transport/link.js";
 
 const RENDER_MS = 100;
@@ -114,6 +116,7 @@ export class Session {
         if (!this.monitor.answer(message)) this.notify(message.text, message.type === "error");
         break;
     }
+    this.notices = this.notices.filter(({ ends }) => ends === null || this.#openCall(ends));
     for (const hearer of this.#hearers) hearer(message);
     this.changed();
   }
@@ -176,9 +179,21 @@ export class Session {
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
     // What was said is in the conversation.
-    if (!isGood || command.command !== "say") this.notify(told(command.command, outcome(answer)), isBad);
+    if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
+    else if (!isGood || command.command !== "say") this.notify(told(command.command, outcome(answer)), isBad);
     return answer;
   };
+
+  #cancelling(id) {
+    const call = this.#openCall(id);
+    if (!call) return; // it has ended already
+    const what = isMission(call) ? labelOf(call) : skillTitle(call.skill, namespaceOf(call.module)).toLowerCase();
+    this.notify(`Cancelling ${what} …`, false, id);
+  }
+
+  #openCall(id) {
+    return this.run.state?.calls.find((call) => call.call_id === id);
+  }
 
   /** Give an order by a request of its own. @returns {Promise<object>} the bridge's report, or a problem */
   order = async (path, body) => {
@@ -189,10 +204,11 @@ export class Session {
     return report;
   };
 
-  notify(text, bad) {
+  /** @param {string|null} ends the call until whose end it is said */
+  notify(text, bad, ends = null) {
     const key = ++this.#count;
-    this.notices = [...this.notices, { key, text: clipped(text), bad }].slice(-MAX_NOTICES);
-    if (!bad) setTimeout(() => this.dismiss(key), NOTICE_MS);
+    this.notices = [...this.notices, { key, text: clipped(text), bad, ends }].slice(-MAX_NOTICES);
+    if (!bad && ends === null) setTimeout(() => this.dismiss(key), NOTICE_MS);
     this.changedNow();
   }
 

@@ -170,7 +170,6 @@ export function outcome(answer) {
     return text.includes(fields) ? reasonText(text) : `${text}; ${fields}`;
   }
   if (command === "decide" || command === "amend") return rendered({ approval: result });
-  if (command === "cancel") return "it is asked to end";
   if (command !== "undo") return withoutGates(text);
   return result.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`).join("; ") || "there is nothing";
 }
