@@ -109,6 +109,16 @@ def test_a_mission_that_an_operator_has_ended_was_cancelled(script_modules: Scri
     assert dict(script_modules("timeline/calls.js", states, story)) == expected
 
 
+def test_what_a_mission_hears_of_a_cancelled_call_is_no_error(script_modules: ScriptModules) -> None:
+    heard = [{"role": "tool", "text": each, "outcome": each, "is_error": True} for each in ("cancelled", "failed")]
+    story = [
+        said(place, "m1", "update", place, data={"entry": entry}, **MISSION)
+        for place, entry in enumerate(heard, start=1)
+    ]
+    are_bad = f"(m, given) => {{ {FOLD} return log.calls.get('m1').ticks.map(({{ isBad }}) => isBad); }}"
+    assert script_modules("timeline/calls.js", are_bad, story) == [False, True]
+
+
 def test_a_cancelled_call_has_one_colour_wherever_it_is(script_modules: ScriptModules) -> None:
     colours = """(m) => ["badge cancelled", `state ${m.lookOf("cancelled").colour}`].map((name) => {
         document.body.append(Object.assign(document.createElement("b"), { className: name }));

@@ -177,7 +177,7 @@ export class CallLog {
       this.#ticks -= 1;
     }
     const { entry } = event.data;
-    const marks = { isBad: event.type === "gap" || entry?.is_error === true, isNote: entry?.role === "note" };
+    const marks = { isBad: event.type === "gap" || (entry?.is_error === true && entry.outcome !== "cancelled"), isNote: entry?.role === "note" };
     call.ticks.splice(Math.min(at, call.ticks.length), 0, { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), ...marks });
     this.#ticks += 1;
   }
