@@ -124,7 +124,7 @@ def test_a_cancelled_call_has_one_colour_wherever_it_is(script_modules: ScriptMo
         document.body.append(Object.assign(document.createElement("b"), { className: name }));
         return getComputedStyle(document.body.lastChild).color;
     })"""
-    badge, state = script_modules("timeline/outcomes.js", colours)
+    badge, state = script_modules("calls/outcomes.js", colours)
     assert badge == state
 
 

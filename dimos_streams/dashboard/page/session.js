@@ -6,8 +6,7 @@ import { withoutGates } from "./held.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { agentsOf, outcome, Run } from "./store.js";
-import { isMission } from "./timeline/families.js";
-import { labelOf } from "./timeline/words.js";
+import { isMission, missionTitle } from "./calls/families.js";
 import { Transport } from "./transport/link.js";
 
 const RENDER_MS = 100;
@@ -187,7 +186,7 @@ export class Session {
   #cancelling(id) {
     const call = this.#openCall(id);
     if (!call) return; // it has ended already
-    const what = isMission(call) ? labelOf(call) : skillTitle(call.skill, namespaceOf(call.module)).toLowerCase();
+    const what = isMission(call) ? missionTitle(call) : skillTitle(call.skill, namespaceOf(call.module)).toLowerCase();
     this.notify(`Cancelling ${what} …`, false, id);
   }
 

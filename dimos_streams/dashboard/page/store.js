@@ -3,7 +3,7 @@
 import { clipped, listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
-import { endedAs } from "./timeline/outcomes.js";
+import { endedAs } from "./calls/outcomes.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { reasonText } from "../reasons.js";
-import { lookOf } from "../timeline/outcomes.js";
+import { lookOf } from "../calls/outcomes.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
 import { givenText, measureOf, namespaceOf, numberText, skillTitle, spanText, titled, unitText } from "../format.js";

@@ -1,7 +1,7 @@
 /** The calls of a run, folded from their events, in whatever order these come, and bounded. */
 
 import { clipped } from "../format.js";
-import { endedAs } from "./outcomes.js";
+import { endedAs } from "../calls/outcomes.js";
 
 const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
 

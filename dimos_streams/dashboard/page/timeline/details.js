@@ -4,8 +4,8 @@ import { html } from "../html.js";
 import { clipped, counted, listed } from "../format.js";
 import { Empty, Folded, Time, useSecond } from "../parts.js";
 import { APPROVAL } from "./board.js";
-import { isMission } from "./families.js";
-import { lookOf } from "./outcomes.js";
+import { isMission } from "../calls/families.js";
+import { lookOf } from "../calls/outcomes.js";
 import { tookText } from "./scale.js";
 import { labelOf, nameOf, plain } from "./words.js";
 

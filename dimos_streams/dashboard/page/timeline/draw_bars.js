@@ -2,7 +2,7 @@
 
 import { drawn } from "../texts.js";
 import { LEGIBLE, PAD, shortened, widthOf } from "./draw_text.js";
-import { lookOf } from "./outcomes.js";
+import { lookOf } from "../calls/outcomes.js";
 import { extent, ROW } from "./places.js";
 import { xOf } from "./scale.js";
 import { labelOf, saidOf } from "./words.js";

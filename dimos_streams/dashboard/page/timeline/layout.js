@@ -1,7 +1,7 @@
 /** Where bars are: a row for each call, families together, robots below each other, leases below all. */
 
 import { namespaceOf } from "../format.js";
-import { parentsOf, skillOf } from "./families.js";
+import { parentsOf, skillOf } from "../calls/families.js";
 
 /** @typedef {import("./calls.js").Call} Call */
 

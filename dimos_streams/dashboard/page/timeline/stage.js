@@ -5,7 +5,7 @@ import { colour, onTheme } from "../theme.js";
 import { draw } from "./draw.js";
 import { extent, LANE, places, ROW } from "./places.js";
 import { clockText, dateOf } from "../format.js";
-import { lookOf } from "./outcomes.js";
+import { lookOf } from "../calls/outcomes.js";
 import { spanOf, timeAt, tookText, xOf } from "./scale.js";
 import { askedFor, plain } from "./words.js";
 import { shown } from "../texts.js";

@@ -3,8 +3,8 @@
 import { clipped, givenText, namespaceOf, skillTitle, titled } from "../format.js";
 import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
-import { isMission, isReview, skillOf } from "./families.js";
-import { lookOf } from "./outcomes.js";
+import { isMission, isReview, missionTitle, skillOf } from "../calls/families.js";
+import { lookOf } from "../calls/outcomes.js";
 import { tookText } from "./scale.js";
 
 /** @typedef {import("./calls.js").Call} Call */
@@ -19,7 +19,7 @@ const DECIDED = { approve: "Approved", reject: "Rejected", delete: "Deleted" };
 
 /** What a call is called on its bar. @param {Call} call */
 export function labelOf(call) {
-  if (isMission(call)) return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
+  if (isMission(call)) return missionTitle(call);
   if (isDecision(call)) return DECIDED[call.arguments.decision];
   if (isReview(call)) return `May ${skillTitle(String(call.arguments.skill ?? ""), namespaceOf(call.module))} begin?`;
   const plain = Object.entries(call.arguments).filter(([, value]) => typeof value !== "object");

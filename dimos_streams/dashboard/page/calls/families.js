@@ -1,8 +1,8 @@
 /** Which calls belong together: a mission with what its agent called for it, and a call with those that its skill runs. */
 
-import { bareSkill, namespaceOf } from "../format.js";
+import { bareSkill, clipped, namespaceOf } from "../format.js";
 
-/** @typedef {import("./calls.js").Call} Call */
+/** @typedef {import("../timeline/calls.js").Call} Call */
 
 /** A child's id is its parent's with `~` and a number behind it; a call that is to go on by itself has `.` there. */
 const ASKED = /^(.+)[~.][0-9]+$/;
@@ -22,6 +22,11 @@ export function skillOf({ module, skill }) {
 /** Whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */
 export function isMission(call) {
   return skillOf(call) === "say";
+}
+
+/** A mission is called by what was said. @param {Call} call */
+export function missionTitle(call) {
+  return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
 }
 
 /** Whether an agent is asked by the bridge if a call may begin that one of its calls asks for. @param {Call} call */
