@@ -28,7 +28,8 @@ def test_a_robot_follows_on_zenoh_and_one_part_that_dies_is_known_at_once(
             moment = mission.kill("skills")
             assert await mission.lost_after(follow, moment) <= 2.0
             (close,) = (event for event in mission.events if event.call_id == follow and event.type == "close")
-            assert "its links have ended" in close.text, "before its silence alone would say so"
+            # Its successor may be there before its links are given up; its silence alone would say so later.
+            assert close.text.endswith(("its links have ended", "was started again while the call ran"))
             await until(lambda: mission.still_since(moment) is not None)
             await mission.until_restarted("skills")
             assert (await mission.call("turn", angle_deg=30)).outcome is Outcome.COMPLETED

@@ -31,7 +31,7 @@ SCRIPTS = "\n".join(text for name, text in OWN.items() if name.endswith(".js"))
 VIEWS = "\n".join(
     text
     for name, text in OWN.items()
-    if name.endswith(".js") and not name.startswith(("camera/", "map/", "plots/", "timeline/", "link/"))
+    if name.endswith(".js") and not name.startswith(("calls/", "camera/", "map/", "plots/", "timeline/", "link/"))
 )
 """The scripts that show what the monitor reports, and nothing else."""
 VENDORED = Path(str(FILES["index.html"])).parent / "vendor"
