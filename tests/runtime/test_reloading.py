@@ -132,6 +132,13 @@ async def test_what_is_loaded_later_is_watched_and_what_was_written_in_between_i
         assert await kitchen.saved("new") == ["oven: new.py changed"]
 
 
+async def test_what_was_written_while_the_watching_began_is_seen(tmp_path: Path) -> None:
+    async with Kitchen(tmp_path) as kitchen:
+        kitchen.write("oven")
+        await asyncio.sleep(2.5)
+        assert kitchen.restarted == ["oven: oven.py changed"]
+
+
 async def test_a_run_that_has_loaded_nothing_of_its_own_watches_nothing_until_it_has(tmp_path: Path) -> None:
     kitchen = Kitchen(tmp_path)
     loaded, kitchen.loaded = kitchen.loaded, {"kettle": set(), "oven": set()}

@@ -110,6 +110,8 @@ class Reloader:
 
     async def _until_others(self, watched: frozenset[Path], stop: asyncio.Event) -> None:
         """End the watching when there are other directories to watch."""
+        await asyncio.sleep(_LOOK_S)
+        self._take(set(self._stamps))  # what was written while the watching began, which nobody notices
         while self._directories() <= watched:  # noqa: ASYNC110 - processes report when they like
             await asyncio.sleep(_LOOK_S)
         stop.set()
