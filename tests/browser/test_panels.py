@@ -184,12 +184,15 @@ def test_a_click_on_the_map_asks_and_sends_the_robot_by_its_agent(script_modules
     assert box is not None
     x, y = box["width"] / 2, box["height"] / 2
     metre = (min(box["width"], box["height"]) - 48) / 6.1
-    robot, person, floor, beyond = page.evaluate(
-        _PIXELS, [[x, y + 7], [x + 2 * metre + 5, y], [x - metre, y], [2, 2]]
-    )
-    assert robot[2] > 150 > robot[0], "the first robot is blue"
-    assert person[0] > 150 > person[1], "who wears red is red"
-    assert min(floor) > 240 > min(beyond), "scans have shown what is free"
+
+    def drawn() -> bool:
+        """The first robot is blue, who wears red is red, and scans have shown what is free."""
+        robot, person, floor, beyond = page.evaluate(
+            _PIXELS, [[x, y + 7], [x + 2 * metre + 5, y], [x - metre, y], [2, 2]]
+        )
+        return bool(robot[2] > 150 > robot[0] and person[0] > 150 > person[1] and min(floor) > 240 > min(beyond))
+
+    until(page, drawn)  # words may be there a frame before the picture
     page.mouse.click(box["x"] + x + 2 * metre, box["y"] + y + 2 * metre)
     dialog = page.get_by_role("dialog")
     assert "It lies in the restricted zone “kitchen”" in dialog.inner_text()
