@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import itertools
 import os
@@ -17,28 +16,20 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dimos_streams.common import secrets
+from tests.distribution import (  # hooks
+    pytest_collection_modifyitems,
+    pytest_runtest_setup,
+    pytest_xdist_auto_num_workers,
+    pytest_xdist_make_scheduler,
+)
 
-_OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
-"""Fixtures of tests that start processes and look at the time."""
-_ROBOTS_OF_PAGES = {"live pages": frozenset({"begun_run", "busy"}), "attentive pages": frozenset({"robot"})}
-"""Those that pages watch for long, and those that wait for what a page does, by their tests' chains."""
-_BROWSER, _ROBOTS = "browser", "robots"
-_CHAINS = {
-    **dict.fromkeys(_ROBOTS_OF_PAGES, frozenset[str]()),
-    "pages": frozenset({_BROWSER}),
-    "commands": frozenset({"cli"}),
-    _ROBOTS: frozenset({"agent", "hostile", "live"}),
-    "documents": frozenset({"docs"}),
-    "machines": frozenset({"bridge", "bus", "hub", "machines", "recording", "ros2", "runtime"}),
-}
-"""Folders whose processes run one after another, in a worker of their own; those that take longest begin first. Pages
-that watch a robot for long have a browser of their own: it waits for the robot, and others need not."""
-_TOGETHER = ("packaging", "docs", "recording", "viewer")
-"""Folders whose tests share what is costly to make."""
-_TO_ROBOTS, _TO_CHAINS = 3, 2
-"""So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
-_WAITING, _WAITING_OF_FAST = 2, 1
-"""So many workers more than processors: the chains wait for half of their time, fast tests now and then."""
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_runtest_setup",
+    "pytest_xdist_auto_num_workers",
+    "pytest_xdist_make_scheduler",
+]
+
 _COLLECTED_AFTER = (5000, 50, 50)
 _LONGEST_OF_NAME = 200
 
@@ -49,13 +40,6 @@ def pytest_configure() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
-
-
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Where there are two processors, three less than there are chains: more at once are late. Each worker imports
-    all of the tests and the package first, which takes three seconds of a processor."""
-    fast = config.getoption("markexpr") == "not slow"
-    return len(os.sched_getaffinity(0)) + (_WAITING_OF_FAST if fast else _WAITING)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -76,52 +60,6 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     if isinstance(val, str | bytes) and len(val) > _LONGEST_OF_NAME:
         return f"{argname} of {len(val)}"
     return None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several workers are handed the chains first, then what takes long by itself, then all the rest."""
-    order = [*_CHAINS, *_TOGETHER]
-    places = {}
-    for item in items:
-        group = _group(item)
-        if group in _CHAINS:
-            item.add_marker(pytest.mark.slow)
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
-        slow = item.get_closest_marker("slow") is not None
-        places[item] = order.index(group) if group is not None else len(order) + (not slow)
-    items.sort(key=places.__getitem__)
-
-
-def _group(item: pytest.Item) -> str | None:
-    """The name of what the item's worker runs as well, and nobody else."""
-    folder, fixtures = item.nodeid.split("/")[1], getattr(item, "fixturenames", ())
-    if folder == _BROWSER:
-        for chain, robots in _ROBOTS_OF_PAGES.items():
-            if not robots.isdisjoint(fixtures):
-                return chain
-    if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
-        return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
-    return folder if folder in _TOGETHER else None
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Robots come before all else, and chains, which look at the time and are handed out first, before the rest."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return
-    mark = item.get_closest_marker("xdist_group")
-    group = mark.args[0] if mark is not None else None
-    if group != _ROBOTS:
-        _give_way(_TO_ROBOTS)
-    if group not in _CHAINS:
-        _give_way(_TO_CHAINS)
-
-
-@functools.cache
-def _give_way(by: int) -> None:
-    """From now on the other workers' processes have the processors first."""
-    os.nice(by)
 
 
 def _free_udp_port() -> int:

@@ -1,0 +1,113 @@
+"""The order of tests, and which worker runs what: pytest's hooks for that, which conftest.py takes over.
+
+Tests that start processes and look at the time are in chains: a chain's tests run one after another in one worker.
+A chain waits for its robots half of the time. Workers that run no chain fill that time with all other tests, behind
+the chains: whoever wants a processor for a chain has it first.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadGroupScheduling
+from xdist.workermanage import WorkerController
+
+_OF_PROCESSES = frozenset({"browser", "bus_url", "zenoh_url", "free_port", "machine", "rover"})
+"""Fixtures of tests that start processes and look at the time."""
+_ROBOTS_OF_PAGES = {"live pages": frozenset({"begun_run", "busy"}), "attentive pages": frozenset({"robot"})}
+"""Those that pages watch for long, and those that wait for what a page does, by their tests' chains."""
+_BROWSER, _ROBOTS = "browser", "robots"
+_CHAINS = {
+    _ROBOTS: frozenset({"agent", "hostile", "live"}),
+    "commands": frozenset({"cli"}),
+    "documents": frozenset({"docs"}),
+    "machines": frozenset({"bridge", "bus", "hub", "machines", "ros2", "runtime"}),
+    **dict.fromkeys(_ROBOTS_OF_PAGES, frozenset[str]()),
+    "pages": frozenset({_BROWSER}),
+}
+"""The folders of each chain; the longest chain begins first. Pages that watch a robot for long have a browser of
+their own: it waits for the robot, and others need not."""
+_TOGETHER = ("packaging", "docs", "recording", "viewer")
+"""Folders whose tests share what is costly to make."""
+_TO_ROBOTS, _TO_CHAINS = 3, 2
+"""So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
+_AT_ONCE = 2
+"""So many chains more than processors run at once; with more, they are late."""
+_FILLING = 1
+"""So many workers run what belongs to no chain, while there are chains."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Each worker imports all of the tests and the package first, which takes three seconds of a processor. Fast
+    tests wait now and then; there are no chains in them."""
+    fast = config.getoption("markexpr") == "not slow"
+    return len(os.sched_getaffinity(0)) + (_FILLING if fast else _AT_ONCE + _FILLING)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Several workers are handed the chains first, then what takes long by itself, then all the rest."""
+    order = [*_CHAINS, *_TOGETHER]
+    places = {}
+    for item in items:
+        group = _group(item)
+        if group in _CHAINS:
+            item.add_marker(pytest.mark.slow)
+        if group is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+        slow = item.get_closest_marker("slow") is not None
+        places[item] = order.index(group) if group is not None else len(order) + (not slow)
+    items.sort(key=places.__getitem__)
+
+
+def _group(item: pytest.Item) -> str | None:
+    """The name of what the item's worker runs as well, and nobody else."""
+    folder, fixtures = item.nodeid.split("/")[1], getattr(item, "fixturenames", ())
+    if folder == _BROWSER:
+        for chain, robots in _ROBOTS_OF_PAGES.items():
+            if not robots.isdisjoint(fixtures):
+                return chain
+    if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
+        return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
+    return folder if folder in _TOGETHER else None
+
+
+class ChainScheduling(LoadGroupScheduling):  # type: ignore[misc]
+    """Hands chains to all workers but the last ones; these take what belongs to no chain as long as there is any."""
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if self._fills(node):
+            other = next((unit for unit in self.workqueue if unit not in _CHAINS), None)
+            if other is not None:
+                self.workqueue.move_to_end(other, last=False)
+        super()._assign_work_unit(node)
+
+    def _fills(self, node: WorkerController) -> bool:
+        number = int(node.gateway.id.removeprefix("gw"))
+        return number >= len(os.sched_getaffinity(0)) + _AT_ONCE
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ChainScheduling | None:
+    """Where tests are not handed out by their groups there are no chains."""
+    return ChainScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Robots come before all else, and chains, which look at the time and are handed out first, before the rest."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    mark = item.get_closest_marker("xdist_group")
+    group = mark.args[0] if mark is not None else None
+    if group != _ROBOTS:
+        _give_way(_TO_ROBOTS)
+    if group not in _CHAINS:
+        _give_way(_TO_CHAINS)
+
+
+@functools.cache
+def _give_way(by: int) -> None:
+    """From now on the other workers' processes have the processors first."""
+    os.nice(by)
