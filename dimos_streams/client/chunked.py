@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 _SIZE = re.compile(rb"([0-9A-Fa-f]{1,12})[ \t]*(?:;.*)?")
-_USUAL = re.compile(rb"([0-9A-Fa-f]{1,12})\r\n")
 _LONGEST_LINE = 4096
 
 
@@ -27,12 +26,13 @@ class ChunkedDecoder:
         self._within = False
         """True while the present chunk's line end is still to come."""
 
+    @property
+    def is_between(self) -> bool:
+        """True if the next byte is the first one of a chunk."""
+        return not (self._left or self._within or self._line or self.ended or self.error)
+
     def feed(self, piece: bytes) -> list[bytes]:
         """The bytes that ``piece`` adds to the body, chunk by chunk, as far as it can be read: see ``error``."""
-        if not (self._left or self._within or self._line or self.ended or self.error):
-            whole = _one_whole(piece)
-            if whole:
-                return [whole]
         found: list[bytes] = []
         piece, self._line = self._line + piece, b""
         at = 0
@@ -68,12 +68,3 @@ class ChunkedDecoder:
         self._left = int(size[1], 16)
         self._within = self._left > 0
         self.ended = self._left == 0
-
-
-def _one_whole(piece: bytes) -> bytes:
-    """The content of a piece that is one chunk and no more, as one that comes alone is; empty for any other piece."""
-    head = _USUAL.match(piece)
-    if head is None:
-        return b""
-    end = head.end() + int(head[1], 16)
-    return piece[head.end() : end] if end + 2 == len(piece) and piece.endswith(b"\r\n") else b""

@@ -9,6 +9,10 @@ _BOM = b"\xef\xbb\xbf"
 _USUAL = re.compile(rb"event: (.+)\nid: ([^\0\n]*)\ndata: (.*)\n\n")
 """A whole event as bridges write it, which is taken apart in one step instead of line by line. It is looked for where
 no line ends by CR: to look for the end of a line alone takes a third of the time."""
+_ALONE = re.compile(rb"([0-9A-Fa-f]{1,12})\r\nevent: ([^\r\n]+)\nid: ([^\0\r\n]*)\ndata: ([^\r\n]*)\n\n\r\n")
+"""A chunk of HTTP/1.1 with such an event and nothing else: what comes over a connection when an event comes alone."""
+_CHUNK_ENDS = 4
+"""Number of bytes around a chunk's content besides its size: two line ends."""
 _DIGITS = frozenset(b"0123456789")
 MAX_RETRY_MS = 10**9
 
@@ -58,12 +62,31 @@ class SseParser:
             if data.startswith(b"\n"):
                 data = data[1:]
         events: list[SseEvent] = []
-        is_within = self._size or self._line or self._line_too_long or self._too_large
-        if not is_within and b"\r" not in data:
+        if not self._is_within and b"\r" not in data:
             data = data[self._usual(data, events) :]
         if data:
             self._lines(data, events)
         return events
+
+    def alone(self, chunk: bytes) -> SseEvent | None:
+        """The event of a chunk, with its size and line ends, that has one event of the usual form and nothing else;
+        None if it is anything else, of which ``feed`` must have the content.
+
+        To take chunk and event apart in one step costs half of what it costs one after the other.
+        """
+        found = _ALONE.fullmatch(chunk)
+        if found is None or len(chunk) > self._max or self._is_within or self._after_cr or self._head is not None:
+            return None
+        size, type, id, data = found.groups()
+        if int(size, 16) + len(size) + _CHUNK_ENDS != len(chunk):
+            return None
+        self.last_event_id = self._id = id.decode(errors="replace")
+        return SseEvent(type.decode(errors="replace"), data.decode(errors="replace"), self._id)
+
+    @property
+    def _is_within(self) -> bool:
+        """True if the beginning of an event has come, and not its end."""
+        return bool(self._size or self._line or self._line_too_long or self._too_large)
 
     def _usual(self, data: bytes, events: list[SseEvent]) -> int:
         """Add the events at the beginning that are whole and of the usual form; return where the rest begins."""

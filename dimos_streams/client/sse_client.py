@@ -246,17 +246,27 @@ class SseClient:
         chunks: deque[bytes] = deque()
 
         def on_piece(piece: bytes) -> bool:
+            is_between = decoder.is_between and not chunks and not self._stopping.is_set()
+            alone = parser.alone(piece) if is_between else None
+            if alone is not None:
+                self._note(1, len(piece))
+                deliver([alone])
+                return True
             chunks.extend(decoder.feed(piece))
             while chunks and not self._stopping.is_set():
-                events = self._parsed(parser, chunks.popleft())
-                has_room = not events or handoff.put_here(events)
-                self.last_event_id = parser.last_event_id
-                if not has_room:
-                    reader.pause()
+                if not deliver(self._parsed(parser, chunks.popleft())):
                     return True
             if decoder.error is not None:
                 raise decoder.error
             return not (decoder.ended or self._stopping.is_set())
+
+        def deliver(events: list[SseEvent]) -> bool:
+            """Hand events over; return False, and read no more for now, if there is no room for others."""
+            has_room = not events or handoff.put_here(events)
+            self.last_event_id = parser.last_event_id
+            if not has_room:
+                reader.pause()
+            return has_room
 
         reader = LoopReader(handoff.loop, sock, on_piece, self._timeout[1])
         handoff.on_room = reader.go_on
@@ -270,9 +280,7 @@ class SseClient:
     def _parsed(self, parser: SseParser, piece: bytes) -> list[SseEvent]:
         """Parse a piece: return the events that it completes, and note what it shows besides."""
         events = parser.feed(piece)
-        self._events += len(events)
-        self._bytes += len(piece)
-        self._backoff.reset()
+        self._note(len(events), len(piece))
         if parser.retry_ms is not None:
             self._backoff.initial_s = min(parser.retry_ms / 1000, MAX_WAIT_S)
         if parser.oversized:
@@ -280,6 +288,12 @@ class SseClient:
             parser.oversized = 0
             self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
         return events
+
+    def _note(self, events: int, size: int) -> None:
+        """Count what has come, which shows that the connection works."""
+        self._events += events
+        self._bytes += size
+        self._backoff.reset()
 
     def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:
         for event in events:

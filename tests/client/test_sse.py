@@ -107,6 +107,34 @@ def test_a_line_ends_by_cr_also_in_an_event_of_the_usual_form(field: bytes) -> N
     assert parse(stream) == reference(stream)
 
 
+USUAL = st.tuples(st.sampled_from([b"1", b"", b"\xc3", b"\0", b"a\r", b"a b"]), VALUES).map(
+    lambda given: b"event: tool\nid: %b\ndata: %b\n\n" % given
+)
+
+
+@pytest.mark.slow
+@given(st.lists(USUAL | STREAMS, min_size=1, max_size=6), st.integers(20, 60), st.integers(-1, 1))
+@example([b"event: a\nid: 1\ndata: b\n\n", b"event: c\nid: 2\ndata: d\n\n"], 60, 0)
+@example([b"\n", b"event: a\nid: 1\ndata: b\n\n" * 2], 60, 0)
+@example([b"\n", b"data: a\n", b"event: a\nid: 1\ndata: b\n\n"], 60, 0)
+@example([b"\n", b"event: a\nid: 1\ndata: b\n\n"], 60, 1)
+def test_an_event_alone_in_its_chunk_is_the_same_in_one_step(contents: list[bytes], limit: int, off: int) -> None:
+    steps, one = SseParser(max_event_bytes=limit), SseParser(max_event_bytes=limit)
+    for content in contents:
+        event = one.alone(b"%X\r\n%b\r\n" % (max(0, len(content) + off), content))
+        assert event is None or off == 0, "a chunk of another size"
+        assert (one.feed(content) if event is None else [event]) == steps.feed(content)
+        assert one.last_event_id == steps.last_event_id
+
+
+def test_usual_events_take_one_step_once_the_stream_has_begun() -> None:
+    parser = SseParser()
+    chunk = b"1a\r\nevent: a\nid: 1\ndata: bcd\n\n\r\n"
+    assert parser.alone(chunk) is None, "it may begin with a byte order mark"
+    assert parser.feed(b": hello\n\n") == []
+    assert parser.alone(chunk) == SseEvent("a", "bcd", "1")
+
+
 def test_an_event_comes_with_its_blank_line() -> None:
     parser = SseParser()
     assert parser.feed(b"data: a\r\n") == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
 from pydantic import ValidationError
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
 from dimos_streams.bridge.calls.leases import Leases
 from dimos_streams.bridge.journal.broadcast import Hub
@@ -26,6 +28,9 @@ FOREIGN_BYTES = 1024 * 1024
 _NEW_FOREIGN = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
+_BEHIND_S, _APART_S = 0.001, 0.002
+"""The time that readers have before the database takes an event in, and the pause before an event from which on they
+have it, in seconds."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -50,6 +55,7 @@ class Ledger:
         """The open calls that were begun without the bridge, and the memory of each."""
         self._foreign_bytes = 0
         self._new_foreign = Allowance(*_NEW_FOREIGN)
+        self._settled_at = float("-inf")
         self.ignored = 0
         """Number of events that were ignored, of calls that were closed already, or of too many calls."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
@@ -96,7 +102,16 @@ class Ledger:
             call.apply(event)
             if call.foreign:
                 self._weigh(call)
-        self.journal.settle()
+        self._settle_behind()
+
+    def _settle_behind(self) -> None:
+        """Have the database take in what only the journal's tail has: at once where events come close together, else
+        when the readers have had a turn of the processor. A reader that this process has woken may wait for it."""
+        before, self._settled_at = self._settled_at, clock.monotonic()
+        if self._settled_at - before < _APART_S:
+            self.journal.settle()
+        elif self.journal.is_unsettled:
+            asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.settle)
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
         """The calls of these events by id if all are journalled and no event turns its call; None otherwise."""
@@ -136,7 +151,7 @@ class Ledger:
                 self.live_reader(offset, event)
         for call in touched.values():
             self._settle(call)
-        self.journal.settle()
+        self._settle_behind()
 
     def _settle(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""

@@ -147,12 +147,18 @@ class Journal:
         if not storage.tail.keep(storage.identity.journal_id, tables.rows_of(entries, events)):
             return self.append(events)
         storage.last += len(entries)
+        self._since_trim += len(entries)
         return entries
 
+    @property
+    def is_unsettled(self) -> bool:
+        """True if the database lacks what only the tail has."""
+        return bool(self.storage.tail.unsettled)
+
     def settle(self) -> None:
-        """Have the database take in what only the tail has."""
-        if self.storage.tail.unsettled:
-            self._grow(self.storage.settle())
+        """Have the database take in what only the tail has. Twice is fine, and after ``close``."""
+        self.storage.settle()
+        self._grow(0)
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
         """See ``Asked.run``. Only for callers that may hold up the loop; readers go through ``JournalPages``."""

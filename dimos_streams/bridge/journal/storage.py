@@ -91,12 +91,10 @@ class JournalStorage:
             self.tail.unsettled = []
         return self.db
 
-    def settle(self) -> int:
-        """Have the database take in what only the tail has; return how many events those were."""
-        count = len(self.tail.unsettled)
-        if count:
+    def settle(self) -> None:
+        """Have the database take in what only the tail has."""
+        if self.tail.unsettled:
             self.ask(lambda db: None, None)
-        return count
 
     def ask(self, look: Callable[[sqlite3.Connection], AnswerT], otherwise: AnswerT) -> AnswerT:
         """Return the database's answer; if it fails, go on in memory and return ``otherwise``."""

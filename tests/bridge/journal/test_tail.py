@@ -18,8 +18,10 @@ from dimos_streams.bridge.journal.catch_up import JournalPages
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.tail import left_in_tail
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
+from tests.helpers import run_virtual
 
 ALL = 1 << 30
 
@@ -109,14 +111,81 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
     assert seqs(entries) == [(3, 3)]
 
 
-def test_what_a_ledger_has_entered_is_in_the_database(tmp_path: Path, opened: OpenJournal) -> None:
+@pytest.fixture
+def ledger(tmp_path: Path, opened: OpenJournal) -> Ledger:
+    journal = opened(tmp_path / "journal.sqlite")
+    return Ledger(journal, Hub(journal))
+
+
+TYPES = ("open", "update", "update", "progress", "update")
+
+
+@pytest.mark.parametrize("apart_s", [0.0, 0.001])
+def test_what_is_entered_close_together_is_in_the_database_at_once(
+    tmp_path: Path, ledger: Ledger, apart_s: float
+) -> None:
     path = tmp_path / "journal.sqlite"
-    journal = opened(path)
-    ledger = Ledger(journal, Hub(journal))
-    for seq, type in enumerate(("open", "update", "update", "progress"), start=1):
-        ledger.enter([event(seq, type)])  # type: ignore[arg-type]
-        assert in_file(path) == list(range(1, seq + 1))
-    assert path.with_name("journal.sqlite-tail").read_bytes().startswith(journal.identity.journal_id.encode())
+
+    async def scenario() -> None:
+        for seq, type in enumerate(TYPES, start=1):
+            ledger.enter([event(seq, type)])  # type: ignore[arg-type]
+            assert in_file(path) == list(range(1, seq + 1))
+            await asyncio.sleep(apart_s)
+
+    run_virtual(scenario())
+    assert path.with_name("journal.sqlite-tail").read_bytes().startswith(ledger.journal.identity.journal_id.encode())
+
+
+def test_what_comes_alone_is_safe_at_once_and_in_the_database_a_moment_behind_its_readers(
+    tmp_path: Path, ledger: Ledger, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    taken: list[int] = []
+
+    def take(page: list[EncodedEntry]) -> bool:
+        taken.extend(entry.offset for entry in page)
+        return True
+
+    async def scenario() -> None:
+        reader = ledger.hub.reader(take=take)
+        waiting = asyncio.create_task(reader.page())
+        await asyncio.sleep(0)
+        for seq, type in enumerate(TYPES, start=1):
+            ledger.enter([event(seq, type)])  # type: ignore[arg-type]
+            assert taken == list(range(1, seq + 1))
+            if seq > 2:  # which neither begins its call nor answers it
+                assert in_file(path) == list(range(1, seq))
+                assert left_in_tail(path, ledger.journal.identity.journal_id, seq - 1)[0][0] == seq
+            await asyncio.sleep(0.003)
+            assert in_file(path) == list(range(1, seq + 1))
+        reader.close()
+        await waiting
+
+    run_virtual(scenario())
+    assert opened(path).last_offset == len(TYPES)
+
+
+def test_a_journal_that_is_closed_before_that_moment_has_it(tmp_path: Path, ledger: Ledger) -> None:
+    path = tmp_path / "journal.sqlite"
+
+    async def scenario() -> None:
+        for seq, type in enumerate(TYPES[:3], start=1):
+            ledger.enter([event(seq, type)])  # type: ignore[arg-type]
+            await asyncio.sleep(0.003 if seq < 3 else 0)
+        assert in_file(path) == [1, 2]
+        ledger.journal.close()
+        assert in_file(path) == [1, 2, 3]
+        await asyncio.sleep(0.01)
+
+    run_virtual(scenario())
+
+
+def test_a_journal_is_trimmed_whoever_has_the_database_take_events_in(tmp_path: Path, opened: OpenJournal) -> None:
+    journal = opened(tmp_path / "journal.sqlite", events=100)
+    for seq in range(1, 2000):
+        journal.keep([event(seq)])
+        journal.size()  # by which the database has it
+    assert journal.last_offset - journal.first_offset < 100 + 512
 
 
 def test_one_that_is_not_whole_is_none(tmp_path: Path, opened: OpenJournal) -> None:
