@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
+from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
@@ -83,7 +84,7 @@ class Motion:
         machine, was held up, no more counts than odometry may be silent for."""
         self._looked_at = clock.monotonic()
         self._stirred_from, self._stirred_at = Pose(), 0.0
-        self._progress_at = clock.monotonic()
+        self._progress = Cadence(PROGRESS_S, clock.monotonic())
 
     @property
     def _config(self) -> DriveConfig:
@@ -249,6 +250,5 @@ class Motion:
         self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))
 
     def _report_progress(self, text: str, **data: float) -> None:
-        if clock.monotonic() >= self._progress_at:
-            self._progress_at = clock.monotonic() + PROGRESS_S
+        if self._progress.is_due(clock.monotonic()):
             self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
+from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.planar import STOP, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
@@ -90,7 +91,8 @@ class Following:
     def __init__(self, module: Follower, call: Call, description: str) -> None:
         self._module, self._call, self._description = module, call, description
         self._detour = Detour()
-        self._began = self._progress_at = clock.monotonic()
+        self._began = clock.monotonic()
+        self._progress = Cadence(PROGRESS_S, self._began)
         self._watch = PersonWatch(description, module.poses, self._began)
         self._found_at: float | None = None
         self._lost_at: float | None = None
@@ -253,9 +255,8 @@ class Following:
         await self._call.update(text, event=event, label=sighting.label, track=sighting.id, **self._measures())
 
     def _report_progress(self, now: float, command: Command) -> None:
-        if now < self._progress_at:
+        if not self._progress.is_due(now):
             return
-        self._progress_at = now + PROGRESS_S
         if self._frozen:
             text = "waiting for new detections"
         elif not self._in_sight():

@@ -56,6 +56,8 @@ async def test_record_look_out_then_follow(recording_only: None, blueprint_run: 
         await run.until(event("update", skill="follow_person", event="found"))
         assert (await call.result())["matched"]
         await run.sleep(6)
+        await run.say("stop")
+        await run.until(event("close", skill="follow_person"))
 
 
 async def test_record_patrol(recording_only: None, blueprint_run: Missions) -> None:
@@ -65,7 +67,9 @@ async def test_record_patrol(recording_only: None, blueprint_run: Missions) -> N
     async with blueprint_run("patrol", seed=7, settings=settings, **more) as run:
         await run.say("patrol")
         await run.until(event(skill="patrol", event="seen"))
-        await run.sleep(4)
+        await run.sleep(3.97)  # between two turns of the skill: what comes in the same instant may come first or last
+        await run.say("stop")
+        await run.until(event("close", skill="patrol"))
 
 
 @pytest.mark.slow
