@@ -68,3 +68,9 @@ class ChunkedDecoder:
         self._left = int(size[1], 16)
         self._within = self._left > 0
         self.ended = self._left == 0
+
+
+def content_size(chunk: bytes) -> int:
+    """Number of bytes of the content of a whole chunk, which is given with its size and its line ends."""
+    line_end = b"\r\n"
+    return len(chunk) - chunk.index(line_end) - 2 * len(line_end)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from dimos_streams.client.backoff import Backoff
-from dimos_streams.client.chunked import ChunkedDecoder
+from dimos_streams.client.chunked import ChunkedDecoder, content_size
 from dimos_streams.client.handoff import Handoff
 from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse import SseEvent, SseParser
@@ -43,6 +43,7 @@ class SseStatistics(NamedTuple):
     """Number of attempts and connections that ended other than by ``stop``."""
     events: int
     bytes: int
+    """Size of all content, without what the coding of the connection adds."""
     malformed: int
     """Number of events that were skipped because they were too large."""
     last_failure: str
@@ -210,7 +211,7 @@ class SseClient:
             try:
                 with session.get(
                     self.url,
-                    headers=request_headers(self.last_event_id) | self._headers,
+                    headers={**request_headers(self.last_event_id), **self._headers},
                     stream=True,
                     timeout=self._timeout,
                     allow_redirects=False,
@@ -249,7 +250,7 @@ class SseClient:
             is_between = decoder.is_between and not chunks and not self._stopping.is_set()
             alone = parser.alone(piece) if is_between else None
             if alone is not None:
-                self._note(1, len(piece))
+                self._note(1, content_size(piece))
                 deliver([alone])
                 return True
             chunks.extend(decoder.feed(piece))

@@ -34,11 +34,18 @@ class PassingError(Exception):
         super().__init__(problem)
 
 
-def request_headers(last_event_id: str) -> dict[str, str]:
-    """The headers of a request for the events after one, or for those from now on."""
-    headers = {"Accept": _CONTENT_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
-    if last_event_id:
-        headers["Last-Event-ID"] = last_event_id
+def request_headers(last_event_id: str) -> dict[str, str | bytes]:
+    """The headers of a request for the events after one, or for those from now on.
+
+    The id is sent in UTF-8, as WHATWG's standard has it, without white space around it, which no header keeps.
+    """
+    headers: dict[str, str | bytes] = {
+        "Accept": _CONTENT_TYPE,
+        "Accept-Encoding": "identity",
+        "Cache-Control": "no-cache",
+    }
+    if id := last_event_id.encode(errors="replace").strip():
+        headers["Last-Event-ID"] = id
     return headers
 
 

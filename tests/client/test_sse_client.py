@@ -93,6 +93,55 @@ def test_an_id_without_an_event_is_where_it_resumes(on_a_loop: bool) -> None:
         assert [peer.headers.get("last-event-id") for peer in server.requests] == [None, "7", "9"]
 
 
+@pytest.mark.parametrize("on_a_loop", [False, True])
+@pytest.mark.parametrize(
+    ("id", "sent"),
+    [("  5", "5"), ("\t5 ", "5"), ("ü", "ü"), ("\N{GRINNING FACE}", "\N{GRINNING FACE}"), ("\x0b", None)],
+)
+def test_it_resumes_whatever_the_id_is(on_a_loop: bool, id: str, sent: str | None) -> None:
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        peer.chunk(b"retry: 10\nid: %b\ndata: %d\n\n" % (id.encode(), len(server.requests)))
+
+    async def first_two(client: SseClient) -> list[str]:
+        async with contextlib.aclosing(client.events()) as events:
+            return [(await anext(events)).data, (await anext(events)).data]
+
+    with event_server(play) as server:
+        client = client_of(server)
+        if on_a_loop:
+            assert asyncio.run(asyncio.wait_for(first_two(client), 5)) == ["1", "2"]
+        else:
+            with reading(client) as arrived:
+                assert data_of(arrived, 2) == ["1", "2"]
+        asked = server.requests[1].headers.get("last-event-id")
+        assert asked == sent
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_bytes_are_those_of_the_events_however_they_come(alone: bool) -> None:
+    events = [b"event: tool\nid: %d\ndata: x\n\n" % number for number in range(1, 6)]
+    taken = threading.Semaphore(0)
+
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        for part in events if alone else [b"".join(events)]:
+            peer.chunk(part)
+            taken.acquire(timeout=5 if alone else 0)
+        peer.hang_up_noticed()
+
+    async def all_of(client: SseClient) -> None:
+        async with contextlib.aclosing(client.events()) as found:
+            for _ in events:
+                await anext(found)
+                taken.release()
+
+    with event_server(play) as server:
+        client = client_of(server)
+        asyncio.run(asyncio.wait_for(all_of(client), 5))
+    assert client.statistics().bytes == len(b"".join(events))
+
+
 def test_headers_and_statistics() -> None:
     def play(peer: Peer) -> None:
         peer.send(HEAD)

@@ -112,8 +112,9 @@ class Reviews:
         verdict = await (asking.reviewer or parts.permissions.reviewer).review(request)
         if isinstance(verdict, Refuse):
             raise SkillError(verdict.text)
-        while len(self._permitted) >= _MAX_PERMITTED:  # they have begun, and their first event was never seen
-            del self._permitted[next(iter(self._permitted))]
+        if not self._has_room():
+            verdict.give_back()
+            raise SkillError(f"{_MAX_PERMITTED} calls wait to begin; no more are permitted")
         permitted = self._permitted[asked.call_id] = _Permitted(asked, parts, skill, verdict, call)
         try:
             await self._hold(permitted, asking)
@@ -126,6 +127,17 @@ class Reviews:
                     del self._permitted[asked.call_id]
                     self._child_begun(skill.name, verdict.arguments, request.missions, asked.call_id)
                     self._notify(permitted, asked.call_id, asking)
+
+    def _has_room(self) -> bool:
+        """Return whether one more permission can be held. The oldest of a call that has begun, and whose first event
+        was never seen, makes room for it."""
+        if len(self._permitted) < _MAX_PERMITTED:
+            return True
+        begun = (call_id for call_id, each in self._permitted.items() if each.review.cancel_reason == BEGUN)
+        oldest = next(begun, None)
+        if oldest is not None:
+            del self._permitted[oldest]
+        return oldest is not None
 
     async def _hold(self, permitted: _Permitted, asking: OpenCall) -> None:
         """Permit a call whenever the operator lets it begin, as long as nothing in the world speaks against it.

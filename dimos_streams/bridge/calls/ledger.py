@@ -28,9 +28,9 @@ FOREIGN_BYTES = 1024 * 1024
 _NEW_FOREIGN = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
-_BEHIND_S, _APART_S = 0.001, 0.002
+_BEHIND_S, _APART_S = 0.001, 0.004
 """The time that readers have before the database takes an event in, and the pause before an event from which on they
-have it, in seconds."""
+have it, in seconds. A live loop's timer comes a millisecond or two later than it was set for."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 

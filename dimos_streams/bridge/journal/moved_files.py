@@ -13,8 +13,15 @@ _logger = logging.getLogger(__name__)
 
 _DAMAGED, _LEFT = ".damaged-", ".left-"
 """Parts of the names of files that were moved aside because they are damaged, or lack what came later."""
-_REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""SQLite's error codes for a disk that may accept the data another time."""
+_REFUSED = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+)
+"""SQLite's error codes for a disk that may accept the data another time, or another program that holds the file."""
 
 
 def leave_behind(path: Path) -> None:
@@ -54,7 +61,7 @@ def left_files(path: Path) -> list[Path]:
 
 
 def is_refusal(error: sqlite3.Error) -> bool:
-    """Return whether the disk is to blame, which may be different later."""
+    """Return whether the disk is to blame, or another program with the file, which may be different later."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.loop import reviews
 from dimos_streams.module import Module
 from dimos_streams.skill import BASE, Call, skill
 from dimos_streams.tool_stream.event import Outcome
@@ -100,6 +101,16 @@ async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:
         assert [call.skill for call in w.agent.core.calls.open] == ["errand"]
         await until(lambda: not w.agent.core.reviews._permitted)  # it has begun: nothing is held for it any more
         await w.closed(said)
+
+
+async def test_where_too_many_permitted_calls_wait_one_more_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviews, "_MAX_PERMITTED", 0)
+    async with lookout_world(Brain(errand("walk", {"distance_m": 1})), Errands(name="errands")) as w:
+        await w.closed(await w.say())
+        (view,) = await w.views("errand")
+        assert view.outcome is Outcome.FAILED
+        assert "wait to begin" in view.text
+        assert [each.outcome for each in await w.views("walk")] == [Outcome.REJECTED]
 
 
 async def test_what_a_disabled_skill_does_is_not_done_by_way_of_another_one() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -209,6 +210,20 @@ def _fill_the_disk(journal: Journal) -> None:
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
+
+
+def test_a_file_that_another_program_holds_is_memory_until_it_lets_go(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1)])
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        journal.storage.database.execute("PRAGMA busy_timeout=1")
+        assert [entry.offset for entry in journal.append([event(2)])] == [2]
+        assert "locked" in journal.state
+    assert journal.come_back()
+    assert [entry.offset for entry in journal.append([event(3)])] == [3]
+    assert (journal.state, journal.path, journal.last_offset) == ("ok", path, 3)
 
 
 def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:

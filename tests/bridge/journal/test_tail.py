@@ -156,7 +156,7 @@ def test_what_comes_alone_is_safe_at_once_and_in_the_database_a_moment_behind_it
             if seq > 2:  # which neither begins its call nor answers it
                 assert in_file(path) == list(range(1, seq))
                 assert left_in_tail(path, ledger.journal.identity.journal_id, seq - 1)[0][0] == seq
-            await asyncio.sleep(0.003)
+            await asyncio.sleep(0.005)
             assert in_file(path) == list(range(1, seq + 1))
         reader.close()
         await waiting
@@ -171,7 +171,7 @@ def test_a_journal_that_is_closed_before_that_moment_has_it(tmp_path: Path, ledg
     async def scenario() -> None:
         for seq, type in enumerate(TYPES[:3], start=1):
             ledger.enter([event(seq, type)])  # type: ignore[arg-type]
-            await asyncio.sleep(0.003 if seq < 3 else 0)
+            await asyncio.sleep(0.005 if seq < 3 else 0)
         assert in_file(path) == [1, 2]
         ledger.journal.close()
         assert in_file(path) == [1, 2, 3]
