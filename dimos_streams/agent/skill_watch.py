@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 5.0
 """The time in s for modules to come that offer what a config names."""
-_MAX_TOLD, _MAX_BYTES = 8, 400
+_MAX_WARNINGS, _MAX_BYTES = 8, 400
 """Maximum number of texts that are shown, and maximum size of each in bytes of JSON: a module's state has a bound."""
 _logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class SkillWatch:
     def __init__(self, core: AgentCore) -> None:
         self._core = core
         self._since: float | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.warnings: tuple[str, ...] = ()
         """Texts of what may be wrong now; the last may say how many more there are."""
         self.on_change: Callable[[], None] = lambda: None
@@ -82,13 +82,13 @@ class SkillWatch:
         """Look at the newest list of skills."""
         found = list(self._found())
         for text in found:
-            if text not in self._told and len(self._told) < 2 * _MAX_TOLD:
-                self._told.add(text)
+            if text not in self._warned and len(self._warned) < 2 * _MAX_WARNINGS:
+                self._warned.add(text)
                 _logger.warning("%s: %s", self._core.name, text)
                 self._core.events.emit(EventKind.NOTE, (), text=text)
-        left = len(found) - _MAX_TOLD
+        left = len(found) - _MAX_WARNINGS
         shown = (
-            *(cut_to(text, _MAX_BYTES) for text in found[:_MAX_TOLD]),
+            *(cut_to(text, _MAX_BYTES) for text in found[:_MAX_WARNINGS]),
             *([f"and {left} more"] if left > 0 else []),
         )
         if shown != self.warnings:

@@ -14,7 +14,7 @@ _PROGRESS, _MESSAGE, _STOPPED = "notifications/progress", "notifications/message
 
 @dataclass(frozen=True, slots=True)
 class ToolNotice:
-    """One message of a tool, or the news that it has stopped."""
+    """One message of a tool, or the notice that it has stopped."""
 
     kind: Literal["said", "stopped"]
     tool: str

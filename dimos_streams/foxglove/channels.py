@@ -49,10 +49,10 @@ class Channels:
         self._context = context
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
-        self._wishes: dict[tuple[int, int], bool] = {}
-        """The news of the SDK's threads that nobody has looked at: whether a viewer watches a channel, by their
+        self._updates: dict[tuple[int, int], bool] = {}
+        """The updates from the SDK's threads that were not applied yet: whether a viewer watches a channel, by their
         ids."""
-        self._telling = threading.Lock()
+        self._lock = threading.Lock()
         self._shown: dict[tuple[str, str], ShownChannel] = {}
         self._by_id: dict[int, ShownChannel] = {}
 
@@ -68,28 +68,28 @@ class Channels:
 
     def on_subscribe(self, client: Client, channel: ChannelView) -> None:
         """Take a subscription from a thread of the SDK."""
-        self._tell(channel.id, client.id, watches=True)
+        self._put(channel.id, client.id, watches=True)
 
     def on_unsubscribe(self, client: Client, channel: ChannelView) -> None:
         """Take the end of a subscription from a thread of the SDK; also for each channel of a client that has
         gone."""
-        self._tell(channel.id, client.id, watches=False)
+        self._put(channel.id, client.id, watches=False)
 
-    def _tell(self, channel: int, client: int, *, watches: bool) -> None:
-        with self._telling:
-            is_first = not self._wishes
-            self._wishes[channel, client] = watches
+    def _put(self, channel: int, client: int, *, watches: bool) -> None:
+        with self._lock:
+            is_first = not self._updates
+            self._updates[channel, client] = watches
         if is_first:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is shown anything any more
                 self._loop.call_soon_threadsafe(self._look)
 
     def _look(self) -> None:
-        """Take the news of all threads at once, so that a viewer's quick changes cost one look in each turn of the
-        loop."""
-        with self._telling:
-            wishes, self._wishes = self._wishes, {}
+        """Apply the updates of all threads at once, so that a viewer's quick changes cost one look in each turn of
+        the loop."""
+        with self._lock:
+            updates, self._updates = self._updates, {}
         before = {channel for channel, shown in self._by_id.items() if shown.watched}
-        for (channel, client), watches in wishes.items():
+        for (channel, client), watches in updates.items():
             if channel in self._by_id:
                 self._by_id[channel].count(client, watches=watches)
         if before != {channel for channel, shown in self._by_id.items() if shown.watched}:

@@ -161,7 +161,7 @@ class Asker:
                 except StorageUnavailableError as error:
                     _log.warning("answers of robots can't be read: %s", error)
                 else:
-                    self._tell(states)
+                    self._resolve(states)
             try:
                 async with asyncio.timeout(_POLL_S):
                     await self._woken.wait()
@@ -187,7 +187,7 @@ class Asker:
             if not waiting:
                 self._waiting.pop(id, None)
 
-    def _tell(self, states: Mapping[int, CommandState]) -> None:
+    def _resolve(self, states: Mapping[int, CommandState]) -> None:
         for id, state in states.items():
             never_sent = not state.sent and state.left_s <= 0
             if state.outcome is None and not never_sent:

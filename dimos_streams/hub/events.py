@@ -16,7 +16,7 @@ from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.hub.storage.rows import KeptRange, Parcel, Placed, StorageUnavailableError
+from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
 
 T = TypeVar("T")
@@ -38,8 +38,8 @@ class HubBusyError(DimosStreamsError):
     """Raised if more waits to be stored than may."""
 
 
-class ParcelIntake:
-    """Stores parcels: all that have come during one transaction are stored in the next one."""
+class BatchIntake:
+    """Stores batches: all that have come during one transaction are stored in the next one."""
 
     def __init__(self, storage: HubStorage, executor: Executor, stored: Callable[[], None]) -> None:
         """``stored`` is called when there are new events."""
@@ -52,18 +52,18 @@ class ParcelIntake:
         self._storage = storage
         self._executor = executor
         self._stored = stored
-        self._waiting: deque[tuple[Parcel, asyncio.Future[Placed]]] = deque()
+        self._waiting: deque[tuple[RobotBatch, asyncio.Future[TakeAnswer]]] = deque()
         self._count = 0
         self._has_come = asyncio.Event()
 
-    async def store(self, parcel: Parcel) -> Placed:
-        """Store a parcel. Raises ``StorageUnavailableError``, ``WrongSchemaError`` and ``HubBusyError``; then it may
+    async def store(self, batch: RobotBatch) -> TakeAnswer:
+        """Store a batch. Raises ``StorageUnavailableError``, ``WrongSchemaError`` and ``HubBusyError``; then it may
         be stored or not."""
         if self._count >= MAX_WAITING:
             raise HubBusyError(f"{self._count} events wait to be stored already; come again later")
-        future: asyncio.Future[Placed] = asyncio.get_running_loop().create_future()
-        self._waiting.append((parcel, future))
-        self._count += len(parcel.entries)
+        future: asyncio.Future[TakeAnswer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((batch, future))
+        self._count += len(batch.entries)
         self._has_come.set()
         return await future
 
@@ -71,41 +71,41 @@ class ParcelIntake:
         """Work until cancelled."""
         while True:
             await self._has_come.wait()
-            batch = self._next()
+            group = self._next()
             began = clock.monotonic()
             try:
-                placed = await in_thread(self._executor, self._storage.store, [parcel for parcel, _ in batch])
+                answers = await in_thread(self._executor, self._storage.store, [batch for batch, _ in group])
             except DimosStreamsError as error:
                 self.trouble = str(error)
                 _log.warning("events can't be stored, robots keep theirs: %s", error)
-                self._fail(batch, error)
+                self._fail(group, error)
             except Exception as error:
-                self._fail(batch, StorageUnavailableError("an internal error of the hub; its log has it"))
+                self._fail(group, StorageUnavailableError("an internal error of the hub; its log has it"))
                 self.trouble = "an internal error"
                 _log.exception("events can't be stored: %r", error)
             else:
                 self.trouble = ""
-                self.entries += sum(len(parcel.entries) for parcel, _ in batch)
-                for (_, future), each in zip(batch, placed, strict=True):
+                self.entries += sum(len(batch.entries) for batch, _ in group)
+                for (_, future), each in zip(group, answers, strict=True):
                     if not future.done():  # else the robot is gone
                         future.set_result(each)
                 self._stored()
             took = clock.monotonic() - began
             self.pace_s = min(max(2 * took, _PACE_S[0]), _PACE_S[1])
 
-    def _next(self) -> list[tuple[Parcel, asyncio.Future[Placed]]]:
-        batch, entries = [self._waiting.popleft()], 0
+    def _next(self) -> list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]]:
+        group, entries = [self._waiting.popleft()], 0
         while self._waiting and entries < _MOST:
             entries += len(self._waiting[0][0].entries)
-            batch.append(self._waiting.popleft())
-        self._count -= sum(len(parcel.entries) for parcel, _ in batch)
+            group.append(self._waiting.popleft())
+        self._count -= sum(len(batch.entries) for batch, _ in group)
         if not self._waiting:
             self._has_come.clear()
-        return batch
+        return group
 
     @staticmethod
-    def _fail(batch: list[tuple[Parcel, asyncio.Future[Placed]]], error: DimosStreamsError) -> None:
-        for _, future in batch:
+    def _fail(group: list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]], error: DimosStreamsError) -> None:
+        for _, future in group:
             if not future.done():
                 future.set_exception(error)
 

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import EventFeed, ParcelIntake, in_thread
+from dimos_streams.hub.events import BatchIntake, EventFeed, in_thread
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
@@ -23,7 +23,7 @@ class HubParts:
     settings: HubSettings
     storage: HubStorage
     executor: Executor
-    intake: ParcelIntake
+    intake: BatchIntake
     feed: EventFeed
     streams: CommandStreams
     asker: Asker

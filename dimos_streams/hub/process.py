@@ -16,7 +16,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import EventFeed, ParcelIntake, in_thread
+from dimos_streams.hub.events import BatchIntake, EventFeed, in_thread
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.settings import HubSettings
@@ -95,7 +95,7 @@ class FleetHub:
             settings=settings,
             storage=storage,
             executor=executor,
-            intake=ParcelIntake(storage, executor, feed.wake),
+            intake=BatchIntake(storage, executor, feed.wake),
             feed=feed,
             streams=CommandStreams(storage, executor, self.name),
             asker=Asker(storage, executor),

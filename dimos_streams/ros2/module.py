@@ -95,7 +95,7 @@ class Ros2Robot(Module):
         self._unmatched_since: dict[str, float] = {}
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
-        self.hold.on_message(lambda _: self._tell_of_hold())
+        self.hold.on_message(lambda _: self._report_hold())
         self._wire = self.wire()
         self._clients = {name: self._client(row) for name, row in self.config.actions.items()}
         await self._wire.open()
@@ -148,7 +148,7 @@ class Ros2Robot(Module):
         topics = [route.topic for route in self._routes if route.stream.name in silent]
         return f"{', '.join(topics)} can't be heard" if topics else ""
 
-    def _tell_of_hold(self) -> None:
+    def _report_hold(self) -> None:
         """Have goals end at once."""
         if self.held:
             for client in self._clients.values():

@@ -25,7 +25,7 @@ class StarvationWatch:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._modules: list[Module] = []
-        self._told: dict[tuple[str, str], str] = {}
+        self._warned: dict[tuple[str, str], str] = {}
         self._task: asyncio.Task[None] | None = None
 
     def add(self, module: Module) -> None:
@@ -75,13 +75,13 @@ class StarvationWatch:
             topic = _topic(module, spec)
             others = [name for name in heard[topic] if name not in {cls.msg_name for cls in spec.messages}]
             if others and _starves(module, spec):
-                self._tell(module, spec, other_type(topic, others, f"{module.name}.{spec.name}", spec.messages))
+                self._warn(module, spec, other_type(topic, others, f"{module.name}.{spec.name}", spec.messages))
 
-    def _tell(self, module: Module, spec: StreamSpec, text: str) -> None:
+    def _warn(self, module: Module, spec: StreamSpec, text: str) -> None:
         key = module.name, spec.name
-        if self._told.get(key) == text:
+        if self._warned.get(key) == text:
             return
-        self._told[key] = text
+        self._warned[key] = text
         module.log.warning("%s", text)
         if module.health == "ok":
             module.health = text

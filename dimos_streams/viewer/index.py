@@ -90,8 +90,8 @@ class Index:
                 on_progress(event.offset)
         if newest is None:
             raise UserError("there is no event in the recording: nothing can be shown")
-        for told in self.order.rest():
-            self._hear(world, self.end, told)
+        for due_events in self.order.rest():
+            self._hear(world, self.end, due_events)
         self._flush()
         self.damages = self.tape.damages()
         self.channels = dict.fromkeys(world.newest)
@@ -107,16 +107,16 @@ class Index:
         return bisect.bisect_right(self._heard, utime)
 
     def _take(self, world: RecordedWorld, event: LogEvent) -> None:
-        told = self.order.due(event.utime)
+        due_events = self.order.due(event.utime)
         try:
             world.take(event)
             if event.channel == EVENTS:
-                told += self._ordered(world, event)
+                due_events += self._ordered(world, event)
         except MessageError as error:
             # Counted here alone: who goes back and forth reads the same ones again and again.
             self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
             _log.warning("skipped: %s", error)
-        for each in told:
+        for each in due_events:
             self._hear(world, event.utime, each)
 
     def _ordered(self, world: RecordedWorld, event: LogEvent) -> list[ToolEvent]:

@@ -36,7 +36,7 @@ async def serve(
     reading = asyncio.create_task(_read(client, desk), name="transport client")
     try:
         await client.send({"type": "recording", **about})
-        await _tell(client, desk.stage, reading)
+        await _send_changes(client, desk.stage, reading)
     except TimeoutError:
         _log.warning("client %s of the recording's clock reads nothing; it was cut off", socket.client)
         abort(socket.scope.get("client"))
@@ -67,7 +67,7 @@ class _Client:
             await self.socket.send_text(to_json(fields).decode())
 
 
-async def _tell(client: _Client, stage: Stage, reading: asyncio.Task[None]) -> None:
+async def _send_changes(client: _Client, stage: Stage, reading: asyncio.Task[None]) -> None:
     """Send the transport whenever it is another one, as long as the client is read."""
     while not reading.done():
         changed = stage.changed

@@ -79,7 +79,7 @@ class Stage:
             self._step(now, back=wish.back)
         self.show(transport.at(now))
         self._look_soon()
-        self._tell()
+        self._notify()
 
     def show(self, utime: int) -> None:
         """Have this moment be the one that is shown."""
@@ -102,7 +102,7 @@ class Stage:
             except Exception as error:  # a log that can't be read any more, for instance
                 _log.exception("nothing is played after %d µs: %s", self.world.utime, error)
                 self.transport.pause(clock.monotonic())
-                self._tell()
+                self._notify()
             self._update.clear()
             try:
                 async with asyncio.timeout(TICK_S if self.transport.playing else REST_S):
@@ -119,7 +119,7 @@ class Stage:
             self.show(self.transport.at(clock.monotonic()))
             if not self.transport.playing:  # it has come to its end: what is shown last is the last there is
                 self._look_soon()
-                self._tell()
+                self._notify()
 
     def _is_soon_read(self, utime: int) -> bool:
         """Return whether little was recorded up to a moment, however near it is: everything may be at one instant."""
@@ -137,7 +137,7 @@ class Stage:
         edge = self.index.begin if back else self.index.end
         self.transport.seek(now, edge if found is None else found)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self.changed = self.changed, asyncio.Event()
         changed.set()
         self._update.set()
@@ -179,9 +179,9 @@ class Stage:
         self.world.utime = max(self.world.utime, utime)
 
     def _report(self, event: LogEvent, *, shows: bool) -> None:
-        told = unpack_event(event.data)
-        if told.caller == MONITOR:
-            reported = self.world.report(told)
+        unpacked = unpack_event(event.data)
+        if unpacked.caller == MONITOR:
+            reported = self.world.report(unpacked)
             if reported is not None and shows:
                 self.watchers.offer(reported.agent, message("event", event=reported))
 

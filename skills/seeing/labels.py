@@ -7,8 +7,8 @@ from dimos_streams.module import Module
 from dimos_streams.streams import In
 
 
-class _ToldChannels(set[str]):
-    """The channels of which it was said in this process."""
+class _WarnedChannels(set[str]):
+    """The channels of which this process has warned."""
 
 
 def watch_labels(module: Module, detections: In[Detection2DArray]) -> None:
@@ -17,9 +17,9 @@ def watch_labels(module: Module, detections: In[Detection2DArray]) -> None:
     Some senders fill in ``results`` and leave ``results_length`` at 0: the labels get lost on their way.
     """
     services = module.context.services
-    told = services.get(_ToldChannels)
-    if told is None:
-        services.offer(_ToldChannels, told := _ToldChannels())
+    warned = services.get(_WarnedChannels)
+    if warned is None:
+        services.offer(_WarnedChannels, warned := _WarnedChannels())
 
     def look(message: Detection2DArray) -> None:
         if not message.detections:
@@ -31,8 +31,8 @@ def watch_labels(module: Module, detections: In[Detection2DArray]) -> None:
             return
         if module.health == "ok":
             module.health = text
-        if detections.channel not in told:
-            told.add(detections.channel)
+        if detections.channel not in warned:
+            warned.add(detections.channel)
             module.log.warning("%s", text)
 
     detections.on_message(look)

@@ -44,7 +44,7 @@ for number in range(130):
     setattr(Crowd, f"skill_{number}", skill(name=f"skill_{number}")(lambda self: ""))
 
 
-def told(made: Stage, words: str) -> list[str]:
+def notes(made: Stage, words: str) -> list[str]:
     return [entry.text for entry in made.entries("note") if words in entry.text]
 
 
@@ -55,7 +55,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             for _ in range(2):
                 await (await made.say("go")).closed()
                 await asyncio.sleep(1)
-            (text,) = told(made, "tools")
+            (text,) = notes(made, "tools")
             offered = len(brain.offered())
             assert text.startswith(f"the model is offered {offered} tools (")
             assert TOO_MANY in text
@@ -83,7 +83,7 @@ async def test_how_many_are_too_many_depends_on_the_model(model: str, limit: Any
         made.agent.core.model_name = model
         await made.harness.add(Crowd(name="crowd"))
         await until(lambda: made.agent.core.offers.offered.keys() >= {"skill_129"})
-        assert bool(told(made, "take 128: set `skills`")) is warned
+        assert bool(notes(made, "take 128: set `skills`")) is warned
 
 
 async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_come() -> None:
@@ -95,10 +95,10 @@ async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_co
     }
     async with robot_stage(Brain("hm"), **config) as (made, _):
         await (await made.say("go")).closed()
-        assert told(made, "means no skill") == []
+        assert notes(made, "means no skill") == []
         await until(lambda: made.agent.state_json)
-        assert told(made, "means no skill") == list(made.agent.core.skill_watch.warnings)
-        assert [text.partition(" means")[0] for text in told(made, "means no skill")] == [
+        assert notes(made, "means no skill") == list(made.agent.core.skill_watch.warnings)
+        assert [text.partition(" means")[0] for text in notes(made, "means no skill")] == [
             "'tag:late' in skills",
             "'lok' in skills",
             "'!nobody' in skills",
@@ -106,12 +106,12 @@ async def test_an_entry_that_means_nothing_is_told_of_when_modules_could_have_co
             "'wlk' in approval.rules",
             "'wa*k' in disabled_skills",
         ]
-        assert told(made, "did you mean 'look'?")
+        assert notes(made, "did you mean 'look'?")
         await made.harness.add(Late(name="late"))
         await asyncio.sleep(1)
         await (await made.say("go")).closed()
         assert len(made.agent.core.skill_watch.warnings) == 5
-        assert len(told(made, "means no skill")) == 6
+        assert len(notes(made, "means no skill")) == 6
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ async def test_warnings_are_bounded(letter: str) -> None:
         await until(lambda: made.agent.state_json)
         shown = made.agent.core.skill_watch.warnings
         assert (len(shown), shown[-1]) == (9, "and 142 more")
-        assert len(told(made, "means no skill")) == 16
+        assert len(notes(made, "means no skill")) == 16
 
 
 async def test_an_agent_has_no_more_tools_of_its_own_than_check_reckons_with() -> None:

@@ -40,7 +40,7 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
     script_modules: ScriptModules,
 ) -> None:
     follow = {"skill": "follow_person", "call_id": "c"}
-    told = [
+    story = [
         entry(1, "operator", "follow ann"),
         entry(3, "tool", "Following ann\n(Call c goes on; what follows will be reported.)", **follow),
         entry(4, "assistant", "follow_person: Following ann"),
@@ -58,7 +58,7 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
         entry(16, "assistant", "turn: cancelled: enough"),
         entry(17, "assistant", "[stopped: 1 call ended; the robot was held by gate]"),
     ]
-    said = script_modules("conversation/items.js", _SAID, {"entries": told, "agent": _AGENT})
+    said = script_modules("conversation/items.js", _SAID, {"entries": story, "agent": _AGENT})
     assert said == [
         ["operator", "follow ann"],
         ["call", ["Following ann", "Lost ann", "Found ann\nagain", "60 s are over"]],
@@ -69,7 +69,7 @@ def test_a_fact_about_a_call_is_on_its_card_once_and_what_the_agent_says_is_a_bu
         ["assistant", "stopped: 1 call ended; the robot stood still"],
     ]
     expected = [("operator", "follow ann"), ("call", "follow_person")]
-    first = items(script_modules, *told[:1], calls=[known("c", 2_000_000)])
+    first = items(script_modules, *story[:1], calls=[known("c", 2_000_000)])
     assert first == expected, "before anything is said of it, where it began"
     assert items(script_modules, calls=[known("x", 1, caller="me"), known("x~1", 1, parent="x")]) == []
 
@@ -107,13 +107,13 @@ _NEWEST = "(doing, entries) => doing.newestWords(entries, 'r/agent')?.text ?? nu
 
 
 def test_an_agents_line_says_what_was_said_last_and_not_what_it_only_repeats(script_modules: ScriptModules) -> None:
-    told = [
+    story = [
         entry(1, "operator", "turn left"),
         entry(2, "tool", BUSY, skill="r_turn", is_error=True),
         entry(3, "assistant", f"r_turn: {BUSY}"),
         entry(4, "assistant", "I can't."),
     ]
-    said = [script_modules("conversation/doing.js", _NEWEST, told[:count]) for count in range(5)]
+    said = [script_modules("conversation/doing.js", _NEWEST, story[:count]) for count in range(5)]
     assert said == [None, "You: turn left", DRIVES, DRIVES, "I can't."]
 
 

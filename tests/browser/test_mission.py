@@ -117,8 +117,8 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     until(page, lambda: len(run.calls("go_to")) == gone + 1)
     until(page, lambda: not run.robot.stands)
 
-    told = conversation.locator(".said.operator").filter(has_text="go to (")
-    before = told.count()
+    orders = conversation.locator(".said.operator").filter(has_text="go to (")
+    before = orders.count()
     page.locator(MAP).click(position={"x": 100, "y": 100})
     dialog = page.get_by_role("dialog", name="Go here?")
     dialog.get_by_role("button", name="Cancel").click()
@@ -130,7 +130,7 @@ def test_every_order_acts(run: LiveRun, page: Page) -> None:
     approval.get_by_role("button", name="Reject").click()
     until(page, approval.is_hidden)
     until(page, reads(conversation, "not into the corner"))
-    assert told.count() == before + 1, "who cancels sends the robot nowhere"
+    assert orders.count() == before + 1, "who cancels sends the robot nowhere"
     assert len(run.calls("go_to")) == gone + 1
 
     run.follow()

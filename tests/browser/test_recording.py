@@ -99,10 +99,10 @@ def test_what_a_recording_has_not_is_said(contexts: Contexts, tmp_path: Path) ->
 
 
 def test_who_does_not_see_the_timeline_is_told_the_calls_of_any_moment(contexts: Contexts, tmp_path: Path) -> None:
-    told = [(number, event(seq, kind, call_id=f"c{number}")) for number in range(3) for seq, kind in _WHOLE]
+    numbered = [(number, event(seq, kind, call_id=f"c{number}")) for number in range(3) for seq, kind in _WHOLE]
     events = [
         (utime, EVENTS, pack_event(replace(each, utime=utime)))
-        for number, each in told
+        for number, each in numbered
         for utime in [START + 4_000_000 * number + each.seq]
     ]
     with served_in_a_thread(write_log(tmp_path / "a.lcmlog", events)) as url:

@@ -135,7 +135,7 @@ def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_ha
         const { laidOut, neighbour } = await import(`${given.url}/layout.js`);
         const log = new m.CallLog();
         for (const { offset, event } of given.entries) log.take(offset, event);
-        const layout = laidOut([...log.calls.values()], new Map([...log.told, ...given.told]));
+        const layout = laidOut([...log.calls.values()], new Map([...log.missionOf, ...given.missionOf]));
         const walk = (way) => {
           const ids = [];
           for (let id = given.from; ids.length < 9; ids.push(id)) {
@@ -153,8 +153,8 @@ def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_ha
     }"""
     where = script_modules.page.url + "dashboard/timeline"
 
-    def shown(entries: list[dict[str, Any]], told: Iterable[tuple[str, str]] = (), start: str = "m1") -> Any:
-        given = {"url": where, "entries": entries, "told": list(told), "from": start}
+    def shown(entries: list[dict[str, Any]], mission_of: Iterable[tuple[str, str]] = (), start: str = "m1") -> Any:
+        given = {"url": where, "entries": entries, "missionOf": list(mission_of), "from": start}
         return script_modules("timeline/calls.js", laid_out, given)
 
     found = shown(STORY)
@@ -212,7 +212,7 @@ def test_what_is_kept_is_bounded_and_what_was_not_heard_is_said(script_modules: 
             for (let update = 0; update < 3000; update += 1) say("long", "update", 20_000 + update);
             const all = [...log.calls.values()];
             const ticks = all.reduce((sum, call) => sum + call.ticks.length, 0);
-            const long = log.calls.get("long").untold;
+            const long = log.calls.get("long").omitted;
             return { calls: all.length, ticks, since: log.since, newest: log.calls.has("c1999"),
               size: JSON.stringify(all).length, long };
         }""",
@@ -286,7 +286,7 @@ def test_a_call_is_told_in_words_and_not_as_programs_write_it(script_modules: Sc
     refused = call | {"state": "rejected", "begin": 0, "end": 0, "isWhole": True, "ticks": [], "text": busy}
     mission = refused | {"skill": "r_say", "arguments": {"text": "turn"}, "state": "failed"}
     mission |= {"text": f"the mission did not complete: call_failed (r_turn: {busy})"}
-    told = mission | {"state": "unknown", "text": "[r_follow, call de68, lost] The bridge was gone"}
+    unheard = mission | {"state": "unknown", "text": "[r_follow, call de68, lost] The bridge was gone"}
     asked = refused | {
         "skill": "r_review_call",
         "module": "r/agent",
@@ -296,7 +296,7 @@ def test_a_call_is_told_in_words_and_not_as_programs_write_it(script_modules: Sc
     }
     asked |= {"arguments": {"call_id": "58fa.1", "parent": "58fa", "skill": "r_follow_person"}}
     say = "(words, calls) => calls.map((call) => [words.saidOf(call), words.inWords(call, 0)])"
-    assert script_modules("timeline/words.js", say, [refused, mission, told, asked]) == [
+    assert script_modules("timeline/words.js", say, [refused, mission, unheard, asked]) == [
         [plain, f"Turn · angle 30°, rejected after 0.0 s, asked by r/agent: {plain}"],
         [
             f"Not done: Turn: {plain}",

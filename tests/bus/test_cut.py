@@ -51,9 +51,9 @@ def test_a_cut_of_8_s_loses_nothing_of_a_tool_stream() -> None:
             assert sender.stdin is not None
             assert receiver.stdout is not None
             print("enough", file=sender.stdin, flush=True)
-            told = json.loads(receiver.stdout.readline())
-            assert told["received"] == list(range(told["sent"]))
-            assert told["sent"] > CUT_S
+            report = json.loads(receiver.stdout.readline())
+            assert report["received"] == list(range(report["sent"]))
+            assert report["sent"] > CUT_S
 
 
 def _stream(stack: ExitStack, link: Link) -> tuple[Link, subprocess.Popen[str], subprocess.Popen[str]]:

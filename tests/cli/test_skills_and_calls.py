@@ -261,9 +261,9 @@ def test_who_waits_for_a_decision_is_told_on_standard_error_how_to_decide(machin
     assert machine("run", ROVER, "--daemon", "--port", str(machine.port), "--set", ask).code == 0
     with machine.started("say", "move 1", *form, stderr=subprocess.PIPE) as saying:
         assert saying.stderr is not None
-        told = saying.stderr.readline() + saying.stderr.readline()
-        command = re.search(r"`dimos-streams (approve \S+)`", told)
-        assert command is not None, told
+        hint = saying.stderr.readline() + saying.stderr.readline()
+        command = re.search(r"`dimos-streams (approve \S+)`", hint)
+        assert command is not None, hint
         busy = machine("say", "--timeout", "0.5", "stumble")
         assert f"`dimos-streams {command[1]}`" in busy.err
         decided = machine("reject", command[1].split()[1], "--reason", "not now")

@@ -200,8 +200,8 @@ def test_a_cancel_calls_the_tool_that_ends_it_and_what_nothing_ends_is_seen_to_g
             server.answers["stop_patrol"] = broken
             call, _ = await patrolling(harness, server)
             call.cancel("enough")
-            told = await call.wait_for(lambda event: "could not be asked to end" in event.text)
-            assert "OSError: the arm is stuck" in told.text
+            update = await call.wait_for(lambda event: "could not be asked to end" in event.text)
+            assert "OSError: the arm is stuck" in update.text
             await asyncio.sleep(0.3)  # longer than `stop_s`
             assert call.events[-1].type == "update"
             server.stopped()

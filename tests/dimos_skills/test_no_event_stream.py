@@ -33,7 +33,7 @@ def test_a_server_without_an_event_stream_is_told_what_it_needs(monkeypatch: pyt
 
     async def scenario(url: str) -> None:
         async with ModuleHarness(DimosSkills, {"url": url}) as harness:
-            await until(lambda: "405" in harness.module.health)
+            await until(lambda: "event stream" in harness.module.health)
             assert "a server that answers GET there with an event stream is needed" in harness.module.health
 
     with HTTPServer(("127.0.0.1", 0), _PostOnly) as server:

@@ -14,7 +14,7 @@ from dimos_streams.fleet.batches import Batch, Position, ShippedEvent, ShippedGa
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import FleetMessage
 from dimos_streams.fleet.reports import Reported, RobotReport
-from dimos_streams.hub.parcels import parcel_of
+from dimos_streams.hub.batches import robot_batch
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fleet-protocol.md").read_text()
 MESSAGES = (Batch, ShippedEvent, ShippedGap, Position, RobotReport, Reported, Hello, Command, Answer)
@@ -58,18 +58,18 @@ def test_each_message_has_its_fields_and_an_example(model: type[FleetMessage]) -
     _, found, section = TEXT.partition(f"\n### {model.__name__}\n")
     assert found, f"docs/fleet-protocol.md has no section ### {model.__name__}"
     section = re.split(r"\n##+ ", section)[0]
-    told = ["|".join(line.split("|")[:4]) + "|" for line in section.splitlines() if line.startswith("| `")]
-    assert told == rows(model)
+    documented = ["|".join(line.split("|")[:4]) + "|" for line in section.splitlines() if line.startswith("| `")]
+    assert documented == rows(model)
     example = re.search(r"```json\n(.*?)```", section, re.DOTALL)
     assert example is not None
     message = model.model_validate_json(example[1])
     if isinstance(message, Batch):
-        assert len(parcel_of("robot1", message).entries) == 2, "an event and a gap"
+        assert len(robot_batch("robot1", message).entries) == 2, "an event and a gap"
 
 
 def test_the_constants_that_it_names_have_their_values() -> None:
-    told = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, re.MULTILINE))
+    documented = dict(re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, re.MULTILINE))
     named = set(re.findall(r"`([A-Z]+_[A-Z_]+)`", TEXT)) & set(vars(protocol))
-    assert named <= told.keys()
-    for name, value in told.items():
+    assert named <= documented.keys()
+    for name, value in documented.items():
         assert str(getattr(protocol, name)) == value.strip("`"), name

@@ -191,8 +191,8 @@ def test_for_who_takes_nothing_no_messages_are_made_until_he_reads_on(monkeypatc
             show.publish("/color_image", picture)
             channels: dict[str, int] = {}
             while not {"/color_image", "/cmd_vel"} <= channels.keys():
-                told = json.loads(await stalled.recv())
-                channels |= {each["topic"]: each["id"] for each in told.get("channels", ())}
+                advertised = json.loads(await stalled.recv())
+                channels |= {each["topic"]: each["id"] for each in advertised.get("channels", ())}
             wishes = [{"id": 7, "channelId": channels["/color_image"]}, {"id": 8, "channelId": channels["/cmd_vel"]}]
             await stalled.send(json.dumps({"op": "subscribe", "subscriptions": wishes}))
             await until(lambda: show.listens_to(IMAGE) and show.listens_to(TWIST))

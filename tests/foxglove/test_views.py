@@ -311,13 +311,13 @@ def test_people_stand_where_they_were_seen() -> None:
 
 def test_places_are_drawn_as_long_as_a_module_tells_of_them() -> None:
     zone = ZoneView(name="stairs", polygon=((0.0, 0.0), (2.0, 0.0), (2.0, 2.0)))
-    told = SceneView(
+    view = SceneView(
         zones=(zone, zone.model_copy(update={"name": "", "restricted": False})),
         waypoints=(WaypointView(name="1", x=3.0, y=0.0),),
         goal=GoalView(x=4.0, y=1.0),
         path=((4.0, 1.0), (5.0, 1.0)),
     )
-    status = ModuleStatus(utime=9_000_000, module="robot1/patrol", state_json=json.dumps(scene_state(told)))
+    status = ModuleStatus(utime=9_000_000, module="robot1/patrol", state_json=json.dumps(scene_state(view)))
     schema, value = shown(status)["/scene"]
     (drawn,) = value["entities"]
     assert (schema, drawn["id"], drawn["frame_id"]) == ("foxglove.SceneUpdate", "robot1/patrol", "robot1/odom")

@@ -18,7 +18,7 @@ _MESSAGE, _CALL, _ANSWER = 1, 2, 3
 
 
 class Viewer:
-    """What one connection has been told."""
+    """The messages that one connection has received."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self.channels: dict[str, dict[str, Any]] = {}
@@ -84,18 +84,18 @@ class Viewer:
                 self._answers[number] = json.loads(frame[13 + length :])
             self._changed.set()
 
-    def _take(self, told: dict[str, Any]) -> None:
-        match told["op"]:
+    def _take(self, message: dict[str, Any]) -> None:
+        match message["op"]:
             case "serverInfo":
-                self.info = told
+                self.info = message
             case "advertise":
-                self.channels |= {channel["topic"]: channel for channel in told["channels"]}
+                self.channels |= {channel["topic"]: channel for channel in message["channels"]}
             case "advertiseServices":
-                self.services |= {service["name"]: service for service in told["services"]}
+                self.services |= {service["name"]: service for service in message["services"]}
             case "status":
-                self.complaints.append(told["message"])
+                self.complaints.append(message["message"])
             case "serviceCallFailure":
-                self._answers[told["callId"]] = told
+                self._answers[message["callId"]] = message
 
 
 @asynccontextmanager

@@ -158,14 +158,14 @@ async def test_on_each_channel_of_a_bus_and_in_recordings(
             await run.sleep(0.05)
         assert (await (await run.call("turn", angle_deg=5)).closed()).outcome is Outcome.COMPLETED
         log = run.recording
-    told = warnings(caplog)
+    logged = warnings(caplog)
     for what in (
         "skipped a call",
         "skipped a cancel",
         "skipped a heartbeat",
         "bad geometry_msgs.Twist on '/cmd_vel#",
     ):
-        (line,) = (line for line in told if what in line)
+        (line,) = (line for line in logged if what in line)
         assert line.endswith("a Python pickle, which is never read")
 
     caplog.clear()

@@ -407,8 +407,8 @@ def test_what_a_robot_may_not_say_is_a_problem_that_names_it(tmp_path: Path) -> 
         robot.report(hub, "move")
         with answering(hub, robot) as (answers,):
             answers.replies["/calls"] = (101, None)
-            told = problem(hub.post("/calls", {"skill": "r1_move"}), 502, "robot-answer")
-            assert "robot 'r1' has answered" in told["detail"]
+            refusal = problem(hub.post("/calls", {"skill": "r1_move"}), 502, "robot-answer")
+            assert "robot 'r1' has answered" in refusal["detail"]
             answers.replies["/calls"] = (204, None)
             assert hub.post("/calls", {"skill": "r1_move"}).status_code == 204
     answers.join()

@@ -18,12 +18,12 @@ from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.storage.rows import (
+    BatchEntry,
     Conflicting,
     NewCommand,
-    OutOfPlace,
-    Parcel,
-    ParcelEntry,
+    NotNext,
     Retention,
+    RobotBatch,
     StorageUnavailableError,
     Taken,
     WrongSchemaError,
@@ -57,24 +57,22 @@ class _opened:
         self._storage.close()
 
 
-def entry(
-    offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object
-) -> ParcelEntry:
+def entry(offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object) -> BatchEntry:
     event = ToolEvent(
         utime=offset, call_id=call, seq=offset, type=type, module="m", skill="s", caller="me", text=text, data=data
     ).to_dict()  # fmt: skip
-    return ParcelEntry(offset, offset, call, "me", type, json_text(event), event)
+    return BatchEntry(offset, offset, call, "me", type, json_text(event), event)
 
 
-def gap(first: int, last: int) -> ParcelEntry:
+def gap(first: int, last: int) -> BatchEntry:
     return entry(last, "trimmed", call="", type="gap")._replace(first=first)
 
 
-def parcel(*entries: ParcelEntry, robot: str = "r1", journal: str = "journal-1") -> Parcel:
-    return Parcel(robot, journal, entries)
+def batch(*entries: BatchEntry, robot: str = "r1", journal: str = "journal-1") -> RobotBatch:
+    return RobotBatch(robot, journal, entries)
 
 
-def numbered(first: int, last: int) -> list[ParcelEntry]:
+def numbered(first: int, last: int) -> list[BatchEntry]:
     return [entry(offset) for offset in range(first, last + 1)]
 
 
@@ -92,9 +90,9 @@ def seqs(storage: HubStorage, **query: str) -> list[int]:
 @pytest.mark.feature("H2")
 def test_each_offset_is_stored_once_however_often_it_is_sent(storage: HubStorage) -> None:
     assert storage.position("r1", "journal-1") == 0
-    assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)]
-    assert storage.store([parcel(*numbered(1, 3))]) == [Taken(3)], "the same again"
-    assert storage.store([parcel(*numbered(2, 5)), parcel(*numbered(4, 6))]) == [Taken(5), Taken(6)]
+    assert storage.store([batch(*numbered(1, 3))]) == [Taken(3)]
+    assert storage.store([batch(*numbered(1, 3))]) == [Taken(3)], "the same again"
+    assert storage.store([batch(*numbered(2, 5)), batch(*numbered(4, 6))]) == [Taken(5), Taken(6)]
     assert storage.position("r1", "journal-1") == 6
     assert seqs(storage) == [1, 2, 3, 4, 5, 6]
     event = storage.read(Query(0), 1, ALL).entries[0].event
@@ -106,12 +104,12 @@ def test_each_offset_is_stored_once_however_often_it_is_sent(storage: HubStorage
 def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_are_taken(
     storage: HubStorage,
 ) -> None:
-    storage.store([parcel(*numbered(1, 3))])
-    other = parcel(*numbered(900, 901), robot="r2")
-    assert storage.store([parcel(*numbered(5, 6)), other]) == [OutOfPlace(3), Taken(901)], "a journal begins anywhere"
-    placed = storage.store([parcel(entry(2), entry(3, "other"), entry(4)), parcel(entry(4), journal="journal-2")])
-    assert placed == [Conflicting(3), Taken(4)]
-    same_batch = storage.store([parcel(entry(4, "a")), parcel(entry(4, "b"), entry(5))])
+    storage.store([batch(*numbered(1, 3))])
+    other = batch(*numbered(900, 901), robot="r2")
+    assert storage.store([batch(*numbered(5, 6)), other]) == [NotNext(3), Taken(901)], "a journal begins anywhere"
+    answers = storage.store([batch(entry(2), entry(3, "other"), entry(4)), batch(entry(4), journal="journal-2")])
+    assert answers == [Conflicting(3), Taken(4)]
+    same_batch = storage.store([batch(entry(4, "a")), batch(entry(4, "b"), entry(5))])
     assert same_batch == [Taken(4), Conflicting(4)], "two that come at once"
     assert storage.position("r1", "journal-1") == 4
     assert (seqs(storage, robot="r2"), len(seqs(storage))) == ([4, 5], 7)
@@ -119,22 +117,22 @@ def test_what_is_out_of_place_or_contradicts_is_refused_and_told_and_the_others_
 
 @pytest.mark.slow
 def test_a_gap_stands_for_offsets_and_contradicts_nothing(storage: HubStorage) -> None:
-    assert storage.store([parcel(gap(1, 40), entry(41))]) == [Taken(41)]
-    assert storage.store([parcel(gap(30, 45))]) == [Taken(45)], "trimmed before the acknowledgement came"
-    assert storage.store([parcel(*numbered(40, 46))]) == [Taken(46)]
+    assert storage.store([batch(gap(1, 40), entry(41))]) == [Taken(41)]
+    assert storage.store([batch(gap(30, 45))]) == [Taken(45)], "trimmed before the acknowledgement came"
+    assert storage.store([batch(*numbered(40, 46))]) == [Taken(46)]
     assert [each.type for each in storage.read(Query(0), 10, ALL).entries] == ["gap", "update", "gap", "update"]
 
 
 @pytest.mark.slow
 def test_pages_are_bounded_in_number_bytes_and_search(storage: HubStorage) -> None:
-    storage.store([parcel(*(entry(offset, "x" * 1000, call=f"c{offset % 3}") for offset in range(1, 31)))])
+    storage.store([batch(*(entry(offset, "x" * 1000, call=f"c{offset % 3}") for offset in range(1, 31)))])
     assert len(storage.read(Query(0), 5, ALL).entries) == 5
     page = storage.read(Query(0), 10, 3000)
     assert ([each.offset for each in page.entries], page.upto) == ([1, 2], 2)
     assert storage.read(Query(0), 10, 1).upto == 1, "one at least"
     assert seqs(storage, call_id="c1") == list(range(1, 31, 3))
     assert storage.read(Query(0, caller="nobody"), 10, ALL).upto == 30
-    storage.store([parcel(entry(31, type="progress"))])
+    storage.store([batch(entry(31, type="progress"))])
     back = storage.read_back(QueryBack(32), 10, 3000, 31)
     assert ([each.offset for each in back.entries], back.since) == ([29, 30], 29)
     assert [each.offset for each in storage.read_back(QueryBack(99, progress=True), 2, ALL, 31).entries] == [30, 31]
@@ -144,14 +142,14 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: HubStorage) -> No
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_what_is_old_goes_in_whole_partitions(storage: HubStorage) -> None:
-    storage.store([parcel(*numbered(1, 170))])
+    storage.store([batch(*numbered(1, 170))])
     assert storage.trim(Retention(events=1000)) == (1, 170)
     assert storage.trim(Retention(events=60)) == (101, 170), "so many at least are kept"
     assert seqs(storage) == list(range(101, 171))
     assert storage.read(Query(0), 5, ALL).first == 101
-    assert storage.store([parcel(*numbered(90, 171))]) == [Taken(171)], "what is gone is not compared"
+    assert storage.store([batch(*numbered(90, 171))]) == [Taken(171)], "what is gone is not compared"
     assert storage.trim(Retention(days=0)) == (151, 171)
-    storage.store([parcel(*numbered(172, 220))])
+    storage.store([batch(*numbered(172, 220))])
     with storage.engine.transaction() as db:
         db.run("UPDATE fleet SET first_seq = 201")  # by a hub that was killed before it has dropped anything
     assert storage.trim(Retention()) == (201, 220)
@@ -165,8 +163,8 @@ def test_of_each_robot_the_journals_that_shipped_last_are_known(
 ) -> None:
     monkeypatch.setattr("dimos_streams.hub.storage.storage.JOURNALS", 2)
     for number in (1, 2, 3):
-        storage.store([parcel(entry(1), journal=f"journal-{number}")])
-    storage.store([parcel(entry(1), robot="r2"), parcel(entry(2), journal="journal-1")])
+        storage.store([batch(entry(1), journal=f"journal-{number}")])
+    storage.store([batch(entry(1), robot="r2"), batch(entry(2), journal="journal-1")])
     storage.trim(Retention())
     known = [storage.position("r1", f"journal-{number}") for number in (1, 2, 3)]
     assert (known, storage.position("r2", "journal-1")) == ([2, 0, 1], 1)
@@ -178,7 +176,7 @@ def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_
 
         def write(robot: int) -> None:
             for offset in range(1, 21):
-                storage.store([parcel(entry(offset), robot=f"r{robot}")])
+                storage.store([batch(entry(offset), robot=f"r{robot}")])
 
         writing = [pool.submit(write, robot) for robot in range(3)]
         seen: list[int] = []
@@ -192,11 +190,11 @@ def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_
 @pytest.mark.slow
 def test_calls_are_folded_from_their_events(storage: HubStorage) -> None:
     opened = entry(1, type="open", arguments={"a": 1}, parent="", resources=["base"], on_loss="continue")
-    storage.store([parcel(opened, entry(2, "on it"), entry(3, "10 %", type="progress"))])
-    storage.store([parcel(entry(1, call="c1", type="open"), robot="r2"), parcel(entry(2, call="c2"), robot="r2")])
+    storage.store([batch(opened, entry(2, "on it"), entry(3, "10 %", type="progress"))])
+    storage.store([batch(entry(1, call="c1", type="open"), robot="r2"), batch(entry(2, call="c2"), robot="r2")])
     (first, other) = storage.calls.find("c1")
     assert {first.robot, other.robot} == {"r1", "r2"}
-    storage.store([parcel(entry(4, "done", type="close", outcome="completed", result=5))])
+    storage.store([batch(entry(4, "done", type="close", outcome="completed", result=5))])
     row = next(each for each in storage.calls.find("c1") if each.robot == "r1")
     assert row.closed
     for part in ('"answer":"on it"', '"result":5', '"resources":["base"]', '"state":"closed"', '"text":"done"'):
@@ -303,7 +301,7 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
 @pytest.mark.slow
 def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with _opened(database_url) as storage:
-        storage.store([parcel(*numbered(1, 3))])
+        storage.store([batch(*numbered(1, 3))])
         module = "dimos_streams.hub.storage.storage"
         newer = ("ALTER TABLE robots ADD COLUMN colour text NOT NULL DEFAULT ''",)
         monkeypatch.setattr(f"{module}.MIGRATIONS", (*MIGRATIONS, newer))
@@ -313,7 +311,7 @@ def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeyp
         assert storage.open(migrate=True) == 1
         monkeypatch.undo()
         with pytest.raises(WrongSchemaError, match=r"has schema 2, .* uses schema 1: another hub has changed it"):
-            storage.store([parcel(*numbered(4, 5))])
+            storage.store([batch(*numbered(4, 5))])
         assert storage.position("r1", "journal-1") == 3, "what is not acknowledged is not stored"
         with pytest.raises(WrongSchemaError, match="upgrade this hub"):
             storage.open()
@@ -388,7 +386,7 @@ def test_no_error_shows_what_is_before_a_databases_host(url: str) -> None:
 def test_who_reads_a_file_waits_for_nobody_who_writes_it(tmp_path: Path) -> None:
     """Anybody may ask with a token that is none."""
     with _opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as readers:
-        storage.store([parcel(entry(1))])
+        storage.store([batch(entry(1))])
         with storage.engine.transaction() as db:
             db.run("UPDATE fleet SET last_seq = last_seq")
             assert readers.submit(storage.robots.of_token, "none").result(5.0) == ""

@@ -57,7 +57,7 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
     calls = by_call(journal)
     checked = 0
     for of_say in (events for events in calls.values() if events[0].skill == "say"):
-        reported = _told(of_say)
+        reported = _updates(of_say)
         for call_id, lines in reported.items():
             if call_id not in calls or calls[call_id][0].caller != agent:
                 continue
@@ -76,7 +76,7 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
     return checked
 
 
-def _told(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
+def _updates(say: Iterable[ToolEvent]) -> dict[str, list[str]]:
     """The texts of a conversation about each call."""
     reported: dict[str, list[str]] = {}
     for event in say:

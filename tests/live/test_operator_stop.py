@@ -41,9 +41,9 @@ def test_stop_robot_needs_no_agent(bus_url: str, free_port: int, tmp_path: Path)
         async with running(bus_url, free_port, tmp_path / "run") as mission:
             followed = await mission.follow()
             mission.kill("agent", signal.SIGSTOP)
-            told = await command("stop-robot", "--reason", "a child on the floor")
-            assert (told.code, told.err) == (0, ""), told
-            assert told.out == "every robot is stopped, held by gate; 1 call has ended\n"
+            stopping = await command("stop-robot", "--reason", "a child on the floor")
+            assert (stopping.code, stopping.err) == (0, ""), stopping
+            assert stopping.out == "every robot is stopped, held by gate; 1 call has ended\n"
             (stop,) = (await asyncio.to_thread(mission.stopped))["stops"]
             moment = loop_time(stop["utime"])
             await until(lambda: mission.still_since(moment) is not None)
@@ -72,9 +72,9 @@ def test_stop_robot_needs_no_agent(bus_url: str, free_port: int, tmp_path: Path)
             assert (await mission.drive("turn", angle_deg=30)).outcome == "completed"
 
             mission.kill("gate", signal.SIGSTOP)
-            told = await command("stop-robot")
-            assert told.code == 1
-            assert "NOT held: gate: it has been silent for" in told.out
+            stopping = await command("stop-robot")
+            assert stopping.code == 1
+            assert "NOT held: gate: it has been silent for" in stopping.out
             mission.kill("gate", signal.SIGCONT)
 
     asyncio.run(main())

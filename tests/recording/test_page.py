@@ -51,7 +51,7 @@ class _Page(HTMLParser):
         self.text += data
 
 
-def told(path: Path) -> Recorded:
+def recorded_of(path: Path) -> Recorded:
     with LogReader(path) as log:
         return collect([log])
 
@@ -77,8 +77,8 @@ def event(
 ) -> tuple[int, str, bytes]:
     utime = START + round(at_s * 1e6)
     names = {"module": module, "skill": skill, "caller": caller}
-    told = ToolEvent(utime=utime, call_id=call, seq=seq, type=type, text=text, data=data, **names)
-    return utime, EVENTS, pack_event(told)
+    event = ToolEvent(utime=utime, call_id=call, seq=seq, type=type, text=text, data=data, **names)
+    return utime, EVENTS, pack_event(event)
 
 
 def odometry(at_s: float, x: float) -> tuple[int, str, bytes]:
@@ -110,7 +110,7 @@ def test_a_mission_is_told_in_one_file_that_loads_nothing(picture_log: Path, tmp
         "cancelled",
     ):
         assert said in page.text, said
-    recorded = told(log)
+    recorded = recorded_of(log)
     assert {frame.topic for frame in recorded.frames} == {"/color_image"}
     assert any(box.label.endswith("red shirt and blue trousers") for box in recorded.frames[-1].boxes)
     assert 0.1 < recorded.ways[""].distance_m < 10
@@ -156,7 +156,7 @@ def test_events_are_told_once_and_in_order_and_gaps_are_named(tmp_path: Path) ->
         event(30, 7, "close", "done", outcome="completed"),
         event(31, 7, "close", "done", outcome="completed"),
     ]
-    recorded = told(write_log(tmp_path / "a.lcmlog", events))
+    recorded = recorded_of(write_log(tmp_path / "a.lcmlog", events))
     (call,) = recorded.calls
     assert [moment.type for moment in call.moments] == ["open", "update", "update", "gap", "update", "close"]
     assert [moment.text for moment in call.moments][1:3] == ["second", "third"]
@@ -166,7 +166,7 @@ def test_events_are_told_once_and_in_order_and_gaps_are_named(tmp_path: Path) ->
 
 def test_a_call_that_begins_with_what_no_call_has_is_told_without_it(tmp_path: Path) -> None:
     odd = event(0, 1, "open", "x", resources=5, arguments=[1], parent=7)
-    (call,) = told(write_log(tmp_path / "a.lcmlog", [odd])).calls
+    (call,) = recorded_of(write_log(tmp_path / "a.lcmlog", [odd])).calls
     assert (call.resources, call.arguments, call.parent) == ((), {}, "")
 
 
@@ -189,7 +189,7 @@ def test_a_report_has_what_people_say_and_call_and_not_how_programs_look_at_an_a
             event(8, 2, "close", "burnt", "e", module="cook", skill="report", outcome="failed"),
         ],
     )
-    recorded = told(log)
+    recorded = recorded_of(log)
     assert [line.text for line in recorded.lines] == ["decide(approve)", "approved", "report()", "failed: burnt"]
     assert [call.skill for call in recorded.calls] == ["r_decide", "report"]
     text = reported(log)
@@ -262,7 +262,7 @@ def scan(at_s: float, near_m: float) -> tuple[int, str, bytes]:
 @pytest.mark.parametrize("gone", [False, True], ids=["stands", "has gone"])
 def test_who_has_walked_by_is_no_wall(gone: bool, tmp_path: Path) -> None:
     seen = [event for n in range(60) for event in (odometry(n, 0.0), scan(n, 4.05 if gone and n >= 30 else 2.05))]
-    obstacles = set(told(write_log(tmp_path / "a.lcmlog", seen)).scene.obstacles)
+    obstacles = set(recorded_of(write_log(tmp_path / "a.lcmlog", seen)).scene.obstacles)
     person = {(20, y) for y in (-2, -1, 0, 1)}
     assert person & obstacles == (set() if gone else person)
     walls = [cmath.rect(4.05, math.radians(angle)) for angle in range(0, 360, 10) if 10 < angle < 350]
@@ -294,8 +294,8 @@ def test_each_mission_has_its_heading_with_how_it_ended(tmp_path: Path) -> None:
         ("dance", "0:05 · open at the end"),
     ]
     assert "<h1>turn around and 2 more missions</h1>" in text
-    told_at, next_at = text.index(why, text.index("<h3>")), text.index("go home</h3>")
-    assert told_at < next_at, "what is of a mission is below its heading, whatever came between"
+    reason_at, next_at = text.index(why, text.index("<h3>")), text.index("go home</h3>")
+    assert reason_at < next_at, "what is of a mission is below its heading, whatever came between"
 
 
 @pytest.mark.feature("I3")
@@ -325,11 +325,11 @@ def test_what_belongs_to_no_mission_is_not_below_the_heading_of_one(tmp_path: Pa
     late = {"role": "assistant", "text": "late word of 1"}
     events.append(event(6, 3, "update", "late word of 1", "m1", module="agent", skill="say", entry=late))
     page = _Page(reported(write_log(tmp_path / "a.lcmlog", events)))
-    told = page.text[page.text.index("Conversation") :]
+    conversation = page.text[page.text.index("Conversation") :]
     outside = "Outside of a mission"
     order = [outside, "by a stranger", "mission 1", "mission 1", "late word of 1", outside, "by a stranger after 1"]
     order += ["mission 2", "mission 2", outside, "by a stranger after 2"]
-    found = re.findall(f"{outside}|by a stranger(?: after .)?|mission .|late word of 1", told)
+    found = re.findall(f"{outside}|by a stranger(?: after .)?|mission .|late word of 1", conversation)
     assert found[: len(order)] == order
     alone = reported(write_log(tmp_path / "b.lcmlog", events[:1]))
     assert outside not in alone, "where there is no mission, nothing is outside of one"
@@ -382,4 +382,4 @@ def test_a_mission_that_an_operator_has_ended_is_shown_as_cancelled(tmp_path: Pa
     text = reported(log)
     assert [name for name in ("cancelled", "failed") if f'class="bar {name}"' in text] == [shown]
     assert [name for name in ("cancelled", "failed") if f'class="outcome {name}"' in text] == [shown]
-    assert told(log).lines[-1].is_error == (shown == "failed")
+    assert recorded_of(log).lines[-1].is_error == (shown == "failed")

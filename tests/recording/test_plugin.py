@@ -84,10 +84,10 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert "event(type='update', text='penguin waddles') did not come within 2 s" in text
     kept = tests / "failed-recordings" / "test_that_fails.lcmlog"
     assert f"dimos-streams replay {kept} --modules lookout" in text
-    told = kept.with_suffix(".html")
-    assert f"what happened is told in {told}" in text
-    assert "look_out_for" in told.read_text()
-    assert sorted(kept.parent.iterdir()) == [told, kept]
+    page = kept.with_suffix(".html")
+    assert f"what happened is told in {page}" in text
+    assert "look_out_for" in page.read_text()
+    assert sorted(kept.parent.iterdir()) == [page, kept]
     assert "there is no recording" in text
     report = replay_log(kept, ReplayOptions(modules=("lookout",)))
     assert report.passed, "the printed command works"

@@ -82,13 +82,13 @@ class FastDdsRobot:
 
     def state(self) -> RobotState:
         """What it does now."""
-        return self.tell("state")
+        return self.command("state")
 
-    def tell(self, command: str) -> RobotState:
+    def command(self, name: str) -> RobotState:
         """Have it do something: mute, unmute, break, mend, stubborn, obey, yield."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
         return RobotState(**json.loads(self._process.stdout.readline()))
 

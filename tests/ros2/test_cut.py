@@ -51,7 +51,7 @@ def test_a_cut_network_ends_what_moves_the_robot_and_nothing_moves_until_a_new_c
     held = stands_while_cut(link, "silent", run, robot, turning)  # too short for either end to forget the other
     only_a_new_call_moves(run, robot, held)
 
-    robot.tell("yield")  # its own navigation asks our gate
+    robot.command("yield")  # its own navigation asks our gate
     navigating = begun(run, robot, "navigate_to", "answer", x=-6.0, y=0.0)
     held = stands_while_cut(link, "unplugged", run, robot, navigating, until=FORGOTTEN)
     wait_for(lambda: robot.state().status == 5)  # its goal has been cancelled after all

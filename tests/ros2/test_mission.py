@@ -66,7 +66,7 @@ def test_a_robot_of_ros_is_driven_navigated_followed_with_held_and_cut_off(robot
     run.cancel(turning)
     wait_for(lambda: run.state(turning)["state"] == "closed", why=run.calls)
 
-    robot.tell("yield")  # its own navigation asks our gate from now on
+    robot.command("yield")  # its own navigation asks our gate from now on
     run.call("navigate_to", wait="answer", x=-6.0, y=0.0)
     wait_for(lambda: not robot.state().still)
     stands_after(robot, run.signal(signal.SIGKILL))

@@ -99,14 +99,14 @@ def test_a_robot_whose_odometry_is_gone_stands_until_it_is_back(robot: FastDdsRo
     async def scenario() -> None:
         async with harnessed(robot) as harness, driven(harness):
             await moves(robot)
-            robot.tell("mute")
+            robot.command("mute")
             await stands(robot)
             await until(lambda: harness.module.health.startswith("/odom has not said anything for"))
-            robot.tell("unmute")
+            robot.command("unmute")
             await moves(robot)
-            robot.tell("break")  # what comes now can't be decoded
+            robot.command("break")  # what comes now can't be decoded
             await stands(robot)
-            robot.tell("mend")
+            robot.command("mend")
             await moves(robot)
             await until(lambda: harness.module.health == "ok")
 

@@ -13,10 +13,10 @@ import pytest
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-TELL = """
+REPORT = """
 import json, os, sys
 
-def tell(path, mine):
+def report(path, mine):
     __import__(mine)
     files = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
     known = ["dimos_streams.agent.module", "dimos_streams.skills.drive", "html.parser", "never.imported"]
@@ -33,7 +33,7 @@ import multiprocessing, os, sys, time, types
 sys.path.insert(0, folder := sys.argv[1])
 import dimos_streams.agent.module, dimos_streams.skills.drive
 known = frozenset(sys.modules)
-import mine, tell_what
+import mine, reporter
 from dimos_streams.runtime.processes import fork_server
 
 class Edited(types.ModuleType):
@@ -41,13 +41,13 @@ class Edited(types.ModuleType):
 
 def ask(number):
     path = f"{folder}/{number}.json"
-    worker = multiprocessing.get_context("forkserver").Process(target=tell_what.tell, args=(path, "mine"))
+    worker = multiprocessing.get_context("forkserver").Process(target=reporter.report, args=(path, "mine"))
     worker.start()
     worker.join()
     assert worker.exitcode == 0
 
 held = open(mine.__file__)
-fork_server.fork_server_from_here(["html.parser", "never.imported"], ["tell_what"], known)
+fork_server.fork_server_from_here(["html.parser", "never.imported"], ["reporter"], known)
 with open(mine.__file__, "w") as source:
     source.write("VALUE = 'second, and longer'")
 fork_server.start_forkserver()
@@ -74,7 +74,7 @@ print(os.getpid())
 
 def test_workers_share_the_library_import_the_rest_and_see_edits_of_both(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("VALUE = 'first'")
-    (tmp_path / "tell_what.py").write_text(TELL)
+    (tmp_path / "reporter.py").write_text(REPORT)
     root = str(Path(__file__).parents[2])
     environment = os.environ | {"PYTHONPATH": root}
     done = subprocess.run(

@@ -54,8 +54,8 @@ def on_a_bus(scenario: Callable[[AsyncExitStack, Bus], object]) -> None:
 def test_a_part_knows_who_is_missing_starting_there_and_gone() -> None:
     async def scenario(stack: AsyncExitStack, bus: Bus) -> None:
         brain = await speak(stack, bus, BRAIN)
-        told: list[str] = []
-        telling = asyncio.create_task(OtherParts(brain, 60.0).tell(told.append, lambda: None))
+        notes: list[str] = []
+        reporting = asyncio.create_task(OtherParts(brain, 60.0).report(notes.append, lambda: None))
         brain.declare_ready()
         await asyncio.sleep(1.0)
         assert brain.module.health == "machine 'robot-side' has not been heard"
@@ -79,14 +79,14 @@ def test_a_part_knows_who_is_missing_starting_there_and_gone() -> None:
             assert brain.module.health == "ok"
         await asyncio.sleep(3.0)
         assert "has not been heard for 3 s" in brain.trouble()["robot-side"]
-        assert told == [
+        assert notes == [
             "waiting: machine 'robot-side' has not been heard",
             "waiting: machine 'robot-side' is starting",
             "machine 'robot-side' is there",
-            *told[3:],
+            *notes[3:],
         ]
-        assert "waiting: machine 'robot-side' has not been heard for" in told[-1]
-        telling.cancel()
+        assert "waiting: machine 'robot-side' has not been heard for" in notes[-1]
+        reporting.cancel()
 
     on_a_bus(scenario)
 

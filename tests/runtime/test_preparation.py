@@ -182,12 +182,12 @@ def test_an_edit_that_keeps_time_and_size_is_one(tmp_path: Path) -> None:
 
 def test_a_process_knows_the_sources_that_it_has_loaded_by_itself(shop: Shop) -> None:
     sources = LoadedSources()
-    assert sources.news() == []
+    assert sources.new_files() == []
     prepare(shop.kettle("kettle_known"), frozenset(), {})
     import xml.etree.ElementTree  # noqa: F401  # an installed one
 
-    assert sources.news() == [os.path.realpath(shop.folder / "kettle_known.py")]
-    assert sources.news() == []
+    assert sources.new_files() == [os.path.realpath(shop.folder / "kettle_known.py")]
+    assert sources.new_files() == []
 
 
 def test_what_a_thread_imports_while_they_are_looked_at_is_known_too(
@@ -208,5 +208,5 @@ def test_what_a_thread_imports_while_they_are_looked_at_is_known_too(
     sources = LoadedSources()
     monkeypatch.setitem(sys.modules, "imported_before", ModuleType("imported_before"))
     monkeypatch.setitem(sys.modules, "imported_first", Imported("imported_first"))
-    assert sources.news() == [str(first), str(second)]
-    assert sources.news() == []
+    assert sources.new_files() == [str(first), str(second)]
+    assert sources.new_files() == []

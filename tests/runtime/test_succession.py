@@ -27,7 +27,7 @@ class Worker(Process):
 
     def __init__(self, plan: Any, task: WorkerTask, *reports: Any) -> None:
         super().__init__(plan, task, *reports)
-        self.task, self.told, self.reasons = task, asyncio.Event(), list[str]()
+        self.task, self.begin_asked, self.reasons = task, asyncio.Event(), list[str]()
 
     async def _beat(self) -> None:
         if self.task.waits:
@@ -37,7 +37,7 @@ class Worker(Process):
                 asyncio.get_running_loop().call_soon(self.exit, 1)
                 return
             self.on_report({"kind": "prepared", "outputs": []})
-            await self.told.wait()
+            await self.begin_asked.wait()
             if self.unstartable:
                 self.on_report({"kind": "failed", "text": "no kettle", "user": False})
                 asyncio.get_running_loop().call_soon(self.exit, 1)
@@ -45,7 +45,7 @@ class Worker(Process):
         await super()._beat()
 
     def begin(self) -> None:
-        self.told.set()
+        self.begin_asked.set()
 
     async def end(self, term_bound_s: float, reason: str = "") -> None:
         self.reasons.append(reason)
@@ -73,11 +73,11 @@ async def test_a_successor_prepares_itself_then_the_old_one_ends_for_a_reason_th
     await until(lambda: len(made()) == 3)
     new = made()[-1]
     await asyncio.sleep(0.05)
-    assert (run.states(), old.pid, new.told.is_set()) == (["ready", "ready"], 1001, False), (
+    assert (run.states(), old.pid, new.begin_asked.is_set()) == (["ready", "ready"], 1001, False), (
         "the old one goes on meanwhile"
     )
     await until(lambda: bool(old.reasons))
-    assert (old.reasons, new.told.is_set(), run.states()[0]) == (["its code changed"], False, "starting")
+    assert (old.reasons, new.begin_asked.is_set(), run.states()[0]) == (["its code changed"], False, "starting")
     assert await restarting == ("talker",)
     assert (old.pid, new.pid, other.pid) == (None, 1003, 1002)
     view = run.supervisor.processes()[0]

@@ -26,7 +26,7 @@ def _distance(room: Room, point: tuple[float, float]) -> float:
     return math.dist((pose.x, pose.y), point)
 
 
-def _told(call: HarnessCall, event: str) -> list[str]:
+def _updates(call: HarnessCall, event: str) -> list[str]:
     return [each.text for each in call.events if each.data.get("event") == event]
 
 
@@ -75,9 +75,9 @@ async def test_whoever_appears_is_followed_and_reported_and_the_round_goes_on() 
         assert 1.0 <= room.distance("person_red") <= 2.5
         report = await call.wait_for(lambda event: event.data.get("event") == "back")
         assert report.text.startswith(f"Stopped following {RED}: the time is over. Followed for 10 s")
-        reached_before = len(_told(call, "waypoint"))
+        reached_before = len(_updates(call, "waypoint"))
         result = await call.result(timeout_s=120.0)
-        assert len(_told(call, "waypoint")) > reached_before
+        assert len(_updates(call, "waypoint")) > reached_before
         assert (result["reached"], result["missed"]) == (2, 0)
         (met,) = result["encounters"]
         assert (met["label"], round(met["followed_s"])) == (RED, 10)
@@ -90,7 +90,7 @@ async def test_somebody_who_leaves_is_reported_as_lost() -> None:
     async with room_with(Patrol, CONFIG, seed=3, people=["person_red"], events=events) as room:
         call = await room.harness.call("patrol", follow_s=60.0)
         result = await call.result(timeout_s=120.0)
-        assert len(_told(call, "lost")) == 1
+        assert len(_updates(call, "lost")) == 1
         assert "lost them" in result["encounters"][0]["ended"]
         assert result["reached"] == 2
 
@@ -110,7 +110,7 @@ async def test_a_way_point_that_cannot_be_reached_is_left_out() -> None:
         call = await room.harness.call("patrol")
         result = await call.result(timeout_s=120.0)
         assert (result["reached"], result["missed"]) == (1, 1)
-        assert _told(call, "missed")[0].startswith("Can't reach way-point 1 of 2, round 1 of 1: ")
+        assert _updates(call, "missed")[0].startswith("Can't reach way-point 1 of 2, round 1 of 1: ")
 
 
 @pytest.mark.virtual_time
@@ -152,7 +152,7 @@ async def test_who_is_only_reported_is_not_followed() -> None:
         result = await call.result(timeout_s=90.0)
         (met,) = result["encounters"]
         assert (met["followed_s"], met["ended"]) == (0.0, "Only reported.")
-        assert _told(call, "back") == ["Only reported. Back to the round."]
-        assert _told(call, "found") == []
+        assert _updates(call, "back") == ["Only reported. Back to the round."]
+        assert _updates(call, "found") == []
         assert "followed for" not in call.events[-1].text
         assert result["reached"] == 2

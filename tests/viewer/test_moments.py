@@ -68,10 +68,10 @@ async def test_what_is_shown_is_what_the_bridge_knew(mission: Mission) -> None:
     assert any(known.state.leases for known in mission.known)
 
 
-def _told(agent: AgentSnapshot) -> object:
-    """What calls tell of an agent. Notes of no mission are not told, nor is progress."""
-    told = [entry for entry in agent.conversation if entry.role not in ("progress", "note")]
-    said = [(entry.role, entry.text.split("\n")[0]) for entry in told]
+def _shown_of(agent: AgentSnapshot) -> object:
+    """What calls report of an agent. Notes of no mission are left out, and so is progress."""
+    entries = [entry for entry in agent.conversation if entry.role not in ("progress", "note")]
+    said = [(entry.role, entry.text.split("\n")[0]) for entry in entries]
     return agent.mode, agent.state == "idle", [mission.text for mission in agent.missions], agent.calls, said
 
 
@@ -82,7 +82,7 @@ async def test_agents_are_told_by_their_calls(mission: Mission) -> None:
         stage = Stage(index, await _bus())
         for known in mission.known:
             shown = state_at(stage, known.utime).agents["agent"]
-            assert _told(shown) == _told(known.agent)
+            assert _shown_of(shown) == _shown_of(known.agent)
     assert any(known.agent.mode == "paused" for known in mission.known)
 
 
@@ -163,8 +163,8 @@ async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_aga
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = {"module": "m", "skill": "s", "caller": "me", "text": "x" * 2000}
-    told = [ToolEvent(utime=START, call_id=f"c{n}", seq=1, type="open", data={}, **names) for n in range(4000)]
-    log = write_log(tmp_path / "dense.lcmlog", [(START, EVENTS, pack_event(event)) for event in told])
+    dense = [ToolEvent(utime=START, call_id=f"c{n}", seq=1, type="open", data={}, **names) for n in range(4000)]
+    log = write_log(tmp_path / "dense.lcmlog", [(START, EVENTS, pack_event(event)) for event in dense])
     read = 0
 
     def counted(tape: Tape, place: Place = Place()) -> Any:  # noqa: B008 - it is never changed

@@ -125,9 +125,9 @@ async def _plays(transport: ClientConnection, monitor: ClientConnection, stage: 
     while "turn" not in seen:
         seen.append((await heard(monitor, "call"))["event"]["skill"])
     assert seen.index("follow_person") < seen.index("pause") < seen.index("resume")
-    told = {"playing": True, "utime": 0}
-    while told["playing"] or told["utime"] < stage.index.end:
-        told = await heard(transport, "transport")
+    state = {"playing": True, "utime": 0}
+    while state["playing"] or state["utime"] < stage.index.end:
+        state = await heard(transport, "transport")
     assert stage.utime() == stage.index.end
 
 

@@ -76,7 +76,7 @@ class AbortCommand(LoopCommand[AbortReport]):
     calls: tuple[OpenCall, ...]
     """The calls that were open when the abort was asked for."""
     others: list[asyncio.Task[Any]] = field(default_factory=list)
-    """What ends the calls of others, where that is ordered as well: the abort is not over before it."""
+    """Tasks that end the calls of others, where that is ordered as well: the abort is not over before them."""
     on_end: list[Callable[[AbortReport], None]] = field(default_factory=list)
     """Functions that are called at its end, before anything else may begin."""
 

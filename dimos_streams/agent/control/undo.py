@@ -192,9 +192,9 @@ class Undoing:
 
     def _note_end(self, entry: UndoEntry, how: _How, text: str, *, left: bool = False) -> None:
         """Say how it ended; ``left`` is whether it is still there to be taken back."""
-        told: dict[str, Any] = {"call_id": entry.call_id, "skill": entry.skill, "arguments": dict(entry.arguments)}
-        self._emit(EventKind.UNDO, entry.missions, phase="end", **told, how=how, text=text, left=left)
-        self.done.append(Undone(**told, how=how, text=text))
+        fields: dict[str, Any] = {"call_id": entry.call_id, "skill": entry.skill, "arguments": dict(entry.arguments)}
+        self._emit(EventKind.UNDO, entry.missions, phase="end", **fields, how=how, text=text, left=left)
+        self.done.append(Undone(**fields, how=how, text=text))
 
     async def _undo_one(self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]) -> tuple[_How, str]:
         """Raises ``_NotBegun`` if it could not be begun, and may be later."""

@@ -147,8 +147,8 @@ class AgentLoop:
             abort = self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
-            told = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
-            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **told, others=others is not None)
+            fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
+            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
         if others is not None:
             abort.end_others(others)
         abort.rollback = abort.rollback or rollback

@@ -143,7 +143,7 @@ class ApprovalBook:
         state = DECIDED[decision]
         if decision != "approve":
             arguments = None
-        with self._telling(approval):
+        with self._with_view_on_conflict(approval):
             if approval.state != "pending":
                 approval.check_same(state, arguments)
             approval.check_seen(revision, arguments)
@@ -158,7 +158,7 @@ class ApprovalBook:
     def amend(self, id: str, arguments: Mapping[str, Any], *, revision: int | None = None) -> ApprovalView:
         """Change the arguments of an approval that is pending; see ``decide``."""
         approval = self._get(id)
-        with self._telling(approval):
+        with self._with_view_on_conflict(approval):
             if approval.state != "pending":
                 approval.check_same(approval.state, arguments)
             approval.check_seen(revision, arguments)
@@ -246,7 +246,7 @@ class ApprovalBook:
         self._emit("approval_changed", approval.missions, approval=approval.view(self._agent).model_dump(mode="json"))
 
     @contextlib.contextmanager
-    def _telling(self, approval: Approval) -> Iterator[None]:
+    def _with_view_on_conflict(self, approval: Approval) -> Iterator[None]:
         """Give a ``ConflictError`` that is raised in the block what holds as its result."""
         try:
             yield

@@ -24,7 +24,7 @@ _SEEN = tuple(CallView.model_fields)
 REQUESTED: Final = "requested"
 OPEN: Final = "open"
 CLOSED: Final = "closed"
-_UNTOLD: Final[set[str]] = set()
+_NO_FIELDS_SET: Final[set[str]] = set()
 """A stand-in for pydantic's set of the fields that were given at the beginning, which nobody asks a call for."""
 ENDS_WITHIN_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
@@ -101,7 +101,7 @@ class CallState(CallView):
 
     def model_post_init(self, context: Any, /) -> None:
         # Pydantic's own set is a third of a call's memory.
-        object.__setattr__(self, "__pydantic_fields_set__", _UNTOLD)
+        object.__setattr__(self, "__pydantic_fields_set__", _NO_FIELDS_SET)
 
     # Nothing is validated at an assignment, and each event makes four: this takes a third of the time.
     __setattr__ = object.__setattr__

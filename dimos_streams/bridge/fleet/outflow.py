@@ -98,7 +98,7 @@ class _Piece(NamedTuple):
     is_event: bool
 
 
-async def next_parcel(source: JournalSource, after: int, refused: Collection[int] = ()) -> EncodedBatch | None:
+async def next_batch(source: JournalSource, after: int, refused: Collection[int] = ()) -> EncodedBatch | None:
     """The next batch behind an offset, as large as it may be; None if nothing is there, or if meanwhile the journal
     has become another one. ``refused`` are offsets of events that the hub does not take.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_parcel
+from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.fleet.batches import Position
@@ -90,27 +90,27 @@ class Shipper:
     async def ship_all(self) -> None:
         """Ship what is there, once. Raises ``HubUnreachableError``, ``HubRefusalError`` and ``UserError``."""
         after = await self._position()
-        while (parcel := await next_parcel(self._source, after, self._refused)) is not None:
-            taken = await self._send(parcel, after)
+        while (batch := await next_batch(self._source, after, self._refused)) is not None:
+            taken = await self._send(batch, after)
             after, pause_s = (await self._position(), 0.0) if taken is None else taken
-            if parcel.full:
+            if batch.full:
                 await asyncio.sleep(pause_s)
 
     async def _ship(self) -> None:
         """Ship the journal, until another one takes its place."""
         after = await self._position()
         while self._source.identity == self._journal:
-            parcel = await next_parcel(self._source, after, self._refused)
-            if parcel is None:
+            batch = await next_batch(self._source, after, self._refused)
+            if batch is None:
                 if after >= self._source.last_offset:
                     self._attempts.succeeded()
                 await asyncio.sleep(self._age_s)
                 continue
-            taken = await self._send(parcel, after)
+            taken = await self._send(batch, after)
             if taken is None:
                 return
             after, pause_s = taken
-            if not parcel.full:
+            if not batch.full:
                 pause_s = max(self._age_s, pause_s)
             await asyncio.sleep(pause_s)
 
@@ -132,12 +132,12 @@ class Shipper:
         self._journal = journal
         return self._heard(position)
 
-    async def _send(self, parcel: EncodedBatch, after: int) -> tuple[int, float] | None:
+    async def _send(self, batch: EncodedBatch, after: int) -> tuple[int, float] | None:
         """Hand a batch over; return the offset behind which to go on, and the pause until then, in seconds. None if
         the journal is another one now. Raises ``HubUnreachableError`` for a hub that takes it and acknowledges
         nothing."""
         try:
-            position = await self._hub.ship(parcel.body)
+            position = await self._hub.ship(batch.body)
         except HubRefusalError as error:
             if error.offset is None:
                 raise
@@ -157,7 +157,7 @@ class Shipper:
             raise HubUnreachableError(
                 f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
             )
-        self.events += parcel.events if position.acknowledged >= parcel.upto else 0
+        self.events += batch.events if position.acknowledged >= batch.upto else 0
         self._attempts.succeeded()
         return self._heard(position), position.wait_s
 

@@ -87,8 +87,8 @@ class EventStream(EventSourceResponse):
 
     async def _chunks(self) -> AsyncGenerator[bytes, None]:
         """A chunk for each page, a ping when there is none for a while, up to the reader's end."""
-        self._told = self._reader.offset
-        chunk = _START % self._told
+        self._sent_offset = self._reader.offset
+        chunk = _START % self._sent_offset
         while not self._reader.closed:
             self._pace.begin()
             yield chunk
@@ -103,17 +103,17 @@ class EventStream(EventSourceResponse):
         if self._body is None or not self._body.is_free:
             return False
         self._body.write(b"".join(map(frame, page)))
-        self._told = page[-1].offset
+        self._sent_offset = page[-1].offset
         self._pace.end()
         if not self._body.is_free:
             self._reader.nudge()  # the task waits for the client, within its time
         return True
 
     def _chunk(self, page: list[EncodedEntry]) -> bytes:
-        before, self._told = self._told, page[-1].offset if page else self._reader.offset
+        before, self._sent_offset = self._sent_offset, page[-1].offset if page else self._reader.offset
         if page:
             return b"".join(map(frame, page))
-        return _PING if self._told == before else _PING_AT % self._told
+        return _PING if self._sent_offset == before else _PING_AT % self._sent_offset
 
     async def _send_with_timeout(self, send: Send, message: Message) -> None:
         """Send a message. The pace has one timer for all chunks, where the library has a cancel scope for each."""

@@ -119,15 +119,15 @@ class LiveTopic:
         self._is_making = False
         if self._watchers:
             self._frame = made
-            self._tell()
+            self._notify()
 
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._watchers:
             self.number += 1
             self._newest = Received(data, self._utime(), self.number)
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for watcher in list(self._watchers):
             watcher.on_message(self)
 

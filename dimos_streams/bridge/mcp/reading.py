@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.family import parent_of
 MAX_EVENTS = 50
 MAX_BYTES = 48 * 1024
 """Maximum bytes of a page; one event may have more."""
-_TOLD = frozenset({"update", "close", "gap"})
+_SHOWN_TYPES = frozenset({"update", "close", "gap"})
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Page:
 
     def add(self, entry: EncodedEntry) -> bool:
         """Take an event; return False if there is no room for it."""
-        if entry.type in _TOLD and (self.children or not parent_of(entry.call_id)):
+        if entry.type in _SHOWN_TYPES and (self.children or not parent_of(entry.call_id)):
             self._bytes += len(entry.body)
             if self.entries and (len(self.entries) == MAX_EVENTS or self._bytes > MAX_BYTES):
                 self.more = True

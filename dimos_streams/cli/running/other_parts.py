@@ -39,14 +39,14 @@ class OtherParts:
         """Return the problem with each of the others; empty for one that is ready."""
         return dict.fromkeys(self.host.part.others, "") | self.host.trouble()
 
-    async def tell(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
+    async def report(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
         """Say which parts are waited for, have come, or have gone; never end.
 
         ``changed`` is called then, and when more is known of their clocks.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._watch_clocks(changed))
-            await self._tell(note, changed)
+            await self._report(note, changed)
 
     async def _watch_clocks(self, changed: Callable[[], None]) -> None:
         before = self.host.module.clocks
@@ -57,7 +57,7 @@ class OtherParts:
                 changed()
                 before = now
 
-    async def _tell(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
+    async def _report(self, note: Callable[[str], None], changed: Callable[[], None]) -> None:
         before: Mapping[str, str] = dict.fromkeys(self.host.part.others, "")
         async for trouble in self.host.changes():
             changed()

@@ -127,7 +127,7 @@ class _Session:
         ]
         if part is not None:
             part.host.declare_ready()
-            ends.append(asyncio.ensure_future(part.tell(self._reporter.note, self._register)))
+            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._register)))
         duration = self._plan.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))

@@ -101,8 +101,8 @@ def said_by(modules: list[dict[str, Any]]) -> Iterator[str]:
     from dimos_streams.module import WARNINGS
 
     for module in modules:
-        told = module["state"].get(WARNINGS)
-        for text in told if module["alive"] and isinstance(told, list) else ():
+        warnings = module["state"].get(WARNINGS)
+        for text in warnings if module["alive"] and isinstance(warnings, list) else ():
             yield f"WARNING {module['name']}: {text}"
 
 

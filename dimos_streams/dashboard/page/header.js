@@ -22,7 +22,7 @@ export function Header(context) {
       <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
       <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
       ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-      <${Apart} name="Robots" view=${Told} given=${context} of=${state} />
+      <${Apart} name="Robots" view=${RobotStates} given=${context} of=${state} />
       <div class="end">
         <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? `${state.watchers.toLocaleString()} watching` : ""}</p>
         <${Theme} />
@@ -36,7 +36,7 @@ export function Header(context) {
 }
 
 /** What robots and modules say of themselves. */
-function Told({ session, state }) {
+function RobotStates({ session, state }) {
   return html`<${Robots} session=${session} state=${state} />
     ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />
       <${Unwell} modules=${state.modules} session=${session} />`}`;

@@ -30,7 +30,7 @@ export function heldBy(hold) {
 
 /** A report without the names of gates. @param {string} text */
 export function withoutGates(text) {
-  return text.replace(HELD_BY, (_, before, isTold, gates) => before + standText(gates.split(", "), Boolean(isTold)));
+  return text.replace(HELD_BY, (_, before, isStated, gates) => before + standText(gates.split(", "), Boolean(isStated)));
 }
 
 /** @param {string[]} gates @param {boolean} isOver whether it is told of a moment that may be long ago */

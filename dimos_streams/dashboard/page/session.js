@@ -179,7 +179,7 @@ export class Session {
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
     // What was said is in the conversation.
     if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
-    else if (!isGood || command.command !== "say") this.notify(told(command.command, outcome(answer)), isBad);
+    else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
     return answer;
   };
 
@@ -232,6 +232,6 @@ export class Session {
 }
 
 /** What became of a command: `aborted` says itself of which. */
-function told(command, text) {
+function reportText(command, text) {
   return text.startsWith(command) ? text[0].toUpperCase() + text.slice(1) : `${titled(command)}: ${text}`;
 }

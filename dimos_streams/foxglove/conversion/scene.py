@@ -1,4 +1,4 @@
-"""People where they were seen, and the places that modules tell of: zones, way-points, goals and ways."""
+"""People where they were seen, and the places of modules: zones, way-points, goals and ways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BODY_FRAME = "base_link"
 """The frame of the points of detections."""
 _SEEN_S = 0.5
 """Seconds for which somebody who is not seen again stays in the picture."""
-_TOLD_S = 3.0
+_SCENE_S = 3.0
 """Seconds for which the places of one heartbeat last; a module sends several meanwhile."""
 _TALL_M, _WIDE_M = 1.7, 0.45
 _LINE_STRIP, _LINE_LOOP = 0, 1
@@ -46,33 +46,33 @@ def people(detections: Detection2DArray, context: TopicContext) -> Value:
 
 
 def places(status: ModuleStatus, context: TopicContext) -> Value | None:
-    """The places that a module tells of, or None if it tells of none."""
-    told = _told(status)
-    if told is None:
+    """The places in a module's status, or None if it has none."""
+    scene = _scene_of(status)
+    if scene is None:
         return None
     drawing = _Drawing()
-    for zone in told.zones:
+    for zone in scene.zones:
         drawing.line(_LINE_LOOP, zone.polygon, _RED if zone.restricted else _GREY)
         drawing.text(zone.name, *_middle(zone.polygon), 0.1)
-    for waypoint in told.waypoints:
+    for waypoint in scene.waypoints:
         drawing.cylinder(waypoint.x, waypoint.y, 0.2, 0.05, _BLUE)
         drawing.text(waypoint.name, waypoint.x, waypoint.y, 0.2)
-    if told.goal is not None:
-        drawing.cylinder(told.goal.x, told.goal.y, 0.3, 0.3, _YELLOW)
-    drawing.line(_LINE_STRIP, told.path, _YELLOW)
-    frame = TopicContext(namespace_of(status.module)).frame(told.frame_id)
+    if scene.goal is not None:
+        drawing.cylinder(scene.goal.x, scene.goal.y, 0.3, 0.3, _YELLOW)
+    drawing.line(_LINE_STRIP, scene.path, _YELLOW)
+    frame = TopicContext(namespace_of(status.module)).frame(scene.frame_id)
     return {
         "deletions": [],
-        "entities": [drawing.entity(status.module, frame, timestamp(status.utime), _TOLD_S, moves=True)],
+        "entities": [drawing.entity(status.module, frame, timestamp(status.utime), _SCENE_S, moves=True)],
     }
 
 
-def _told(status: ModuleStatus) -> SceneView | None:
-    """Return the scene that a module tells of, or None if there is none or it can't be read."""
+def _scene_of(status: ModuleStatus) -> SceneView | None:
+    """Return the scene in a module's status, or None if there is none or it can't be read."""
     try:
         state = parse_json(status.state_json) if status.state_json else {}
-        told = state.get(SCENE) if isinstance(state, dict) else None
-        return None if told is None else SceneView.model_validate(told)
+        scene = state.get(SCENE) if isinstance(state, dict) else None
+        return None if scene is None else SceneView.model_validate(scene)
     except ValueError:
         return None
 

@@ -22,11 +22,11 @@ from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, ROBOT_NAME, FleetMessage
 from dimos_streams.fleet.reports import Reported, RobotReport
+from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.events import HubBusyError, in_thread
 from dimos_streams.hub.http import kinds
-from dimos_streams.hub.parcels import NoEventError, parcel_of
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import Conflicting, OutOfPlace, StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.storage.rows import Conflicting, NotNext, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.streams import CommandStream
 
 M = TypeVar("M", bound=FleetMessage)
@@ -87,22 +87,22 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         batch = _batch(await request.body())
         parts.streams.hear(robot, batch.sent_utime)
         try:
-            parcel = parcel_of(robot, batch)
+            checked = robot_batch(robot, batch)
         except NoEventError as error:
             raise ProblemError(kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
         with _available():
-            placed = await parts.intake.store(parcel)
-        if isinstance(placed, OutOfPlace):
-            text = f"offset {placed.acknowledged + 1} of journal {batch.journal!r} would be next"
-            raise ProblemError(kinds.FLEET_POSITION, text, acknowledged=placed.acknowledged)
-        if isinstance(placed, Conflicting):
+            answer = await parts.intake.store(checked)
+        if isinstance(answer, NotNext):
+            text = f"offset {answer.acknowledged + 1} of journal {batch.journal!r} would be next"
+            raise ProblemError(kinds.FLEET_POSITION, text, acknowledged=answer.acknowledged)
+        if isinstance(answer, Conflicting):
             text = (
-                f"another event is stored at offset {placed.offset} of journal {batch.journal!r}: what comes from"
+                f"another event is stored at offset {answer.offset} of journal {batch.journal!r}: what comes from"
                 " there on belongs into a journal with an id of its own"
             )
-            raise ProblemError(kinds.FLEET_CONFLICT, text, offset=placed.offset)
+            raise ProblemError(kinds.FLEET_CONFLICT, text, offset=answer.offset)
         return Position(
-            version=__version__, journal=batch.journal, acknowledged=placed.acknowledged, wait_s=parts.intake.pace_s
+            version=__version__, journal=batch.journal, acknowledged=answer.acknowledged, wait_s=parts.intake.pace_s
         )
 
 

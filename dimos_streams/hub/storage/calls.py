@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from dimos_streams.common.text import parse_json
 from dimos_streams.hub.storage.engine import Engine, Transaction
-from dimos_streams.hub.storage.rows import ParcelEntry, RobotCallRow
+from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, json_text
 from dimos_streams.tool_stream.opening import opening_of
 
@@ -40,7 +40,7 @@ class CallTable:
                 values.append(value)
         return self._rows(f"WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?", *values, limit)
 
-    def fold(self, db: Transaction, events: Sequence[tuple[int, str, ParcelEntry]]) -> None:
+    def fold(self, db: Transaction, events: Sequence[tuple[int, str, BatchEntry]]) -> None:
         """Enter what new events say of their calls. Progress says nothing that lasts, and is passed over."""
         said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]
         records = self._records(db, {(robot, entry.call_id) for _, robot, entry in said})

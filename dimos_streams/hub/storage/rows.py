@@ -21,15 +21,15 @@ class WrongSchemaError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class RobotBatch:
     """Consecutive entries of one journal, as a robot has sent them."""
 
     robot: str
     journal: str
-    entries: tuple[ParcelEntry, ...]
+    entries: tuple[BatchEntry, ...]
 
 
-class ParcelEntry(NamedTuple):
+class BatchEntry(NamedTuple):
     """An event, or a gap, that is to be stored."""
 
     first: int
@@ -45,24 +45,24 @@ class ParcelEntry(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The answer for a parcel all of which is stored, now or before."""
+    """The answer for a batch all of which is stored, now or before."""
 
     acknowledged: int
 
 
-class OutOfPlace(NamedTuple):
-    """The answer for a parcel that begins behind the offset that would be next; nothing of it was stored."""
+class NotNext(NamedTuple):
+    """The answer for a batch that begins behind the offset that would be next; nothing of it was stored."""
 
     acknowledged: int
 
 
 class Conflicting(NamedTuple):
-    """The answer for a parcel at one of whose offsets another event is stored; nothing of it was stored."""
+    """The answer for a batch at one of whose offsets another event is stored; nothing of it was stored."""
 
     offset: int
 
 
-Placed = Taken | OutOfPlace | Conflicting
+TakeAnswer = Taken | NotNext | Conflicting
 
 
 class KeptRange(NamedTuple):

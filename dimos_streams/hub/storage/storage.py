@@ -22,13 +22,13 @@ from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
+    BatchEntry,
     Conflicting,
     KeptRange,
-    OutOfPlace,
-    Parcel,
-    ParcelEntry,
-    Placed,
+    NotNext,
     Retention,
+    RobotBatch,
+    TakeAnswer,
     Taken,
     WrongSchemaError,
 )
@@ -103,14 +103,14 @@ class HubStorage:
             rows = db.rows("SELECT acknowledged FROM journals WHERE robot = ? AND journal = ?", robot, journal)
         return int(rows[0][0]) if rows else 0
 
-    def store(self, parcels: Sequence[Parcel]) -> list[Placed]:
-        """Store what is new in parcels, in their order and in one transaction; return what became of each."""
-        self.engine.make_room(self._last + sum(len(parcel.entries) for parcel in parcels))
+    def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
+        """Store what is new in batches, in their order and in one transaction; return what became of each."""
+        self.engine.make_room(self._last + sum(len(batch.entries) for batch in batches))
         with self.engine.transaction() as db:
-            journals = _Journals(db, {(parcel.robot, parcel.journal) for parcel in parcels})
-            placed = [journals.place(parcel) for parcel in parcels]
+            journals = _Journals(db, {(batch.robot, batch.journal) for batch in batches})
+            answers = [journals.take(batch) for batch in batches]
             if not journals.fresh:
-                return placed
+                return answers
             last, version = db.rows(
                 "UPDATE fleet SET last_seq = last_seq + ? RETURNING last_seq, schema_version", len(journals.fresh)
             )[0]
@@ -123,7 +123,7 @@ class HubStorage:
             self.calls.fold(db, [(seq, robot, entry) for seq, (robot, _, entry) in numbered])
             db.notify(EVENTS)
         self._last = last
-        return placed
+        return answers
 
     def bounds(self) -> KeptRange:
         """The oldest number and the newest one."""
@@ -218,14 +218,14 @@ class HubStorage:
 
 
 class _Journals:
-    """The journals of some parcels, locked; which entries are new, and how far each journal is stored."""
+    """The journals of some batches, locked; which entries are new, and how far each journal is stored."""
 
     def __init__(self, db: Transaction, keys: Iterable[tuple[str, str]]) -> None:
         self._db = db
         self._known: dict[tuple[str, str], tuple[int, int]] = {}
         """The id of each journal, and the offset up to which it is stored; -1 where nothing is."""
         self._changed: set[tuple[str, str]] = set()
-        self.fresh: list[tuple[str, int, ParcelEntry]] = []
+        self.fresh: list[tuple[str, int, BatchEntry]] = []
         """The new entries: robot, id of the journal, and entry."""
         for robot, journal in sorted(keys):  # in one order, so that no two hubs wait for each other
             db.run(
@@ -241,28 +241,28 @@ class _Journals:
             )[0]  # fmt: skip
             self._known[robot, journal] = (row[0], row[1])
 
-    def place(self, parcel: Parcel) -> Placed:
-        """Sort the entries of a parcel into stored and new ones, and return what became of it."""
-        key = parcel.robot, parcel.journal
+    def take(self, batch: RobotBatch) -> TakeAnswer:
+        """Sort the entries of a batch into stored and new ones, and return what became of it."""
+        key = batch.robot, batch.journal
         id, upto = self._known[key]
-        if upto >= 0 and parcel.entries[0].first > upto + 1:
-            return OutOfPlace(upto)
-        before = [entry for entry in parcel.entries if entry.first <= upto]
+        if upto >= 0 and batch.entries[0].first > upto + 1:
+            return NotNext(upto)
+        before = [entry for entry in batch.entries if entry.first <= upto]
         if before and (offset := self._conflict(id, before)):
             return Conflicting(offset)
-        fresh = [entry for entry in parcel.entries if entry.last > upto]
-        self.fresh += [(parcel.robot, id, entry) for entry in fresh]
+        fresh = [entry for entry in batch.entries if entry.last > upto]
+        self.fresh += [(batch.robot, id, entry) for entry in fresh]
         if fresh:
             self._known[key] = (id, fresh[-1].last)
             self._changed.add(key)
-        return Taken(max(upto, parcel.entries[-1].last))
+        return Taken(max(upto, batch.entries[-1].last))
 
     def acknowledge(self, stored: int) -> None:
         """Write down how far each journal is stored now."""
         rows = [(self._known[key][1], stored, self._known[key][0]) for key in sorted(self._changed)]
         self._db.many("UPDATE journals SET acknowledged = ?, stored = ? WHERE id = ?", rows)
 
-    def _conflict(self, id: int, entries: Sequence[ParcelEntry]) -> int:
+    def _conflict(self, id: int, entries: Sequence[BatchEntry]) -> int:
         """The first offset at which another event is stored, or has come in this transaction; 0 if there is none.
 
         Where either side has a gap there is nothing to compare: a robot may have trimmed what it had sent before.
@@ -299,7 +299,7 @@ def open_engine(url: str, *, partition: int = PARTITION) -> Engine:
     )
 
 
-def _event_row(seq: int, stored: int, robot: str, journal_id: int, entry: ParcelEntry) -> Row:
+def _event_row(seq: int, stored: int, robot: str, journal_id: int, entry: BatchEntry) -> Row:
     return (
         seq, stored, robot, journal_id, entry.last, entry.call_id, entry.caller, entry.type, entry.body,
     )  # fmt: skip

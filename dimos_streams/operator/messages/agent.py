@@ -138,7 +138,7 @@ class ApprovalView(MonitorMessage):
 
     @property
     def consequence(self) -> str:
-        """What has become of the call that was approved; empty for what was not, and for a plan."""
+        """The state of the call that was approved, in words; empty for one that was not approved, and for a plan."""
         if self.state != "approved" or not self.module:
             return ""
         if not self.call_id:
@@ -205,7 +205,7 @@ class AgentSnapshot(MonitorMessage):
     withheld_skills: tuple[str, ...] = ()
     """Skills near it that its config does not give it."""
     warnings: tuple[str, ...] = ()
-    """What may be wrong with the skills that it is offered."""
+    """Possible faults of the skills that it is offered."""
     conversation: tuple[ConversationEntry, ...] = ()
     """The newest entries, oldest first."""
     plan: dict[str, Any] | None = None

@@ -30,7 +30,8 @@ class HoldView(MonitorMessage):
 
     @classmethod
     def of_result(cls, result: Any) -> HoldView:
-        """What is said of gates in the result of a call by which an agent holds its robot; nothing if it has none.
+        """Return the answer of the gates in the result of a call by which an agent holds its robot; empty if it has
+        none.
 
         Raises pydantic's ``ValidationError`` for what is no such answer.
         """

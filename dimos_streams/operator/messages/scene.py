@@ -1,4 +1,4 @@
-"""What is drawn on a map besides robots: what modules know of the floor and of the way ahead."""
+"""The things that a map shows besides robots: the parts of the floor and the way ahead, as modules know them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def scene_state(scene: SceneView, most: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def joined(scenes: Iterable[SceneView]) -> SceneView:
-    """What several modules of a namespace say together. Of goals and ways the first counts."""
+    """Return one scene of those of several modules of a namespace. Of goals and ways the first counts."""
     found = list(scenes)
     moving = next((each for each in found if each.goal is not None), None) or next(
         (each for each in found if each.path), SceneView()

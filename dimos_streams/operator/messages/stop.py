@@ -37,7 +37,7 @@ class GoingOn(MonitorMessage):
     since_utime: int
     """When it was asked to end, µs since the Unix epoch."""
     text: str
-    """What it said last."""
+    """The text of its last event."""
 
     def __str__(self) -> str:
         return f"{self.skill} [{self.call_id}] of {self.module}"
@@ -54,7 +54,7 @@ class StoppedRobots(MonitorMessage):
 
 
 class CancelReport(MonitorMessage):
-    """What became of the order that calls end."""
+    """The outcome of an order that calls end."""
 
     ended: tuple[str, ...] = ()
     """Ids of calls that have ended."""
@@ -74,7 +74,7 @@ class CancelReport(MonitorMessage):
 
 
 class StopReport(HoldView):
-    """What became of an order that a robot, or every one, stand still."""
+    """The outcome of an order that a robot, or every one, stand still."""
 
     robot: str
     """Empty for every robot."""
@@ -96,7 +96,7 @@ class StopReport(HoldView):
 
 
 class ReleaseReport(MonitorMessage):
-    """What became of an order that a robot, or every one, may move again."""
+    """The outcome of an order that a robot, or every one, may move again."""
 
     robot: str
     changed: bool

@@ -14,6 +14,7 @@ from dimos_streams.perception.detector import PICTURES, Detection, Detector, Det
 from dimos_streams.perception.geometry import Box, box_point
 
 MAX_DETECTIONS = 1000
+_INPUTS = {"color_image", "instances", "instance_labels", "depth_image", "wanted_descriptions"}
 
 
 class OwnDetector:
@@ -89,9 +90,6 @@ def fault_of_options(reference: str, options: Mapping[str, Any]) -> str:
     except TypeError as error:
         return f"{reference!r} can't take options {dict(options)!r}: {error}; it has {signature}"
     return ""
-
-
-_INPUTS = {"color_image", "instances", "instance_labels", "depth_image", "wanted_descriptions"}
 
 
 def _fault(item: object) -> str:

@@ -52,7 +52,7 @@ class CallBook:
             self._talks.add(event.module)
             self._hear(event)
         elif event.caller not in self._talks and event.type != "progress":
-            self._tell(call, event)
+            self._add_event(call, event)
 
     def _call_of(self, event: ToolEvent) -> ReportedCall | None:
         call = self.calls.get(event.call_id)
@@ -118,7 +118,7 @@ class CallBook:
         texts = cut(said, _MAX_TEXT), cut(details, _MAX_TEXT)
         self._add(ConversationLine(event.utime, role, who, *texts, is_error, mission=event.call_id))
 
-    def _tell(self, call: ReportedCall, event: ToolEvent) -> None:
+    def _add_event(self, call: ReportedCall, event: ToolEvent) -> None:
         """A line for an event of a call that no conversation tells."""
         who = call.caller if event.type == "open" else call.skill
         is_bad_end = event.type == "close" and event.outcome != "completed"

@@ -43,11 +43,11 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
             senses.take(event)
             continue
         try:
-            told = unpack_event(event.data)
+            unpacked = unpack_event(event.data)
         except MessageError:
             senses.unreadable[EVENTS] = senses.unreadable.get(EVENTS, 0) + 1
             continue
-        for each in order.take(event.utime, told):
+        for each in order.take(event.utime, unpacked):
             book.take(each)
     for each in order.rest():
         book.take(each)

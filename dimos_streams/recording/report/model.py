@@ -60,7 +60,7 @@ class ReportedCall:
 
     @property
     def label(self) -> str:
-        """What a mission is called: what was said. Any other call is called by its skill."""
+        """The title of the call: for a mission the text that was said, for any other call its skill."""
         said = self.arguments.get("text") if self.is_talk else None
         return f"“{said}”" if isinstance(said, str) and said else self.skill
 

@@ -54,7 +54,7 @@ def _parts(series: PlottedSeries, along: Axis, up: Axis, first: int) -> list[lis
     """The line, broken where nothing was said for long."""
     parts: list[list[str]] = [[]]
     before: int | None = None
-    points = series.thinned(_POINTS)
+    points = series.downsampled(_POINTS)
     silence_us = max(_BREAK_US, _UNUSUAL * (points[-1][0] - points[0][0]) // len(points))
     for utime, value in points:
         if before is not None and utime - before > silence_us:

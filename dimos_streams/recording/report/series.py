@@ -21,15 +21,15 @@ class PlottedSeries:
         """Add a value; when there are too many, neighbours become one pair."""
         self.points.append((utime, value))
         if len(self.points) > _MOST:
-            self.points = list(thinned(self.points, _AT_ONCE))
+            self.points = list(_extremes(self.points, _AT_ONCE))
 
-    def thinned(self, most: int) -> list[tuple[int, float]]:
+    def downsampled(self, most: int) -> list[tuple[int, float]]:
         """Return at most about so many points, for a drawing."""
         points = self.points
-        return points if len(points) <= most else list(thinned(points, 2 * -(-len(points) // most)))
+        return points if len(points) <= most else list(_extremes(points, 2 * -(-len(points) // most)))
 
 
-def thinned(points: list[tuple[int, float]], at_once: int) -> Iterator[tuple[int, float]]:
+def _extremes(points: list[tuple[int, float]], at_once: int) -> Iterator[tuple[int, float]]:
     """Yield the least and the greatest of every ``at_once`` neighbours, in their order."""
     for start in range(0, len(points), at_once):
         some = points[start : start + at_once]

@@ -1,8 +1,10 @@
 """The people of the simulated room, and the way they walk their rounds.
 
-A walker follows a closed, smooth path. It keeps to the path, up to `MAX_SIDE_STEP` beside it, so paths laid
+A walker follows a closed, smooth path. It keeps to the path, up to ``MAX_SIDE_STEP`` beside it, so paths laid
 out with that much room never meet furniture; it side-steps what is in its way and waits if that is no use.
 """
+
+from __future__ import annotations
 
 import bisect
 import itertools
@@ -26,10 +28,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """A person of the cast. `description` is what a detector calls them.
+    """A person of the cast. ``description`` is what a detector calls them.
 
-    A walker has a `path` (corners of a closed loop, metres) and a `speed` (m/s); anyone else stays at `place`
-    (x, y, yaw), on a seat of height `seat` if that is given.
+    A walker has a ``path`` (corners of a closed loop, metres) and a ``speed`` (m/s); anyone else stays at ``place``
+    (x, y, yaw), on a seat of height ``seat`` if that is given.
     """
 
     name: str
@@ -132,7 +134,7 @@ class _Pauses:
 
 @dataclass(slots=True)
 class Walker:
-    """One person in motion. Everything that varies between runs comes from `generator`."""
+    """One person in motion. Everything that varies between runs comes from ``generator``."""
 
     person: Person
     generator: random.Random
@@ -202,7 +204,7 @@ class Walker:
             return sitting(height, self.person.seat)["trunk"]
         return walking_trunk(height, self._phase, min(1.0, self._speed / 0.7))
 
-    def _side_step(self, dt: float, views: Sequence["_View"]) -> None:
+    def _side_step(self, dt: float, views: Sequence[_View]) -> None:
         """Move towards the first free of: the path, its right, its left; but not through somebody alongside."""
         for goal in (0.0, -MAX_SIDE_STEP, MAX_SIDE_STEP):
             if not any(_in_the_way(view, goal) or _between(view, self._offset, goal) for view in views):

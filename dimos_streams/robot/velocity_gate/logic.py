@@ -3,6 +3,8 @@
 Time is handed in, in seconds of any clock that does not go back.
 """
 
+from __future__ import annotations
+
 import functools
 import math
 from dataclasses import dataclass
@@ -20,8 +22,8 @@ Source = Literal["teleop", "skill"]
 class GateLimits:
     """The limits of what may pass. Metres, seconds, radians.
 
-    `stop_distance` is kept free in front of the hull; `braking` is what the base surely manages, and
-    `reaction_s` the age that a scan or a command may have by the time the base obeys. `unseen_speed` is for ways
+    ``stop_distance`` is kept free in front of the hull; ``braking`` is what the base surely manages, and
+    ``reaction_s`` the age that a scan or a command may have by the time the base obeys. ``unseen_speed`` is for ways
     into which no ray of the scan goes, as behind a lidar that looks ahead.
     """
 
@@ -83,7 +85,7 @@ class _Scan:
 class GateLogic:
     """Holds the newest command of each source and the newest scan, and says what the base may do now.
 
-    With `needs_scan`, nothing moves sideways or ahead without a fresh scan.
+    With ``needs_scan``, nothing moves sideways or ahead without a fresh scan.
     """
 
     def __init__(self, limits: GateLimits, *, needs_scan: bool, name: str = "gate") -> None:
@@ -120,7 +122,7 @@ class GateLogic:
     def scan(self, scan: LaserScan, now: float) -> None:
         """Take a scan of the base's frame. Ranges outside of its limits (and NaN) hit nothing.
 
-        One that says nothing, see `why_blind`, counts as not taken.
+        One that says nothing, see ``why_blind``, counts as not taken.
         """
         self._blind = why_blind(scan)
         if self._blind:

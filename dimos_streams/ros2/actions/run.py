@@ -48,7 +48,7 @@ class ActionRun:
         self._client, self._call, self._robot = client, call, robot
         self._resumes, self._describe = resumes, describe
         self._answered = False
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
 
     async def run(self, values: dict[str, Any], doing: str) -> dict[str, Any] | None:
         """Send the goal, follow it to its end and return its result, or None where that can't be had.
@@ -100,7 +100,7 @@ class ActionRun:
         """Follow the goal to its own end, True, or until the robot is held still, False. Raises ``SkillError``."""
         began = clock.monotonic()
         while not goal.status.ended:
-            self._tell(goal)
+            self._report(goal)
             if self._robot is not None and self._robot.held:
                 await self._client.cancel(goal)
                 return goal.status in (GoalStatus.SUCCEEDED, GoalStatus.ABORTED)
@@ -113,13 +113,13 @@ class ActionRun:
             await goal.change(_LOOK_S)
         return True
 
-    def _tell(self, goal: ActionGoal) -> None:
+    def _report(self, goal: ActionGoal) -> None:
         now = clock.monotonic()
-        if self._told_at is not None and now - self._told_at < PROGRESS_S:
+        if self._reported_at is not None and now - self._reported_at < PROGRESS_S:
             return
         feedback = goal.take_feedback()
         if feedback is not None:
-            self._told_at = now
+            self._reported_at = now
             self._call.progress(self._describe(feedback), feedback=shown(feedback))
 
     async def _outcome(self, goal: ActionGoal) -> dict[str, Any] | None:

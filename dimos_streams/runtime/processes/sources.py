@@ -55,7 +55,7 @@ class LoadedSources:
         # Only their number: a set of the names would write a reference to each, and their memory be shared no more.
         self._known = len(sys.modules)
 
-    def news(self) -> list[str]:
+    def new_files(self) -> list[str]:
         """Return the files that were not returned yet."""
         sources = {file for file in self._newest() if isinstance(file, str) and file.endswith(".py")}
         return sorted({os.path.realpath(file) for file in sources if not is_installed(file)})

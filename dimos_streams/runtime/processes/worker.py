@@ -93,9 +93,9 @@ def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, s
     try:
         prepared = prepare(task.process, supplied, task.live)
     except Exception as error:
-        news = {"kind": "sources", "files": sources.news()}
+        loaded = {"kind": "sources", "files": sources.new_files()}
         failure = {"kind": "failed", "text": redacted(_problem(error)), "user": True}
-        for report in (news, failure):
+        for report in (loaded, failure):
             reports.send_bytes(json.dumps(report).encode())
         sys.exit(EXIT_FAILED)
     ready = {"kind": "prepared", "outputs": sorted(prepared.outputs)}
@@ -206,9 +206,9 @@ class _Worker:
         self._report("settings", module=module.name, values=as_assignments(module.live_values))
 
     def _report_sources(self) -> None:
-        news = self._sources.news()
-        for start in range(0, len(news), _FILES_AT_ONCE):
-            self._report("sources", files=news[start : start + _FILES_AT_ONCE])
+        files = self._sources.new_files()
+        for start in range(0, len(files), _FILES_AT_ONCE):
+            self._report("sources", files=files[start : start + _FILES_AT_ONCE])
 
     def _beat(self) -> None:
         self._report_sources()

@@ -28,7 +28,7 @@ Mode = Literal["running", "paused", "stepping"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ReplayedAgent:
     """The known state of one agent. Never changed, so that moments can share it."""
 
     model: str = NOT_RECORDED
@@ -50,23 +50,23 @@ class Agents:
     def __init__(self, models: Mapping[str, str] | None = None) -> None:
         """``models`` are those of the recording's blueprint, by the agents' names."""
         self._models = dict(models or {})
-        self._told: dict[str, _Told] = {}
+        self._agents: dict[str, _ReplayedAgent] = {}
 
     def copy(self) -> Agents:
         """Return a copy of the agents at this moment."""
         found = Agents()
-        found._models, found._told = self._models, dict(self._told)
+        found._models, found._agents = self._models, dict(self._agents)
         return found
 
     def take(self, event: ToolEvent) -> None:
         """Take an event of a call that everybody may read."""
         name, skill = event.module, event.skill
         if skill == public_name(name, SAY):
-            self._told[name] = self._said(self._known(name), event)
+            self._agents[name] = self._said(self._known(name), event)
         elif event.type == "close" and event.outcome == "completed":
             mode = _mode_after(skill.removeprefix(public_name(name, "")), event)
-            if mode is not None and name in self._told:
-                self._told[name] = replace(self._told[name], mode=mode)
+            if mode is not None and name in self._agents:
+                self._agents[name] = replace(self._agents[name], mode=mode)
 
     def snapshots(
         self, utime: int, names: Iterable[str], calls: Mapping[str, tuple[str, ...]], holds: Mapping[str, HoldView]
@@ -79,60 +79,60 @@ class Agents:
         }
 
     def _snapshot(self, utime: int, name: str, calls: tuple[str, ...], hold: HoldView | None) -> AgentSnapshot:
-        told = self._known(name)
+        agent = self._known(name)
         return AgentSnapshot(
             agent=name,
-            utime=told.entries[-1].utime if told.entries else 0,
-            number=told.number,
-            state=told.state,
-            mode=told.mode,
+            utime=agent.entries[-1].utime if agent.entries else 0,
+            number=agent.number,
+            state=agent.state,
+            mode=agent.mode,
             hold=hold,
-            model=told.model,
+            model=agent.model,
             queue=QueueView(waiting=0, capacity=0),
-            missions=told.missions,
+            missions=agent.missions,
             calls=calls,
-            conversation=told.entries,
+            conversation=agent.entries,
         )
 
-    def _known(self, name: str) -> _Told:
-        return self._told.get(name) or _Told(model=self._models.get(name, NOT_RECORDED))
+    def _known(self, name: str) -> _ReplayedAgent:
+        return self._agents.get(name) or _ReplayedAgent(model=self._models.get(name, NOT_RECORDED))
 
     def report(self, event: ToolEvent) -> AgentEvent | None:
         """Take an event of an agent's report to consoles, and return what happened in it, or None if it does not
         say."""
-        told = self._known(event.module)
+        agent = self._known(event.module)
         if event.type == "close":
-            self._told[event.module] = replace(told, report="", reported=None)
+            self._agents[event.module] = replace(agent, report="", reported=None)
             return None
         try:
             reported = report_of(event.data)
         except ValueError:  # of another version; what calls tell is there all the same
             return None
         if isinstance(reported, AgentSnapshot):
-            self._told[event.module] = replace(told, report=event.call_id, reported=reported)
+            self._agents[event.module] = replace(agent, report=event.call_id, reported=reported)
             return None
         return reported
 
-    def _said(self, told: _Told, event: ToolEvent) -> _Told:
+    def _said(self, agent: _ReplayedAgent, event: ToolEvent) -> _ReplayedAgent:
         """Return the state after an event of an operator's talk with the agent."""
         if event.type == "open":
             mission = MissionView(id=event.call_id, text=_words(event)[:_TEXT], utime=event.utime)
-            return replace(told, missions=(*told.missions, mission)[-_MISSIONS:])
+            return replace(agent, missions=(*agent.missions, mission)[-_MISSIONS:])
         if event.type == "close":
-            missions = tuple(mission for mission in told.missions if mission.id != event.call_id)
-            told = replace(told, missions=missions, state=told.state if missions else "idle")
+            missions = tuple(mission for mission in agent.missions if mission.id != event.call_id)
+            agent = replace(agent, missions=missions, state=agent.state if missions else "idle")
             if event.outcome == "completed" or event.data.get("result") is not None:
-                return told  # the conversation says how a mission ended
-            return _with_entry(told, event, {"role": "error", "text": event.text, "is_error": True})
+                return agent  # the conversation says how a mission ended
+            return _with_entry(agent, event, {"role": "error", "text": event.text, "is_error": True})
         entry = event.data.get("entry")
         if not isinstance(entry, dict) or entry.get("role") == "progress":
-            return told
-        return _with_entry(told, event, entry)
+            return agent
+        return _with_entry(agent, event, entry)
 
 
-def _with_entry(told: _Told, event: ToolEvent, entry: Mapping[str, Any]) -> _Told:
+def _with_entry(agent: _ReplayedAgent, event: ToolEvent, entry: Mapping[str, Any]) -> _ReplayedAgent:
     role = str(entry.get("role", "note"))
-    number = told.number + 1
+    number = agent.number + 1
     line = ConversationEntry(
         number=number,
         role=role,
@@ -143,12 +143,12 @@ def _with_entry(told: _Told, event: ToolEvent, entry: Mapping[str, Any]) -> _Tol
         is_error=bool(entry.get("is_error")),
         missions=(event.call_id,),
     )
-    state = told.state
+    state = agent.state
     if role == "assistant":
         state = "executing" if entry.get("tool_calls") else "idle"
     elif role in ("operator", "tool", "event"):
         state = "streaming"  # its model is given that
-    return replace(told, entries=(*told.entries, line)[-_ENTRIES:], number=number, state=state)
+    return replace(agent, entries=(*agent.entries, line)[-_ENTRIES:], number=number, state=state)
 
 
 def _words(event: ToolEvent) -> str:

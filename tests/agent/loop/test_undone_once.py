@@ -24,7 +24,7 @@ MOVES = asks(("move", {"by": 1}), ("move", {"by": 2}))
 ABORTED = "taking it back was aborted; it is not known how far that came"
 
 
-def told(undone: list[Undone]) -> list[tuple[object, str, str]]:
+def outcomes(undone: list[Undone]) -> list[tuple[object, str, str]]:
     return [(each.arguments["by"], each.how, each.text) for each in undone]
 
 
@@ -47,7 +47,7 @@ async def test_what_an_abort_left_half_taken_back_is_not_begun_again(rollback: b
         undoing = await taking_back(rig, world)
         await rig.core.loop.abort(rollback=rollback)
         assert await undoing == []
-        assert told(await rig.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
+        assert outcomes(await rig.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
         assert await rig.core.loop.undo(2) == []
 
@@ -61,7 +61,7 @@ async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
         await until(lambda: world.log[-1] == "back 2")
         await rig.core.loop.abort(rollback=True)
         await first
-        assert told([each for each in await rig.core.loop.undo(None) if each.skill == "move"]) == [
+        assert outcomes([each for each in await rig.core.loop.undo(None) if each.skill == "move"]) == [
             (2, "failed", ABORTED),
             (1, "undone", "done"),
         ]
@@ -76,8 +76,8 @@ async def test_what_was_taken_back_when_the_abort_came_is_known() -> None:
         (call,) = rig.core.calls.open
         await call.closed.wait()  # before the undo hears of it, which looks anew twice a second
         await rig.core.loop.abort()
-        assert told(await undoing) == [(2, "undone", "done")]
-        assert told(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        assert outcomes(await undoing) == [(2, "undone", "done")]
+        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
 
 
@@ -134,13 +134,13 @@ async def test_what_could_not_be_begun_is_still_there() -> None:
     async with world.rig(MOVES, says("done")) as rig:
         await moved(rig)
         world.bridge.refuse = lambda skill: True
-        assert told(await rig.core.loop.undo(1)) == [(2, "failed", "move_back is busy")]
+        assert outcomes(await rig.core.loop.undo(1)) == [(2, "failed", "move_back is busy")]
         world.bridge.refuse = lambda skill: False
         undoing = await taking_back(rig, world)
         rig.core.control.pause()
-        assert told(await undoing)[1] == (1, "failed", "it needs motion, and the robot is held still")
+        assert outcomes(await undoing)[1] == (1, "failed", "it needs motion, and the robot is held still")
         rig.core.control.resume()
-        assert told(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
 
 
@@ -188,7 +188,7 @@ async def test_a_bug_while_one_call_is_taken_back_is_told_and_the_others_are_tak
         _, failed, back = undone
         assert (failed.arguments["by"], failed.how, "(ZeroDivisionError)" in failed.text) == (2, "failed", True)
         assert failed.text.split()[2] in caplog.text, "the log has what the text names"
-        assert told([back]) == [(1, "undone", "done")]
+        assert outcomes([back]) == [(1, "undone", "done")]
         assert world.log[-2:] == ["follow ended", "back 1"]
         assert rig.core.loop.state is LoopState.IDLE
 

@@ -18,7 +18,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
-from dimos_streams.bridge.fleet.outflow import LiveJournal, next_parcel
+from dimos_streams.bridge.fleet.outflow import LiveJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
@@ -336,15 +336,15 @@ async def test_offsets_that_are_gone_altogether_are_a_gap(opened: OpenJournal) -
 
     robot = Robot(opened(), FakeHub())
     robot.happen(*range(1, 101))
-    parcel = await next_parcel(Emptied(robot.hub), 20)
-    assert parcel is not None
-    assert (parcel.upto, parcel.events) == (100, 0)
-    assert b'"entries":[{"offset":21,"to_offset":100,' in parcel.body
+    batch = await next_batch(Emptied(robot.hub), 20)
+    assert batch is not None
+    assert (batch.upto, batch.events) == (100, 0)
+    assert b'"entries":[{"offset":21,"to_offset":100,' in batch.body
 
 
 async def test_a_journal_has_nothing_behind_its_end(opened: OpenJournal) -> None:
     robot = Robot(opened(), FakeHub())
-    assert await next_parcel(LiveJournal(robot.hub), 0) is None
+    assert await next_batch(LiveJournal(robot.hub), 0) is None
     assert robot.shipper.state().behind == 0
 
 

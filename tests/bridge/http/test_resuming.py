@@ -8,7 +8,7 @@ from tests.bridge.parts import event
 from tests.bridge.serving import Served, Stream, served
 
 
-def told(stream: Stream) -> int:
+def reported_offset(stream: Stream) -> int:
     """The id of the next block, which is no event."""
     while True:
         lines = stream.block().split(b"\n")
@@ -33,7 +33,7 @@ def test_a_reader_that_had_no_event_yet_misses_none_while_it_is_away(query: str)
     with served() as bridge:
         publish(bridge, 3)
         idle = bridge.stream(query)
-        offset = told(idle)
+        offset = reported_offset(idle)
         idle.close()
         bridge.call("count", label="a", to=2)
         events = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(4)
@@ -44,9 +44,9 @@ def test_a_reader_that_had_no_event_yet_misses_none_while_it_is_away(query: str)
 def test_a_reader_keeps_up_with_what_is_not_for_it(query: str) -> None:
     with served(ping_s=0.1, journal_events=1000) as bridge:
         reader = bridge.stream(query)
-        assert told(reader) == 0
+        assert reported_offset(reader) == 0
         publish(bridge, 1500)
-        while (offset := told(reader)) < 1500:
+        while (offset := reported_offset(reader)) < 1500:
             pass
         reader.close()
         publish(bridge, 5)

@@ -86,8 +86,8 @@ def test_who_is_new_waits_for_one_of_the_others_and_nobody_for_ever(time: Clock)
         asking = Busy(shared, time, done, pieces=1, piece_s=0.0)
         shared.wait(asking, loop, is_new=True)
         assert (await turns_of(done, 1))[0][:2] == [greedy[0], asking]
-        news = [Busy(shared, time, done, pieces=1, piece_s=turns.SLICE_S) for _ in range(100)]
-        for each in news:
+        items = [Busy(shared, time, done, pieces=1, piece_s=turns.SLICE_S) for _ in range(100)]
+        for each in items:
             shared.wait(each, loop, is_new=True)
         later = await turns_of(done, 60)
         assert {each for turn in later for each in turn} > set(greedy)

@@ -242,9 +242,9 @@ def test_bytes_that_are_no_message_are_told_of_and_the_next_one_is_shown() -> No
             for channel in ("/color_image#sensor_msgs.Image", "/level#std_msgs.Float32"):
                 scene.inner.publish(channel, b"garbage")
             await until(lambda: len(client.said("error")) == 2)
-            told = {said["topic"]: said["text"] for said in client.said("error")}
-            assert "another type or definition" in told["/level"]
-            assert "bad sensor_msgs.Image on '/color_image#sensor_msgs.Image'" in told["/color_image"]
+            by_topic = {said["topic"]: said["text"] for said in client.said("error")}
+            assert "another type or definition" in by_topic["/level"]
+            assert "bad sensor_msgs.Image on '/color_image#sensor_msgs.Image'" in by_topic["/color_image"]
             publish(scene, "/level", Float32(data=2.0))
             await until(lambda: client.frames)
             assert client.frames[0].header["message"] == {"data": 2.0}

@@ -37,17 +37,17 @@ export function isReview(call) {
 /**
  * The call that each one belongs to, by id; calls that belong to none are left out.
  *
- * What an agent calls belongs to a mission of it. Which one the agent says in its conversation (`told`); of what it says
+ * What an agent calls belongs to a mission of it. Which one the agent says in its conversation (`missionOf`); of what it says
  * no more, it is the newest that was under way then.
- * @param {Iterable<Call>} calls @param {Map<string, string>} told missions by ids of calls
+ * @param {Iterable<Call>} calls @param {Map<string, string>} missionOf missions by ids of calls
  * @returns {Map<string, string>}
  */
-export function parentsOf(calls, told = new Map()) {
+export function parentsOf(calls, missionOf = new Map()) {
   const known = new Map([...calls].map((call) => [call.id, call]));
   const missions = Map.groupBy([...known.values()].filter(isMission), ({ module }) => module);
   const parents = new Map();
   for (const call of known.values()) {
-    const parent = [call.parent, ...askersOf(call.id), told.get(call.id)].find((id) => id && id !== call.id && known.has(id))
+    const parent = [call.parent, ...askersOf(call.id), missionOf.get(call.id)].find((id) => id && id !== call.id && known.has(id))
       ?? newestUnderWay(missions.get(call.caller) ?? [], call)?.id;
     if (parent && !leadsTo(parents, parent, call.id)) parents.set(call.id, parent);
   }

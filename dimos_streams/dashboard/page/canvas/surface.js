@@ -51,7 +51,7 @@ export class Surface {
     this.#size.disconnect();
     this.#endTheme();
     drawNot(this.#draw);
-    this.#tell();
+    this.#settle();
   }
 
   #measure() {
@@ -71,7 +71,7 @@ export class Surface {
       this.#context.setTransform(sharp, 0, 0, sharp, 0, 0);
       this.#painted();
     }
-    this.#tell();
+    this.#settle();
   };
 
   /** What can't be drawn costs this frame, and nobody who waits for it. */
@@ -85,7 +85,7 @@ export class Surface {
     this.#context.restore();
   }
 
-  #tell() {
+  #settle() {
     this.#drawn?.resolve();
     this.#drawn = null;
   }

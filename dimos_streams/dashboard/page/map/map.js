@@ -74,7 +74,7 @@ export function MapPanel(context) {
     hover: (pixel) => write(where.current, pixel ? hovered(kept.current, pixel) : ""),
     key: onKey,
   }), []);
-  const tell = () => {
+  const describe = () => {
     if (document.hidden || !list.current) return; // references end before effects do
     kept.current.isDue = true;
     surface.current?.refresh(); // ages grow although nothing comes
@@ -86,8 +86,8 @@ export function MapPanel(context) {
       list.current.replaceChildren(...said.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
     }
   };
-  useTick(1000, tell);
-  useEffect(tell, [keys]); // who is there is said at once
+  useTick(1000, describe);
+  useEffect(describe, [keys]); // who is there is said at once
 
   /** Change the view by hand: it does not fit itself to what is known any more. */
   function change(how) {

@@ -8,7 +8,7 @@ import { panned, SECOND, spanOf, viewAt, zoomed } from "./scale.js";
 const FIRST_SPAN = { least: 20 * SECOND, most: 120 * SECOND };
 const BESIDE = 0.25;
 const ALL_CALLS = 200;
-const TOLD_SOON_MS = 250;
+const NOTIFY_MS = 250;
 
 /** Begins the id of what waits for an approval: it is no call yet. */
 export const APPROVAL = "approval:";
@@ -66,7 +66,7 @@ export class Board {
     this.#due ||= setTimeout(() => {
       this.#due = 0;
       for (const listener of this.#listeners) listener();
-    }, TOLD_SOON_MS);
+    }, NOTIFY_MS);
   }
 
   /** The part of time that is seen. */
@@ -90,10 +90,10 @@ export class Board {
   }
 
   get layout() {
-    const which = `${this.log.version} ${this.#session.robot} ${this.#approvals.map(({ id }) => id)} ${this.log.told.size}`;
+    const which = `${this.log.version} ${this.#session.robot} ${this.#approvals.map(({ id }) => id)} ${this.log.missionOf.size}`;
     if (which !== this.#layoutOf) {
       const calls = [...this.log.calls.values(), ...this.#approvals].filter(({ module }) => this.#session.shows(module));
-      this.#layout = laidOut(calls, this.log.told);
+      this.#layout = laidOut(calls, this.log.missionOf);
       this.#layoutOf = which;
     }
     return this.#layout;
@@ -172,23 +172,23 @@ export class Board {
   follow(follows) {
     this.#view = this.view;
     this.follows = follows;
-    this.#tell();
+    this.#notify();
   }
 
   moveCursor(id) {
     this.cursor = id;
     if (id !== null) this.reveal(id);
-    this.#tell();
+    this.#notify();
   }
 
   #become(view) {
     this.#view = view;
     this.#chosenSpan = spanOf(view);
     this.lookBack();
-    this.#tell();
+    this.#notify();
   }
 
-  #tell() {
+  #notify() {
     clearTimeout(this.#due);
     this.#due = 0;
     for (const listener of this.#listeners) listener();
@@ -223,7 +223,7 @@ export class Board {
     this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS && !this.#session.readOnly);
     const agents = Object.values(state.agents);
     for (const { call_id: id, missions } of agents.flatMap((agent) => agent.conversation)) {
-      if (id && missions?.length && this.log.calls.has(id)) this.log.told.set(id, missions.at(-1));
+      if (id && missions?.length && this.log.calls.has(id)) this.log.missionOf.set(id, missions.at(-1));
     }
     this.#approvals = agents.flatMap((agent) => agent.approvals.map((approval) => asked(agent, approval)));
   }
@@ -234,6 +234,6 @@ function asked(agent, approval) {
   return {
     id: APPROVAL + approval.id, skill: approval.skill, module: approval.module, caller: agent.agent, parent: approval.missions?.[0] ?? "",
     arguments: approval.arguments, resources: [], state: "asked", begin: approval.created_utime, end: null, isWhole: true,
-    text: approval.reason, result: null, error: "", ticks: [], untold: 0, fraction: null, most: {}, first: Infinity, last: -1,
+    text: approval.reason, result: null, error: "", ticks: [], omitted: 0, fraction: null, most: {}, first: Infinity, last: -1,
   };
 }

@@ -9,10 +9,10 @@ const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600
  * @typedef {{offset: number, utime: number, type: string, text: string, isBad: boolean, isNote: boolean}} Tick an update, or a gap
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
  *   resources: string[], state: string, begin: number, end: number|null, isWhole: boolean, text: string, result: unknown,
- *   error: string, ticks: Tick[], untold: number, fraction: number|null, most: Record<string, number>,
+ *   error: string, ticks: Tick[], omitted: number, fraction: number|null, most: Record<string, number>,
  *   first: number, last: number}} Call
  * Times are µs since the Unix epoch. `state` is `requested`, `open`, an outcome, or `unknown` where the end was not
- * heard. `isWhole` says whether its beginning is known, and not only that it was there; `untold` counts updates that are
+ * heard. `isWhole` says whether its beginning is known, and not only that it was there; `omitted` counts updates that are
  * not kept; `first` and `last` are the offsets of its oldest and newest event.
  * @typedef {{from: number, to: number|null, text: string}} Break a time of which the page has not heard
  */
@@ -25,7 +25,7 @@ export class CallLog {
   /** Another number after each change. */
   version = 0;
   /** Missions by the ids of calls, as far as these say which are theirs. @type {Map<string, string>} */
-  told = new Map();
+  missionOf = new Map();
   /** Everything at this offset and behind it was taken, up to `newest`. */
   since = Infinity;
   newest = 0;
@@ -127,7 +127,7 @@ export class CallLog {
       this.knownFrom = Math.max(this.knownFrom === Infinity ? -Infinity : this.knownFrom, call.end);
       this.beginning = null;
     }
-    for (const id of this.told.keys()) if (!this.calls.has(id)) this.told.delete(id);
+    for (const id of this.missionOf.keys()) if (!this.calls.has(id)) this.missionOf.delete(id);
     this.version += 1;
   }
 
@@ -142,7 +142,7 @@ export class CallLog {
     const call = {
       id: event.call_id, skill: event.skill, module: event.module, caller: event.caller, parent: "", arguments: {},
       resources: [], state: "open", begin: event.utime, end: null, isWhole: false, text: "", result: null, error: "",
-      ticks: [], untold: 0, fraction: null, most: {}, first: offset, last: -1,
+      ticks: [], omitted: 0, fraction: null, most: {}, first: offset, last: -1,
     };
     this.calls.set(call.id, call);
     return call;
@@ -171,7 +171,7 @@ export class CallLog {
     if (call.ticks[at - 1]?.offset === offset) return;
     if (!call.isWhole) call.begin = Math.min(call.begin, event.utime);
     if (call.ticks.length >= MAX.ticksOfOne) {
-      call.untold += 1;
+      call.omitted += 1;
       if (at === 0) return;
       call.ticks.shift();
       this.#ticks -= 1;
@@ -184,7 +184,7 @@ export class CallLog {
 
   /** A mission tells what became of what its model asked for: a call that is its own, or none because it was refused. */
   #takeEntry(mission, offset, { utime, data: { entry }, module }) {
-    if (typeof entry?.call_id === "string") this.told.set(entry.call_id, mission.id);
+    if (typeof entry?.call_id === "string") this.missionOf.set(entry.call_id, mission.id);
     else if (entry?.role === "tool" && entry.is_error && entry.skill) {
       const refused = this.#callOf(offset, { call_id: `${mission.id}!${offset}`, skill: textOf(entry.skill), module, caller: module, utime });
       Object.assign(refused, { state: "rejected", isWhole: true, end: utime, parent: mission.id, text: clipped(textOf(entry.text), MAX.text), last: offset });

@@ -41,7 +41,7 @@ export function Details({ call, layout, now, select, connected, readOnly, ask })
     </dl>
     ${Object.keys(call.arguments).length > 0 && html`<${Folded} summary=${`Arguments: ${clipped(listed(call.arguments), 60)}`} value=${call.arguments} />`}
     ${call.result !== null && html`<${Folded} summary="Result" value=${call.result} />`}
-    ${call.ticks.length > 0 && html`<h4>${counted(call.untold + call.ticks.length, "update")}${call.untold > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
+    ${call.ticks.length > 0 && html`<h4>${counted(call.omitted + call.ticks.length, "update")}${call.omitted > 0 ? `, the newest ${call.ticks.length}` : ""}</h4>
       <ol class="updates" reversed>${call.ticks.toReversed().slice(0, MAX_ROWS).map((tick) => html`<li key=${tick.offset} class=${tick.isBad ? "bad" : ""}>
         <${Time} utime=${tick.utime} /> ${plain(call, tick.text) || "(no text)"}</li>`)}</ol>`}
   </div>`;

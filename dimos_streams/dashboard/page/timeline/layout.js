@@ -17,12 +17,12 @@ import { parentsOf, skillOf } from "../calls/families.js";
 
 /**
  * @param {Call[]} calls
- * @param {Map<string, string>} [told] missions by ids of calls, as far as agents say
+ * @param {Map<string, string>} [missionOf] missions by ids of calls, as far as agents say
  * @returns {Layout}
  */
-export function laidOut(calls, told) {
+export function laidOut(calls, missionOf) {
   const inOrder = calls.toSorted(before);
-  const parents = parentsOf(inOrder, told);
+  const parents = parentsOf(inOrder, missionOf);
   const children = Map.groupBy(inOrder.filter(({ id }) => parents.has(id)), ({ id }) => parents.get(id));
   const robots = Map.groupBy(inOrder.filter(({ id }) => !parents.has(id)), ({ module }) => namespaceOf(module));
   const names = [...robots.keys()].sort();

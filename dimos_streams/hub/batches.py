@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
-from dimos_streams.hub.storage.rows import Parcel, ParcelEntry
+from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
 from dimos_streams.tool_stream.event import CALL_ID_RULE, ToolEvent, is_call_id, json_text
 
 _NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
@@ -20,13 +20,13 @@ class NoEventError(DimosStreamsError):
         super().__init__(f"at offset {offset}: {why}")
 
 
-def parcel_of(robot: str, batch: Batch) -> Parcel:
-    """The parcel of a robot's batch, each event checked. Raises ``NoEventError``."""
+def robot_batch(robot: str, batch: Batch) -> RobotBatch:
+    """Return a robot's batch as it is to be stored, each event checked. Raises ``NoEventError``."""
     entries = (_gap(each) if isinstance(each, ShippedGap) else _event(each) for each in batch.entries)
-    return Parcel(robot, batch.journal, tuple(entries))
+    return RobotBatch(robot, batch.journal, tuple(entries))
 
 
-def _event(shipped: ShippedEvent) -> ParcelEntry:
+def _event(shipped: ShippedEvent) -> BatchEntry:
     fields = shipped.event
     if unknown := sorted(fields.keys() - _NAMES):
         raise NoEventError(shipped.offset, f"an event has no {unknown[0][:50]!r}")
@@ -36,7 +36,7 @@ def _event(shipped: ShippedEvent) -> ParcelEntry:
         raise NoEventError(shipped.offset, str(error)[:500]) from error
     if event.type != "gap" and not is_call_id(event.call_id):
         raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
-    return ParcelEntry(
+    return BatchEntry(
         shipped.offset,
         shipped.offset,
         event.call_id.replace(_NOTHING, "\ufffd"),
@@ -47,10 +47,10 @@ def _event(shipped: ShippedEvent) -> ParcelEntry:
     )
 
 
-def _gap(shipped: ShippedGap) -> ParcelEntry:
+def _gap(shipped: ShippedGap) -> BatchEntry:
     data = {"from_offset": shipped.offset, "to_offset": shipped.to_offset}
     event = ToolEvent(
         utime=0, call_id="", seq=0, type="gap", module="", skill="", caller="", text=shipped.gap, data=data
     )
     fields = event.to_dict()
-    return ParcelEntry(shipped.offset, shipped.to_offset, "", "", "gap", json_text(fields), fields)
+    return BatchEntry(shipped.offset, shipped.to_offset, "", "", "gap", json_text(fields), fields)
