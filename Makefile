@@ -12,7 +12,7 @@ setup:  ## make .venv with the package, editable, and all that a developer needs
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --editable '.[dev]'
 
-check:  ## lint, whether tests are found, types, import contract, generated messages, the site: all that runs none of them
+check:  ## lint, whether tests are found, types, import contract, generated messages, the site: everything but the tests
 	.ci/check
 
 format:  ## mend what can be mended by itself: format, order of imports
