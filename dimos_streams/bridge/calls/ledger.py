@@ -55,7 +55,8 @@ class Ledger:
         """The open calls that were begun without the bridge, and the memory of each."""
         self._foreign_bytes = 0
         self._new_foreign = Allowance(*_NEW_FOREIGN)
-        self._settled_at = float("-inf")
+        self._entered_at = float("-inf")
+        """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
         """Number of events that were ignored, of calls that were closed already, or of too many calls."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
@@ -107,8 +108,8 @@ class Ledger:
     def _settle_behind(self) -> None:
         """Have the database take in what only the journal's tail has: at once where events come close together, else
         when the readers have had a turn of the processor. A reader that this process has woken may wait for it."""
-        before, self._settled_at = self._settled_at, clock.monotonic()
-        if self._settled_at - before < _APART_S:
+        before, self._entered_at = self._entered_at, clock.monotonic()
+        if self._entered_at - before < _APART_S:
             self.journal.settle()
         elif self.journal.is_unsettled:
             asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.settle)
