@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from dimos_streams.client.chunked import content_size
+
 _BOM = b"\xef\xbb\xbf"
 _USUAL = re.compile(rb"event: (.+)\nid: ([^\0\n]*)\ndata: (.*)\n\n")
 """A whole event as bridges write it, which is taken apart in one step instead of line by line. It is looked for where
 no line ends by CR: to look for the end of a line alone takes a third of the time."""
 _ALONE = re.compile(rb"([0-9A-Fa-f]{1,12})\r\nevent: ([^\r\n]+)\nid: ([^\0\r\n]*)\ndata: ([^\r\n]*)\n\n\r\n")
 """A chunk of HTTP/1.1 with such an event and nothing else: what comes over a connection when an event comes alone."""
-_CHUNK_ENDS = 4
-"""Number of bytes around a chunk's content besides its size: two line ends."""
 _DIGITS = frozenset(b"0123456789")
 MAX_RETRY_MS = 10**9
 
@@ -78,7 +78,7 @@ class SseParser:
         if found is None or len(chunk) > self._max or self._is_within or self._after_cr or self._head is not None:
             return None
         size, type, id, data = found.groups()
-        if int(size, 16) + len(size) + _CHUNK_ENDS != len(chunk):
+        if int(size, 16) != content_size(chunk):
             return None
         self.last_event_id = self._id = id.decode(errors="replace")
         return SseEvent(type.decode(errors="replace"), data.decode(errors="replace"), self._id)

@@ -13,15 +13,10 @@ _logger = logging.getLogger(__name__)
 
 _DAMAGED, _LEFT = ".damaged-", ".left-"
 """Parts of the names of files that were moved aside because they are damaged, or lack what came later."""
-_REFUSED = (
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-)
-"""SQLite's error codes for a disk that may accept the data another time, or another program that holds the file."""
+_REFUSED = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""SQLite's error codes for a disk that may accept the data another time."""
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+"""SQLite's error codes for a file that another program holds."""
 
 
 def leave_behind(path: Path) -> None:
@@ -61,8 +56,13 @@ def left_files(path: Path) -> list[Path]:
 
 
 def is_refusal(error: sqlite3.Error) -> bool:
-    """Return whether the disk is to blame, or another program with the file, which may be different later."""
+    """Return whether the disk is to blame, which may be different later."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _REFUSED
+
+
+def is_lock(error: sqlite3.Error) -> bool:
+    """Return whether another program holds the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKED
 
 
 def is_damaged(error: sqlite3.Error) -> bool:

@@ -13,6 +13,7 @@ from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.moved_files import (
     has_predecessor,
     is_damaged,
+    is_lock,
     is_refusal,
     leave_behind,
     left_files,
@@ -205,7 +206,8 @@ class JournalStorage:
             leave_behind(path)
         elif path.exists() or has_predecessor(path):
             self._begin_anew()
-        if is_refusal(error):
+        # A file that was held from the beginning may be another program's: it stays where it is.
+        if is_refusal(error) or (is_lock(error) and self._opened):
             self.notes = self.notes or _inherited([*left_files(path), path])
             self.home = path
 

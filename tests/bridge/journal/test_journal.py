@@ -226,6 +226,19 @@ def test_a_file_that_another_program_holds_is_memory_until_it_lets_go(tmp_path: 
     assert (journal.state, journal.path, journal.last_offset) == ("ok", path, 3)
 
 
+def test_a_file_that_is_held_from_the_beginning_is_left_where_it_is(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE theirs (x)")
+        other.execute("BEGIN EXCLUSIVE")
+        journal = opened(path)
+        assert "locked" in journal.state
+    assert not journal.come_back()
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+
+
 def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
