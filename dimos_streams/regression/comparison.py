@@ -83,6 +83,8 @@ class Comparison:
         """The results: channels by name, then calls in their order."""
         for when, event in self._recorded_order.rest():
             self._of_call(event).recorded(Output(when, event))
+        for when, event in self._replayed_order.rest():
+            self._of_call(event).replayed(Output(when, event))
         channels = [self._channels[channel].finish() for channel in sorted(self._channels)]
         return channels + [matcher.finish() for matcher in self._calls.values()]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import MessageError, ModuleFailedError, UserError
@@ -28,6 +27,7 @@ from dimos_streams.recording.timeline import steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
 from dimos_streams.regression.matching import Output
+from dimos_streams.regression.module_lives import ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of, scope_of
@@ -136,6 +136,7 @@ class _Replay:
         self._inputs = self._late_calls = self._outputs = 0
         self._first_utime = self._last_utime = 0
         self._feed: Feed | None = None
+        self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
     async def run(self, loop: ReplayLoop) -> Report:
@@ -143,15 +144,15 @@ class _Replay:
         await self._bus.open()
         self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
         host = ModuleHost(self._bus)
-        feed = self._feed = loop.feed = Feed(steady(self._log.events()), self._judge, self._publish)
         problem = ""
+        # Where nobody's acknowledgements were recorded their absence says nothing.
+        bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
+        context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
+        lives = self._lives = ModuleLives(host, self._scope.plans, context)
+        feed = self._feed = loop.feed = Feed(steady(self._log.events()), self._judge, self._publish)
         try:
-            # Where nobody's acknowledgements were recorded their absence says nothing.
-            bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
-            context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-            for plan in self._scope.plans:
-                await host.start(instantiate(plan.spec, context), plan.topics)
-            problem = await self._until_over(host, feed)
+            await lives.start()
+            problem = await self._until_over(lives, feed)
         finally:
             self._over = True
             await host.stop()
@@ -159,20 +160,20 @@ class _Replay:
             await self._bus.close()
         return self._report(problem)
 
-    async def _until_over(self, host: ModuleHost, feed: Feed) -> str:
-        failing = asyncio.ensure_future(host.wait_for_failure())
-        either: list[asyncio.Future[None]] = [failing, feed.done]
+    async def _until_over(self, lives: ModuleLives, feed: Feed) -> str:
+        living = asyncio.ensure_future(lives.run())
+        either: list[asyncio.Future[None]] = [living, feed.done]
         try:
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if failing.done():
-                failing.result()
+            if living.done():
+                living.result()
             return ""
         except ModuleFailedError as error:
             return str(error)
         finally:
-            failing.cancel()
+            living.cancel()
             with contextlib.suppress(asyncio.CancelledError, ModuleFailedError):
-                await failing
+                await living
 
     def _judge(self, event: LogEvent) -> bool | None:
         """See ``Feed``."""
@@ -193,10 +194,14 @@ class _Replay:
             self._comparison.recorded(channel, data, utime, optional=optional)
             self._outputs += 1
             return True if channel == EVENTS and self._make_up_call(event) else None
-        self._keep(event)
-        if role == "input" and channel == CALLS:
+        if self._lives.is_change(event):
+            return True
+        if role != "input":
+            self._keep(event)
+            return False
+        if channel == CALLS:
             self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
-        return role == "input"
+        return True
 
     def _make_up_call(self, event: LogEvent) -> bool:
         """Make up the request of a call that begins here if the log lacks it; return whether it was made up."""
@@ -216,6 +221,10 @@ class _Replay:
         if self._rewriter is not None:
             self._rewriter.flush(now)
         made_up = self._made_up.pop(event.offset, None)
+        if made_up is None:
+            self._keep(event)  # behind what the modules gave before it in the same instant
+        if self._lives.take(event):
+            return
         if made_up is not None:
             self._bus.publish(CALLS, made_up)
         elif event.channel == REQUESTS:

@@ -12,6 +12,7 @@ from dimos_streams.runtime.starvation import StarvationWatch
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.liveness.parts import MachineClocks
 
 STOP_BOUND_S = 3.0
@@ -56,36 +57,42 @@ class ModuleHost:
         try:
             await module.start()
         except (UserError, asyncio.CancelledError):
-            await self._stop_module(module)
+            await self._end(module)
             raise
         except Exception as error:
-            await self._stop_module(module)
+            await self._end(module)
             raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(error)}") from error
         module.spawn(module.run(), name="run")
         self._skills.add(module)
         self._starvation.add(module)
 
     async def wait_for_failure(self) -> None:
-        """Wait until a task of any module fails. Raises ``ModuleFailedError``."""
+        """Wait until a task of any module that runs now fails. Raises ``ModuleFailedError``."""
         failures = {module.failure(): module for module in self._modules}
+        if not failures:
+            await asyncio.get_running_loop().create_future()
         await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
         failure = next(failure for failure in failures if failure.done())
         error = failure.exception()
         name = failures[failure].name
         raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error
 
-    async def stop(self, reason: str = "the module is stopping") -> None:
+    async def stop(self, reason: str = STOPS) -> None:
         """Stop all modules, the last started first, each within a bound. Stopping twice is fine.
 
         ``reason`` is what the callers of running calls hear.
         """
         self._starvation.stop()
         for module in reversed(self._modules[:]):
-            await self._skills.remove(module, reason)
-            await self._stop_module(module)
+            await self.stop_module(module, reason)
         await self._skills.stop()
 
-    async def _stop_module(self, module: Module) -> None:
+    async def stop_module(self, module: Module, reason: str) -> None:
+        """Stop one of the running modules, within a bound."""
+        await self._skills.remove(module, reason)
+        await self._end(module)
+
+    async def _end(self, module: Module) -> None:
         self._modules.remove(module)
         self._starvation.remove(module)
         try:

@@ -54,6 +54,7 @@ def test_an_event_that_is_missing_or_another_is_a_difference() -> None:
     given = [packed(seq) for seq in (1, 2, 3)]
     assert compared(given, given[:2]).finish()[0].wrong == 1
     assert compared([given[0], given[2]], [given[0]]).finish()[0].wrong == 1, "what came behind a lost one counts too"
+    assert compared([given[0]], [given[0], given[2]]).finish()[0].wrong == 1
     assert compared(given, [given[0], packed(2, "else"), given[2]]).finish()[0].wrong == 1
 
 

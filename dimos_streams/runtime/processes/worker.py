@@ -113,7 +113,7 @@ class _Worker:
         self._task = task
         self._reports = reports
         self._sources = sources
-        self._stop_reason = "the module is stopping"
+        self._stop_reason = ""
 
     async def run(self) -> int:
         # A supervisor that hangs must not make its workers wait for it.
@@ -135,6 +135,7 @@ class _Worker:
         from dimos_streams.bus import create_bus
         from dimos_streams.runtime.liveness import beat
         from dimos_streams.runtime.module_host import ModuleHost
+        from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 
         options = self._task.options
         real = bus = create_bus(options.bus_url, self._task.process.delivery)
@@ -155,7 +156,7 @@ class _Worker:
         finally:
             if beating is not None:
                 beating.cancel()
-            await host.stop(self._stop_reason)
+            await host.stop(self._stop_reason or STOPS)
             await bus.close()
             await real.close()
         return 0

@@ -140,6 +140,11 @@ class Heart:
             self._bus.publish(STATUS, encode(status))
             status.skills_json = ""
 
+    def announce_stop(self, name: str) -> None:
+        """Say that a module begins to stop, so that a replay of the recording stops it at the same moment."""
+        if self.beats:
+            self.send(name)
+
     def say_goodbye(self, name: str) -> None:
         """Say that a module ends here, so that its next instance is believed at once."""
         if self.beats:

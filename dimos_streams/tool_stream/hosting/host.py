@@ -38,6 +38,7 @@ from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
@@ -99,7 +100,8 @@ class SkillHost:
         hosted = self._modules.get(module.name)
         if hosted is None:
             return
-        hosted.ending = True
+        hosted.stops_for = reason
+        self._heart.announce_stop(module.name)
         calls = {task: running for running, task in hosted.calls.values()}
         for task, running in calls.items():
             running.cancel(task, reason)
@@ -115,7 +117,7 @@ class SkillHost:
     async def stop(self) -> None:
         """Cancel all calls, let receivers take their ends, and leave the bus. Stopping twice is fine."""
         for hosted in list(self._modules.values()):
-            await self.remove(hosted.module, "the module is stopping")
+            await self.remove(hosted.module, STOPS)
         if self._heart.beats:
             await self.publisher.drain(_DRAIN_BOUND_S)
         for name in list(self._modules):
@@ -143,7 +145,7 @@ class SkillHost:
                 )
             message = decode(SkillCall, data, channel=channel)
             hosted = self._modules.get(message.module)
-            if hosted is None or hosted.ending:
+            if hosted is None or hosted.stops_for:
                 return
             names = (message.skill, message.caller, message.parent)
             if not (is_call_id(message.call_id) and all(map(is_name, names))):

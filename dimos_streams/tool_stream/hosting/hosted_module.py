@@ -11,6 +11,7 @@ from dimos_streams.skill import SkillSpec
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
+from dimos_streams.tool_stream.liveness.heartbeat import stopping
 from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
@@ -25,8 +26,8 @@ class HostedModule:
     """Its skills as JSON, one text for each heartbeat that is needed for them."""
     skills_version: str
     loss: LossWatch
-    ending: bool = False
-    """True if it takes no more calls."""
+    stops_for: str = ""
+    """The reason for which it stops and takes no more calls; empty while it does."""
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
     @classmethod
@@ -41,7 +42,9 @@ class HostedModule:
 
     @property
     def health(self) -> str:
-        """The health that the module reports, unless a call of it does not end."""
+        """The health that the module reports, unless it stops or a call of it does not end."""
+        if self.stops_for:
+            return stopping(self.stops_for)
         if self.loss.runaway:
             cut_off = "; velocities are cut off" if self.loss.consequence else ""
             return f"call {self.loss.runaway} does not end{cut_off}"

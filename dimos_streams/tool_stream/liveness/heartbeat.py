@@ -11,6 +11,10 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 
 ENDED = "ended"
 """The health in the last heartbeat of a module that stops."""
+STOPPING = "stopping"
+"""The health of a module from the moment on at which it begins to stop, with the reason unless that is ``STOPS``."""
+STOPS = "the module is stopping"
+"""The reason that callers hear where nobody gave another."""
 MAX_CALLS = 1280
 """Maximum number of calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
 CALLS_BYTES = 16_000
@@ -27,6 +31,17 @@ _FINGERPRINT = ModuleStatus._get_packed_fingerprint()
 _INT, _LONG, _LENGTH = 4, 8, struct.Struct(">I")
 BEGIN = len(_FINGERPRINT) + _LONG
 """The index of the module's name."""
+
+
+def stopping(reason: str) -> str:
+    """Return the health of a module that stops for a reason."""
+    return STOPPING if reason == STOPS else f"{STOPPING}: {reason}"
+
+
+def stop_reason(health: str) -> str | None:
+    """Return the reason for which a module stops, or None if it does not."""
+    word, _, reason = health.partition(": ")
+    return (reason or STOPS) if word == STOPPING else None
 
 
 class Head(NamedTuple):

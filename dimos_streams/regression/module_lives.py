@@ -1,0 +1,95 @@
+"""Starts and stops the modules under test where the log says that they were stopped, and started again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.module import RunContext
+from dimos_streams.recording.format import LogEvent
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.plan import ModulePlan
+from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, stop_reason
+
+
+class ModuleLives:
+    """The lives of the modules under test. A life ends with the heartbeat that announces it; the next begins with the
+    first heartbeat of another instance. Of a process that was killed nothing is announced: its module goes on."""
+
+    def __init__(self, host: ModuleHost, plans: Sequence[ModulePlan], context: RunContext) -> None:
+        self._host = host
+        self._plans = {plan.spec.name: plan for plan in plans}
+        self._context = context
+        self._stopped: dict[str, str] = {}
+        """The instance that stopped last, by module, as far as the log was read."""
+        self._due: asyncio.Queue[ModuleStatus] = asyncio.Queue()  # as long as the log has changes at one instant
+
+    def is_change(self, event: LogEvent) -> bool:
+        """Return whether a life begins or ends with an event. Call this with every event, in order."""
+        status = self._own_status(event)
+        if status is None:
+            return False
+        if stop_reason(status.health) is not None:
+            begins_to_stop = self._stopped.get(status.module) != status.instance
+            self._stopped[status.module] = status.instance
+            return begins_to_stop
+        if status.health == ENDED or self._stopped.get(status.module, status.instance) == status.instance:
+            return False
+        del self._stopped[status.module]
+        return True
+
+    def take(self, event: LogEvent) -> bool:
+        """Begin or end a life with a change that is due, in the next turn of the loop; return False for an event that
+        is about none."""
+        status = self._own_status(event)
+        if status is None:
+            return False
+        self._due.put_nowait(status)
+        return True
+
+    def _own_status(self, event: LogEvent) -> ModuleStatus | None:
+        if event.channel != STATUS:
+            return None
+        try:
+            status = decode(ModuleStatus, event.data, STATUS)
+        except MessageError:  # damaged; whoever reads heartbeats skips it
+            return None
+        return status if status.module in self._plans else None
+
+    async def start(self) -> None:
+        """Start all modules. Raises what ``ModuleHost.start`` raises."""
+        for name in self._plans:
+            await self._start(name)
+
+    async def run(self) -> None:
+        """Begin and end lives until cancelled. Raises ``ModuleFailedError`` when a module fails."""
+        while True:
+            due = asyncio.ensure_future(self._due.get())
+            failing = asyncio.ensure_future(self._host.wait_for_failure())
+            try:
+                await asyncio.wait([due, failing], return_when=asyncio.FIRST_COMPLETED)
+                if failing.done():
+                    failing.result()
+                status = due.result()
+            finally:
+                due.cancel()
+                failing.cancel()
+            await self._apply(status)
+
+    async def _apply(self, status: ModuleStatus) -> None:
+        reason = stop_reason(status.health)
+        if reason is None:
+            await self._start(status.module)
+            return
+        for module in self._host.modules:
+            if module.name == status.module:
+                await self._host.stop_module(module, reason)
+
+    async def _start(self, name: str) -> None:
+        plan = self._plans[name]
+        await self._host.start(instantiate(plan.spec, self._context), plan.topics)
