@@ -16,7 +16,6 @@ from dimos_streams.blueprint.classes import (
     needed_inputs,
 )
 from dimos_streams.blueprint.delivery_check import delivery_problems
-from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.message_check import message_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
@@ -67,18 +66,6 @@ def refuse_errors(blueprint: Blueprint) -> None:
     """Raise ``BlueprintError`` with the errors that ``check`` finds; mere warnings pass."""
     if errors := [problem for problem in check(blueprint) if problem.severity == "error"]:
         raise BlueprintError(errors)
-
-
-def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
-    """The result of ``resolve`` and the problems of the blueprint; None in its place if its very form is wrong.
-
-    Raises ``UserError`` if there is no blueprint to look at.
-    """
-    try:
-        blueprint = resolve(reference)
-    except BlueprintError as error:
-        return None, list(error.problems)
-    return blueprint, check(blueprint)
 
 
 def _usable_class(spec: ModuleSpec) -> type[Module]:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint import module
-from dimos_streams.blueprint.check import check, check_reference
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
+from tests.blueprint.checked import check_reference
 
 
 @pytest.mark.parametrize(

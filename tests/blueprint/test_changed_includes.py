@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dimos_streams.blueprint import blueprint, include, module
-from dimos_streams.blueprint.check import check, check_reference
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.settings import apply_settings
 from dimos_streams.documents.problem import BlueprintError
 from tests.blueprint import toy_modules
+from tests.blueprint.checked import check_reference
 from tests.blueprint.conftest import Write
 
 BASE = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint import Blueprint, blueprint, include, module
-from dimos_streams.blueprint.check import check, check_reference
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.graph import graph
 from dimos_streams.blueprint.load import load
@@ -17,6 +17,7 @@ from dimos_streams.blueprint.wiring import wire
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.module import RunContext
 from tests.blueprint import toy_modules
+from tests.blueprint.checked import check_reference
 from tests.blueprint.conftest import Write
 
 CAMERA = "tests.blueprint.toy_modules:Camera"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dimos_streams.blueprint import blueprint, include, module
-from dimos_streams.blueprint.check import check_reference
 from dimos_streams.blueprint.wiring import deliveries
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.plan import plan_modules, plan_processes
 from dimos_streams.runtime.processes.preparation import prepare
 from tests.blueprint import toy_modules
+from tests.blueprint.checked import check_reference
 from tests.blueprint.conftest import Write
 
 CAMERA = "modules: {camera: {type: 'tests.blueprint.toy_modules:Camera'}}\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.blueprint.check import check_reference
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import MAX_MODULES
 from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
+from tests.blueprint.checked import check_reference
 from tests.blueprint.conftest import Write
 
 CAMERA = "type: tests.blueprint.toy_modules:Camera"

@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from dimos_streams.blueprint import BlueprintError, blueprint, include, module
-from dimos_streams.blueprint.check import check, check_reference
+from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.graph import graph, render
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.machines import digest_of, machines_of, part_of
@@ -21,6 +21,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.runtime.plan import plan_modules
 from dimos_streams.streams import In, Out
 from tests.blueprint import toy_modules
+from tests.blueprint.checked import check_reference
 from tests.blueprint.conftest import Write
 
 pytestmark = pytest.mark.feature("H1")

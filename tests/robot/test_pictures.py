@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dimos_streams.robot.rendering.camera import CameraModel, RayCamera
-from dimos_streams.robot.rendering.topdown import TopDown
 from dimos_streams.robot.simulation.world import World, WorldConfig
+from tests.robot.topdown import TopDown
 
 Picture = NDArray[np.uint8]
 

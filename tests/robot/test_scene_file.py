@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dimos_streams.blueprint.check import check_reference
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.messages.image import array_from_image
-from dimos_streams.robot.rendering.topdown import TopDown, footprints
 from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
 from dimos_streams.robot.simulation.scene_file import load_scene
 from dimos_streams.robot.simulation.world import World, WorldConfig
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
+from tests.blueprint.checked import check_reference
+from tests.robot.topdown import TopDown, footprints
 
 WORKSHOP = """\
 room: {length: 6, width: 5}

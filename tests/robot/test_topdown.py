@@ -1,7 +1,7 @@
 import numpy as np
 
-from dimos_streams.robot.rendering.topdown import TopDown, footprints
 from dimos_streams.robot.simulation.scene import STOCK_SCENE
+from tests.robot.topdown import TopDown, footprints
 
 
 def test_a_map_shows_tracks_and_the_robot() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.robot.motion import STILL, BasePose, Velocity
-from dimos_streams.robot.rendering.topdown import footprints
 from dimos_streams.robot.simulation.mjcf import BASE_RADIUS, PERSON_RADIUS
 from dimos_streams.robot.simulation.people import STOCK_PEOPLE
 from dimos_streams.robot.simulation.scene import STOCK_SCENE
 from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
+from tests.robot.topdown import footprints
 
 
 def empty_room(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> World:

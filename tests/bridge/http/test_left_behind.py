@@ -19,7 +19,7 @@ from tests.bridge.serving import Served, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.feature("A3")]
 
-_COUNT = 100
+_COUNT = 40
 _REFUSED = b'{"skill": "unknown"}'
 _CHUNKED, _CLOSE = "Transfer-Encoding: chunked", "Connection: close"
 
