@@ -66,11 +66,13 @@ def robot(browser: object) -> Iterator[Rover]:
 @pytest.fixture
 def opened(robot: Rover, page: Page) -> Iterator[Page]:
     """The page of a run that waits for an approval, while a call is open."""
+    page.goto(robot.url)
+    expect(page.get_by_role("img", name=re.compile("robot is at x"))).to_be_visible()
+    approval = page.get_by_role("form", name="Approval of move")
+    expect(approval).to_be_hidden()  # the one of the test before
     robot.bridge.post("/calls", {"skill": "patrol", "caller": "test"})
     robot.say("move 1")
-    page.goto(robot.url)
-    expect(page.get_by_role("form", name="Approval of move")).to_be_visible()
-    expect(page.get_by_role("img", name=re.compile("robot is at x"))).to_be_visible()
+    expect(approval).to_be_visible()
     yield page
     robot.end_calls()
 
