@@ -280,7 +280,7 @@ def test_a_process_that_forgets_to_close_ends(zenoh_url: str) -> None:
         "        try:\n"
         f"            await create_bus({zenoh_url!r}).open()\n"
         "        except Exception as error:\n"
-        "            print(error)\n"
+        "            print(error, flush=True)\n"
         "        os._exit(0)\n"
         "    os.wait()\n"
         "asyncio.run(main())\n"
