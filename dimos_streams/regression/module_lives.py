@@ -14,7 +14,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED, stop_reason
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
 
 
 class ModuleLives:
@@ -56,10 +56,10 @@ class ModuleLives:
         if event.channel != STATUS:
             return None
         try:
-            status = decode(ModuleStatus, event.data, STATUS)
+            is_own = head_of(event.data, STATUS).module in self._plans
+            return decode(ModuleStatus, event.data, STATUS) if is_own else None
         except MessageError:  # damaged; whoever reads heartbeats skips it
             return None
-        return status if status.module in self._plans else None
 
     async def start(self) -> None:
         """Start all modules. Raises what ``ModuleHost.start`` raises."""

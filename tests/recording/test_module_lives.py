@@ -21,13 +21,11 @@ from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS
+from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_SEQ, REQUESTS, STATUS
 from dimos_streams.tool_stream.wire import unpack_event
 from tests.recording.logs import raw, read_log, write_log
 from tests.recording.recorded import NO_PICTURES, robot_with_bridge
 
-ALL = 2**31 - 1
-"""The number up to which a receiver acknowledges a call that has ended."""
 _OPTIONS = RunOptions(bus_url="memq://", seed=7)
 
 
@@ -112,7 +110,7 @@ def talk_of_end(path: Path) -> list[str]:
             said.append("velocity")
         elif event[1] == EVENTS:
             said.append(unpack_event(event[2]).type)
-        elif event[1] == REQUESTS and decode(ToolStreamRequest, event[2], REQUESTS).to_seq == ALL:
+        elif event[1] == REQUESTS and decode(ToolStreamRequest, event[2], REQUESTS).to_seq > MAX_SEQ:
             said.append("ack")
             return said
     raise AssertionError("the end was never acknowledged")
