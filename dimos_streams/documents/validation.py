@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -21,9 +22,10 @@ Naming = Callable[[Sequence[str | int]], str]
 def validated(document: Document, model: type[M], called: Naming) -> M:
     """The document as a model; an empty one counts as an empty mapping. Raises ``BlueprintError`` with a line for
     each fault."""
-    data = document.data
+    if document.data is None:
+        document = replace(document, data={})
     try:
-        return model.model_validate({} if data is None else data)
+        return model.model_validate(document.data)
     except ValidationError as error:
         problems = [_problem(document, model, called, detail) for detail in error.errors()]
         raise BlueprintError(problems) from error

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.documents.document import read_document
+from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import split_channel
 
@@ -59,19 +60,9 @@ On a machine that is not busy a fifth of it is enough."""
 
 
 def load_tolerances(path: Path) -> Tolerances:
-    """Tolerances from YAML. Raises ``UserError``."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    try:
-        given = YAML(typ="safe", pure=True).load(path)
-        return Tolerances.model_validate({} if given is None else given)
-    except OSError as error:
-        raise UserError(f"tolerances {str(path)!r}: {error.strerror}") from error
-    except (YAMLError, UnicodeError) as error:
-        raise UserError(f"tolerances {str(path)!r} are not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        raise UserError(f"tolerances {str(path)!r}: {first_problem(error, 'the file')}") from error
+    """Tolerances from YAML. Raises ``UserError``, which names the file, and the line of each thing that is wrong in
+    it."""
+    return validated(read_document(path, "tolerances"), Tolerances, lambda path: "tolerances")
 
 
 def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float | None = None) -> Tolerances:

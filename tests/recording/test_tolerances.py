@@ -65,14 +65,14 @@ def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     [
         (b"time_s: -1", "time_s: it must be at least 0"),
         (b"fields: {x: wide}", "fields.x: it must be a number"),
-        (b"times: 1", "times: there is nothing of this name"),
+        (b"times: 1", ":1: unknown key 'times' in tolerances; did you mean 'time_s'?"),
         *(
-            (text, "the file: it must be an object, names with their values")
+            (text, ":1: it must be an object, names with their values")
             for text in (b"- 1", b"[]", b"0", b"false", b"''")
         ),
-        (b"a: [", "are not YAML: while parsing"),
-        (b"\xff\xfe\xff", "are not YAML"),
-        (None, "No such file"),
+        (b"a: [", ":1: not valid YAML"),
+        (b"\xff\xfe\xff", "can't be read"),
+        (None, "there is no tolerances file"),
     ],
 )
 def test_a_bad_file_is_one_line(tmp_path: Path, text: bytes | None, why: str) -> None:

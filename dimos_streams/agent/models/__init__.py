@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import Model
@@ -35,7 +36,7 @@ def create_model(
     if kind == "scripted" and rest:
         from dimos_streams.agent.models.scripted import ScriptedModel, load_script
 
-        return ScriptedModel(load_script(rest), name=spec)
+        return ScriptedModel(load_script(Path(rest)), name=spec)
     if kind == "openai" and rest:
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 

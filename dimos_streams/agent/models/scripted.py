@@ -29,11 +29,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -47,8 +47,8 @@ from dimos_streams.agent.models.protocol import (
     TokenUsage,
     ToolCallDelta,
 )
-from dimos_streams.common.invalid import first_problem
-from dimos_streams.errors import UserError
+from dimos_streams.documents.document import read_document
+from dimos_streams.documents.validation import validated
 
 SCRIPT_ENDED = "script_ended"
 
@@ -114,22 +114,17 @@ class Script(_Part):
     turns: tuple[ScriptedTurn, ...]
 
 
-def load_script(path: str | Path) -> Script:
-    """Read a script. Raises ``UserError``, which names the file and what is wrong with it."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+def load_script(path: Path) -> Script:
+    """Read a script. Raises ``UserError``, which names the file, and the line of each thing that is wrong in it."""
+    return validated(read_document(path, "model script"), Script, _called)
 
-    try:
-        return Script.model_validate(YAML(typ="safe", pure=True).load(Path(path)))
-    except OSError as error:
-        raise UserError(f"model script {str(path)!r}: {error.strerror}") from error
-    except (YAMLError, UnicodeError) as error:
-        raise UserError(f"model script {str(path)!r} is not YAML: {' '.join(str(error).split())}") from error
-    except ValidationError as error:
-        given = error.errors()[0]["input"]
-        raise UserError(
-            f"model script {str(path)!r}: {first_problem(error, 'the file')} (given: {given!r})"
-        ) from error
+
+def _called(path: Sequence[str | int]) -> str:
+    """A part of the file in words."""
+    match path:
+        case ["turns", int(index), *_]:
+            return f"turn {index + 1}"
+    return "the model script"
 
 
 class ScriptedModel:

@@ -194,13 +194,11 @@ def _check_place(context: typer.Context) -> None:
     """Raises ``UserError`` for options that stand before a command, which would not get them."""
     from dimos_streams.errors import UserError
 
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if source is not None and source.name == "COMMANDLINE":
-            raise UserError(
-                f"{option.opts[0]} is before `{context.invoked_subcommand}`, which would not heed it; what a command"
-                f" takes stands behind it: dimos-streams hub {context.invoked_subcommand} … {option.opts[0]} …"
-            )
+    for option in options.given_on_command_line(context).values():
+        raise UserError(
+            f"{option} is before `{context.invoked_subcommand}`, which would not heed it; what a command"
+            f" takes stands behind it: dimos-streams hub {context.invoked_subcommand} … {option} …"
+        )
 
 
 def _token(given: str | None, file: Path | None) -> str | None:

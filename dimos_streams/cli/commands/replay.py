@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,26 @@ if TYPE_CHECKING:
     from dimos_streams.regression.tolerances import Tolerances
 
 
+_OF_TESTS = frozenset(
+    {
+        "blueprint",
+        "settings",
+        "seed",
+        "exact",
+        "tolerance",
+        "time_tolerance",
+        "tolerances",
+        "update",
+        "plot",
+        "as_json",
+    }
+)
+_OF_PARTS = frozenset({"from_s", "to_s", "channels", "without", "remap"})
+_OF_PLAYING = frozenset({"speed", "loop", "bus"})
+
+
 def replay(
+    context: typer.Context,
     files: log_options.Files,
     speed: log_options.Speed = 1.0,
     from_s: log_options.From = 0.0,
@@ -46,27 +64,20 @@ def replay(
     as_json: options.Json = False,
 ) -> None:
     """Play a log onto the bus. With `--modules`, test modules with it; exits with 1 if they behave differently."""
+    given = options.given_on_command_line(context)
     if modules is None:
-        of_tests = {
-            "--blueprint": blueprint,
-            "--set": settings,
-            "--seed": seed,
-            "--exact": exact,
-            "--tolerance": tolerance,
-            "--time-tolerance": time_tolerance,
-            "--tolerances": tolerances,
-            "--update": update,
-            "--plot": plot,
-        }
-        _refuse_without_modules(of_tests)
+        if of_tests := [option for name, option in given.items() if name in _OF_TESTS]:
+            raise UserError(f"{of_tests[0]} goes with --modules, which names the modules to test")
         _play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop)
         return
-    if len(files) > 1 or from_s or to_s is not None or channels or without or remap or loop:
+    if len(files) > 1 or not _OF_PARTS.isdisjoint(given):
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
-    from dimos_streams.regression.replay import ReplayOptions
-
+    if of_playing := [option for name, option in given.items() if name in _OF_PLAYING]:
+        raise UserError(f"{of_playing[0]} is for playing a log onto a bus; modules are tested without one")
     with opened(files) as logs:  # what is no log is reported before anything else
         given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
+    from dimos_streams.regression.replay import ReplayOptions
+
     chosen = ReplayOptions(
         modules=tuple(name.strip() for name in modules.split(",") if name.strip()),
         blueprint=_configured(files[0], blueprint, settings),
@@ -76,13 +87,6 @@ def replay(
         with_series=plot is not None,
     )
     _show(_test(files[0], chosen), files[0], plot, as_json=as_json)
-
-
-def _refuse_without_modules(given: Mapping[str, object]) -> None:
-    """Raises ``UserError`` for an option that is about tests of modules."""
-    for name, value in given.items():
-        if value:
-            raise UserError(f"{name} goes with --modules, which names the modules to test")
 
 
 def _show(report: Report, file: Path, plot: Path | None, *, as_json: bool) -> None:

@@ -51,8 +51,7 @@ def _checked_token(context: typer.Context, value: str | None) -> str | None:
     given = os.environ.get(_TOKEN_VARIABLE) if value is None else value
     if given is None:
         return None
-    source = context.get_parameter_source("token")
-    on_command_line = source is not None and source.name == "COMMANDLINE"
+    on_command_line = "token" in given_on_command_line(context)
     know(checked(given, "--token" if on_command_line else _TOKEN_VARIABLE), where="the token")
     if on_command_line:
         note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
@@ -109,3 +108,13 @@ AgentName = Annotated[
         show_default=False,
     ),
 ]
+
+
+def given_on_command_line(context: typer.Context) -> dict[str, str]:
+    """The options that the command line has, whatever their values: how each is spelled, by its parameter's name."""
+    found = {}
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name) if option.name else None
+        if source is not None and source.name == "COMMANDLINE" and option.param_type_name == "option":
+            found[str(option.name)] = option.opts[0]
+    return found

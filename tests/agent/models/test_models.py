@@ -310,10 +310,13 @@ def test_a_script_expects_tools_and_images(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("turns: [{txt: a}]", r"turns\.0\.txt: there is nothing of this name"),
-        ("turns: [", "is not YAML"),
-        ("turns: 5\nturns: 6", "is not YAML"),
-        ("5", "the file: it must be"),
+        ("turns:\n  - {text: a}\n  - {txt: a}", r"s\.yaml:3: unknown key 'txt' in turn 2; did you mean 'text'\?"),
+        ("turns:\n  - delay_s: -1", r"s\.yaml:2: turns\.0\.delay_s: it must be at least 0 \(given: -1\)"),
+        ("turns: [", "not valid YAML"),
+        ("turns: 5\nturns: 6", r"s\.yaml:2: key 'turns' is there twice, also at line 1"),
+        ("5", r"s\.yaml:1: it must be an object"),
+        ("", "the model script needs the key 'turns'"),
+        (f"turns: {'[' * 200}{']' * 200}", "nested deeper than 100"),
     ],
 )
 def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
@@ -330,7 +333,7 @@ def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
         ),
         ("scripted", "no model 'scripted'"),
         ("offline:x", "no model"),
-        ("scripted:/nowhere/s.yaml", r"'/nowhere/s.yaml': No such file"),
+        ("scripted:/nowhere/s.yaml", "there is no model script file '/nowhere/s.yaml'"),
     ],
 )
 def test_a_bad_name_is_named(name: str, words: str) -> None:
