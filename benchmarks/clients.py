@@ -56,7 +56,7 @@ async def _cut(system: System, expected: int) -> int:
 
 def _cut_now(url: str) -> int:
     counts = requests.get(f"{url}/healthz", timeout=10).json()["counts"]
-    return int(counts["hub"]["cut"])
+    return int(counts["broadcast"]["cut"])
 
 
 def _read_all(pipe: Connection, url: str, readers: int, stalled: int) -> None:

@@ -28,7 +28,7 @@ from dimos_streams.bridge.fleet.outflow import LiveJournal
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.tool_stream.event import ToolEvent
@@ -37,7 +37,7 @@ _THREADS = 32
 _TURNS_PER_S = 10.0
 """How often in a second something happens at a robot."""
 _PADDING = "x" * 100
-_RING = HubLimits(ring_events=512, ring_bytes=512 * 1024)
+_RING = BroadcastLimits(ring_events=512, ring_bytes=512 * 1024)
 
 
 @dataclass
@@ -46,7 +46,7 @@ class FleetRobot:
 
     name: str
     journal: Journal
-    hub: Hub
+    broadcast: JournalBroadcast
     shipper: Shipper
 
     @classmethod
@@ -55,16 +55,20 @@ class FleetRobot:
         (directory / name).mkdir(exist_ok=True)  # as robots have it: none looks through the files of others
         journal = Journal(directory / name / "journal.sqlite", JournalLimits(events=10_000_000, bytes=1 << 40))
         journal.open()
-        hub, rng = Hub(journal, _RING), random.Random(name)
+        broadcast, rng = JournalBroadcast(journal, _RING), random.Random(name)
         settings = HubLinkSettings(url=url, robot=name, token_file=directory / f"{name}.token", age_s=age_s)
         connection = HubConnection(settings, rng=rng, threads=threads)
         troubles = Troubles(logging.getLogger("fleet"), url)
-        return cls(name, journal, hub, Shipper(LiveJournal(hub), connection, troubles, rng=rng, age_s=age_s))
+        return cls(
+            name, journal, broadcast, Shipper(LiveJournal(broadcast), connection, troubles, rng=rng, age_s=age_s)
+        )
 
     def happen(self, count: int) -> None:
         """So many events, each of which says which it is and when it was."""
         first, now = self.journal.last_offset + 1, clock.utime()
-        self.hub.publish(self.journal.append([self._event(number, now) for number in range(first, first + count)]))
+        self.broadcast.publish(
+            self.journal.append([self._event(number, now) for number in range(first, first + count)])
+        )
 
     def _event(self, number: int, utime: int) -> ToolEvent:
         return ToolEvent(

@@ -26,6 +26,9 @@ T = TypeVar("T")
 
 VIRTUAL_EPOCH_US = 1_600_000_000_000_000
 """The beginning of virtual time, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
+SETTLED_AFTER_S = 0.001
+"""The time after which, in virtual time, all that an instant has brought about has happened, in seconds: messages in
+memory take turns of the loop and no time."""
 _FILES_OF_A_LOOP = 1
 """The number of files that each loop has for itself: the pipe by which other threads wake it."""
 

@@ -27,7 +27,7 @@ from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -44,7 +44,7 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 def create_app(
     broker: Broker,
-    hub: Hub,
+    broadcast: JournalBroadcast,
     *,
     monitor: Monitor | None = None,
     live: LiveTopics | None = None,
@@ -66,9 +66,9 @@ def create_app(
     problems.install(app)
     describe(app)
 
-    _mount_views(app, broker, hub, disk, fleet_hub)
-    mount_calls(app, broker, hub)
-    _mount_streams(app, broker, hub, options, abort)
+    _mount_views(app, broker, broadcast, disk, fleet_hub)
+    mount_calls(app, broker, broadcast)
+    _mount_streams(app, broker, broadcast, options, abort)
     mount_robots(app, broker)
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
@@ -77,7 +77,7 @@ def create_app(
     if monitor is not None:
         mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
         mount_dashboard(app)
-    mount_mcp(app, McpServer(BrokerCalls(broker), hub))
+    mount_mcp(app, McpServer(BrokerCalls(broker), broadcast))
     answer_head(app)
     return app
 
@@ -90,7 +90,7 @@ def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[
 def _mount_views(
     app: FastAPI,
     broker: Broker,
-    hub: Hub,
+    broadcast: JournalBroadcast,
     disk: Callable[[], str],
     fleet_hub: Callable[[], dict[str, Any] | None],
 ) -> None:
@@ -98,7 +98,7 @@ def _mount_views(
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        journal, receiver = hub.journal, broker.receiver.statistics()
+        journal, receiver = broadcast.journal, broker.receiver.statistics()
         lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
         if trouble := disk():
             lost += ["logs", "mission records", "pictures"]
@@ -118,17 +118,17 @@ def _mount_views(
                 "bytes": journal.size(),
             },
             "hub": fleet_hub(),
-            "offset": hub.last_offset,
+            "offset": broadcast.last_offset,
             "counts": {
                 "modules": broker.directory.count,
                 "open_calls": len(broker.ledger.calls.open),
                 "leases": broker.ledger.leases.holders(),
-                "hub": asdict(hub.statistics()),
+                "broadcast": asdict(broadcast.statistics()),
                 "receiver": asdict(receiver),
             },
         }
 
-    registry = registry_of(broker, hub)
+    registry = registry_of(broker, broadcast)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:
@@ -153,7 +153,7 @@ def _module(module: ModuleView) -> dict[str, Any]:
 
 
 def _mount_streams(
-    app: FastAPI, broker: Broker, hub: Hub, options: StreamOptions, abort: Callable[[object], None]
+    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, options: StreamOptions, abort: Callable[[object], None]
 ) -> None:
     """Add the routes that serve the events of all calls."""
 
@@ -178,7 +178,7 @@ def _mount_streams(
     ) -> EventStream:
         _check_call(broker, call)
         return EventStream(
-            hub,
+            broadcast,
             after=after_offset(last_event_id, from_),
             caller=caller,
             call_id=call,
@@ -201,7 +201,7 @@ def _mount_streams(
         progress: event_pages.Progress = False,
     ) -> Response:
         _check_call(broker, call)
-        return await event_pages.page_back(hub, QueryBack(before, caller, call, progress=progress), limit)
+        return await event_pages.page_back(broadcast, QueryBack(before, caller, call, progress=progress), limit)
 
 
 def _check_call(broker: Broker, call: str | None) -> None:

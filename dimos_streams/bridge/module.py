@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.fleet.settings import HubAddress
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 _MAINTENANCE_S = 5.0
-_SETTLE_S = 0.001
-"""A pause, in seconds, that in virtual time passes only when everybody has done what there is to do."""
 _LONG_S = 300.0
 """Ping period and client timeout, in seconds, in virtual time, where a timeout of wall time is many times as long."""
 
@@ -102,7 +100,7 @@ class Bridge(Module):
 
     config: BridgeConfig
     journal: Journal
-    hub: Hub
+    broadcast: JournalBroadcast
     broker: Broker
     monitor: Monitor
     live: LiveTopics
@@ -140,14 +138,14 @@ class Bridge(Module):
         await self._look_at_disk()
         self._to_undo.callback(self.journal.close)
         self._to_undo.push_async_callback(self._finish_link)
-        self.hub = Hub(self.journal)
+        self.broadcast = JournalBroadcast(self.journal)
         self.broker = self._make_broker(bus, directory)
         await self.broker.start()
         self._report_health()
         self._to_undo.push_async_callback(self.broker.stop)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
-        self.monitor = Monitor(self.broker, self.hub)
+        self.monitor = Monitor(self.broker, self.broadcast)
         self.monitor.start()
         channels = self.context.channels
         self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
@@ -161,7 +159,7 @@ class Bridge(Module):
         self._to_undo.push_async_callback(self.monitor.stop)
         self._to_undo.callback(self.live.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
-        self._to_undo.callback(self.hub.close)
+        self._to_undo.callback(self.broadcast.close)
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
         # A bridge that starts again must not make the ids of calls that it made before.
@@ -170,7 +168,7 @@ class Bridge(Module):
             bus,
             directory,
             self.journal,
-            self.hub,
+            self.broadcast,
             random=random.Random(seed),
             name=self.name,
             beside=self._journal_path(),
@@ -215,7 +213,7 @@ class Bridge(Module):
         """See ``Module``. Ends within a second, however many streams are open."""
         try:
             if clock.is_virtual():
-                await asyncio.sleep(_SETTLE_S)
+                await asyncio.sleep(clock.SETTLED_AFTER_S)
         finally:
             await self._to_undo.aclose()
 
@@ -241,7 +239,7 @@ class Bridge(Module):
 
         return create_app(
             self.broker,
-            self.hub,
+            self.broadcast,
             monitor=self.monitor,
             live=self.live,
             streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
@@ -258,7 +256,7 @@ class Bridge(Module):
         assert self.config.hub is not None
         # Robots of one seed must not come back all at once.
         rng = random.Random(f"{self.random.random()}/{self.journal.identity.journal_id}")
-        self._link = HubLink(self.config.hub, app, self.broker, self.hub, rng=rng, notes=self._unwell)
+        self._link = HubLink(self.config.hub, app, self.broker, self.broadcast, rng=rng, notes=self._unwell)
         self._link.start()
         self._to_undo.push_async_callback(self._link.stop)
 
@@ -282,12 +280,12 @@ class Bridge(Module):
         from dimos_streams.bridge.live.routes import PATH
 
         options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
-        app = create_app(self.broker, self.hub, live=self.live, streams=options, abort=server.abort)
+        app = create_app(self.broker, self.broadcast, live=self.live, streams=options, abort=server.abort)
         hosts = self.config.allowed_hosts
         shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
         await server.serve(shown)
         self._to_undo.push_async_callback(server.cut)
-        self._to_undo.callback(self.hub.close)
+        self._to_undo.callback(self.broadcast.close)
         self._to_undo.callback(self.live.stop)
         self.log.info("serving on %s, for watching only", server.url)
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
@@ -24,7 +22,7 @@ _UNSEEN = frozenset({"Cf", "Cc"})
 
 
 def well_formed(text: str) -> str:
-    """The text with the halves of a pair joined, and ``REPLACEMENT`` for a half without its other one."""
+    """The text with the halves of a pair joined, and U+FFFD for a half without its other one."""
     try:
         text.encode()
     except UnicodeEncodeError:

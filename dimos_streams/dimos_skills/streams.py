@@ -13,7 +13,7 @@ from dimos_streams.dimos_skills.notices import ToolNotice
 
 MAX_WAITING = 500
 """The largest number of a call's messages that wait to be passed on; of more the oldest are left out and counted."""
-SETTLE_S = 0.5
+STALE_STOP_S = 0.5
 """Seconds within which messages may follow a stop that came before any message of a call: if they do, it was that of
 an earlier use of its tool."""
 _REMEMBERED = 200
@@ -41,7 +41,7 @@ class DimosToolStream:
         """Return whether the tool has said that it has ended, and nothing followed."""
         if self._stopped_at is None:
             return False
-        return self.heard or clock.monotonic() - self._stopped_at >= SETTLE_S
+        return self.heard or clock.monotonic() - self._stopped_at >= STALE_STOP_S
 
     def next(self) -> ToolNotice | None:
         """Return the next message, or None if there is none."""

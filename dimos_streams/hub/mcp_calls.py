@@ -28,7 +28,7 @@ from dimos_streams.tool_stream.gateway import CallView
 _REMEMBERED = 10_000
 _CALLS = 500
 """Maximum number of calls that clients may list, the newest ones."""
-_ENDS_WITHIN_S = 5.0
+_CANCEL_WAIT_S = 5.0
 
 
 class FleetCalls:
@@ -125,7 +125,7 @@ class FleetCalls:
     async def _ended(self, call_id: str, reason: str) -> CallView:
         with contextlib.suppress(SkillError):  # then it goes on, which is what is told
             await self.cancel(call_id, reason)
-            await self.wait_closed(call_id, _ENDS_WITHIN_S)
+            await self.wait_closed(call_id, _CANCEL_WAIT_S)
         return await self.view(call_id)
 
 

@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
-from dimos_streams.operator.holding import GATE, GateState, gate_state
-from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.holding import GATE, VelocityGateState, gate_state
+from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _MAX_GATES = 50
 
 
-class GateAnswers:
+class VelocityGateAnswers:
     """The answers of those velocity gates that a source's hold concerns."""
 
     def __init__(self, directory: ModuleDirectory | None, source: str, concerns: Callable[[str], bool]) -> None:
@@ -29,7 +29,7 @@ class GateAnswers:
     def view(self, since: float = -math.inf) -> HoldView:
         """The gates' present answer; what they said before ``since`` does not count."""
         held: list[str] = []
-        not_held: list[GateNotHeld] = []
+        not_held: list[VelocityGateNotHeld] = []
         for module, state in self.gates():
             problem = self._problem_of(module, state, since)
             if problem is None:
@@ -38,7 +38,7 @@ class GateAnswers:
                 not_held.append(problem)
         return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
 
-    def gates(self) -> Iterator[tuple[ModuleView, GateState]]:
+    def gates(self) -> Iterator[tuple[ModuleView, VelocityGateState]]:
         """The concerned modules that have said since their start that they are gates, with what they say now."""
         if self._directory is None:
             return
@@ -52,20 +52,22 @@ class GateAnswers:
             if state is not None:
                 self._instances[name] = module.instance
             if self._instances.get(name) == module.instance:
-                yield module, state or GateState(listens=False, still=False)
+                yield module, state or VelocityGateState(listens=False, still=False)
 
-    def _problem_of(self, module: ModuleView, state: GateState, since: float) -> GateNotHeld | None:
+    def _problem_of(self, module: ModuleView, state: VelocityGateState, since: float) -> VelocityGateNotHeld | None:
         if not module.alive or clock.monotonic() - module.age_s < since:
-            return GateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
+            return VelocityGateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
         if not state.listens:
-            return GateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
+            return VelocityGateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
         if self._source not in state.holds:
             others = f", only for {', '.join(state.holds)}" if state.holds else ""
-            return GateNotHeld(
+            return VelocityGateNotHeld(
                 gate=module.name, problem="not_holding", text=f"it does not hold for {self._source}{others}"
             )
         if not state.still:
-            return GateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
+            return VelocityGateNotHeld(
+                gate=module.name, problem="moving", text="it holds skills, but the base is driven"
+            )
         return None
 
 

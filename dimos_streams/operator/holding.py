@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.event import MAX_NAME, is_name
 
 HOLD_PERIOD_S: Final = 0.2
 """Maximum time, in seconds, between two messages of somebody who holds."""
-LISTEN_S: Final = 2.5 * HOLD_PERIOD_S
+HOLDS_KNOWN_AFTER_S: Final = 2.5 * HOLD_PERIOD_S
 """Time, in seconds, of listening after which a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
 """Maximum time, in seconds, for which a hold counts unrepeated: nobody could let go of it after a crash."""
@@ -154,7 +154,7 @@ class HoldInput:
         return self._table.sources(clock.monotonic())
 
 
-class GateState(BaseModel):
+class VelocityGateState(BaseModel):
     """The state that a velocity gate reports of itself."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -181,7 +181,7 @@ class GateState(BaseModel):
         return f"holds for {', '.join(self.holds)}{'' if self.still else ', but the base is driven'}"
 
 
-def gate_state(state: Mapping[str, Any]) -> GateState | None:
+def gate_state(state: Mapping[str, Any]) -> VelocityGateState | None:
     """The gate's part of a module's state, None for a module that is no velocity gate.
 
     One that can't be understood (another version) confirms nothing: it does not listen.
@@ -189,10 +189,10 @@ def gate_state(state: Mapping[str, Any]) -> GateState | None:
     if GATE not in state:
         return None
     try:
-        return GateState.model_validate(state[GATE])
+        return VelocityGateState.model_validate(state[GATE])
     except ValidationError as error:
         _log.warning("a velocity gate's state can't be understood: %s", first_problem(error, "it"))
-        return GateState(listens=False, still=False)
+        return VelocityGateState(listens=False, still=False)
 
 
 def _problem_of(message: Hold) -> str:

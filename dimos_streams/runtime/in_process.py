@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
+from dimos_streams import clock
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import deliveries
@@ -27,8 +28,6 @@ Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
 
 _PROCESS = "main"
 _LISTED_WITHIN_S = 5.0
-_SETTLE_S = 0.001
-"""A pause, in seconds, that in virtual time passes only when all that was published has been handled."""
 
 
 class InProcessRun:
@@ -98,7 +97,7 @@ class InProcessRun:
         if self._state not in ("new", "stopped"):
             self._emit("stopping", "")
             await self._host.stop()
-            await asyncio.sleep(_SETTLE_S)
+            await asyncio.sleep(clock.SETTLED_AFTER_S)
             try:
                 await self._attached.aclose()
             finally:

@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
-LISTEN_S = 0.4
+NAME_PROBE_S = 0.4
 """The time to listen, in seconds: longer than the pause between two heartbeats. Whoever is there is asked, too."""
 _SILENT_S = 0.6
 """The silence, in seconds, after which a module has gone."""
@@ -47,7 +47,7 @@ class Neighbours:
 
     async def refuse(self) -> None:
         """Raise ``UserError`` if a module of the run runs already; to be called before anything of the run begins."""
-        await asyncio.sleep(max(0.05, self._began + LISTEN_S - clock.monotonic()))  # what has come is read first
+        await asyncio.sleep(max(0.05, self._began + NAME_PROBE_S - clock.monotonic()))  # what has come is read first
         deadline = self._began + LEAVES_WITHIN_S
         while present := [view for view in self._views() if view.age_s <= _SILENT_S]:
             if clock.monotonic() >= deadline:
@@ -65,7 +65,7 @@ class Neighbours:
             own |= set(own_pids())  # what was restarted meanwhile is heard for a moment longer
             elders = self._elders(own)
             younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
-            if clock.monotonic() - younger_since >= LISTEN_S:  # by now all that have begun were heard
+            if clock.monotonic() - younger_since >= NAME_PROBE_S:  # by now all that have begun were heard
                 return self._refusal(elders)
         return ""
 

@@ -153,7 +153,7 @@ class CrashablePart:
 
 def _cut_off(bridge: Bridge) -> None:
     """Take its file and its readers from a bridge whose tasks have not ended yet."""
-    bridge.hub.close()
+    bridge.broadcast.close()
     bridge.journal.close()
     bridge.journal.storage.path = None
     bridge.journal.open()

@@ -111,7 +111,7 @@ class PartGateway:
             try:
                 bridge = self._running()
                 stream = EventStream(
-                    bridge.hub,
+                    bridge.broadcast,
                     after=after,
                     caller=caller,
                     call_id=call_id,

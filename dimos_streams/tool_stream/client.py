@@ -46,7 +46,7 @@ _SILENT_S = 1.0
 _GIVEN_UP_S = 90.0
 """The time, in seconds, after which nothing is expected any more of a child of which nobody tells anything; a bridge
 that lives has given it up before that."""
-_ENDS_WITHIN_S = 1.0
+_CHILD_END_WAIT_S = 1.0
 """Maximum wait, in seconds, for the end of a child."""
 
 
@@ -203,7 +203,7 @@ class BusSkillClient:
             return
         del self._children[call_id]
         self._withdraw(call_id)
-        deadline = clock.monotonic() + _ENDS_WITHIN_S
+        deadline = clock.monotonic() + _CHILD_END_WAIT_S
         while stream.close is None and clock.monotonic() < deadline:
             await stream.changed(deadline - clock.monotonic())
             stream.read()

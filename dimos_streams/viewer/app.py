@@ -18,7 +18,7 @@ from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.seats import Seats
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -60,7 +60,11 @@ class ReadOnly:
 
 
 def create_app(
-    stage: Stage, hub: Hub, live: LiveTopics, about: dict[str, Any], abort: Callable[[object], None]
+    stage: Stage,
+    broadcast: JournalBroadcast,
+    live: LiveTopics,
+    about: dict[str, Any],
+    abort: Callable[[object], None],
 ) -> FastAPI:
     """The app, unguarded. ``about`` is the recording's description for pages; ``abort`` ends the connection of a
     client's address at once."""
@@ -69,7 +73,7 @@ def create_app(
     problems.install(app)
     describe(app)
     _mount_views(app, stage)
-    _mount_calls(app, stage, hub)
+    _mount_calls(app, stage, broadcast)
     _mount_sockets(app, stage, about, abort)
     mount_live(app, live, send_timeout_s=SEND_TIMEOUT_S, abort=abort)
     mount_dashboard(app, "recording")
@@ -100,7 +104,7 @@ def _mount_views(app: FastAPI, stage: Stage) -> None:
         return schema()
 
 
-def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
+def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> None:
     async def view(call_id: str) -> CallView:
         call = stage.world.call(call_id)
         if call is None:
@@ -119,7 +123,7 @@ def _mount_calls(app: FastAPI, stage: Stage, hub: Hub) -> None:
     ) -> Response:
         # What comes later has not happened yet.
         query = QueryBack(min(before, stage.world.offset + 1), caller, call, progress=progress)
-        return await event_pages.page_back(hub, query, limit)
+        return await event_pages.page_back(broadcast, query, limit)
 
 
 def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Callable[[object], None]) -> None:

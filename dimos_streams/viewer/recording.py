@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.bridge.http.serving.server import HttpServer
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -62,10 +62,10 @@ async def viewed(
         running = asyncio.create_task(stage.run(), name="stage")
         stack.push_async_callback(_end, running)
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
-        hub = Hub(index.journal)
+        broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
-        await server.serve(guarded(create_app(stage, hub, live, about, server.abort), HOST))
-        stack.callback(hub.close)
+        await server.serve(guarded(create_app(stage, broadcast, live, about, server.abort), HOST))
+        stack.callback(broadcast.close)
         stack.callback(live.stop)
         stack.callback(stage.close)  # whoever waits for something new would hold the server up
         yield Viewed(stage, server.url, tuple(about["notes"]))

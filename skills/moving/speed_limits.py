@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import SettingsError
 from dimos_streams.module import Module
-from dimos_streams.operator.holding import GATE, GateState, gate_state
+from dimos_streams.operator.holding import GATE, VelocityGateState, gate_state
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _TURNS = ("max_turn", "search_turn")
@@ -31,7 +31,7 @@ def check_against_gate(module: Module, changed: Iterable[str]) -> None:
         raise SettingsError(problems)
 
 
-def _gates(module: Module) -> Iterator[tuple[str, GateState]]:
+def _gates(module: Module) -> Iterator[tuple[str, VelocityGateState]]:
     """The living velocity gates of a module's robot."""
     directory = module.context.services.get(ModuleDirectory)
     for view in directory.reporting(GATE) if directory is not None else ():

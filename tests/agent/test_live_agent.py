@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.record.mission_record import FOLDER, read_missions
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.errors import SkillError
@@ -20,6 +19,7 @@ from dimos_streams.testing import ModelServer, Reply
 from dimos_streams.testing.model_server import RecordedRequest
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
+from tests.agent.models.blocks import parse_blocks
 from tests.helpers import until
 from tests.live.mission import Mission, running
 

@@ -208,7 +208,7 @@ async def collect(
     if last <= after:
         return []
     found = []
-    reader = broker.ledger.hub.reader(after=after, call_id=call_id, caller=caller)
+    reader = broker.ledger.broadcast.reader(after=after, call_id=call_id, caller=caller)
     while reader.lag:
         try:
             async with asyncio.timeout(0.05):

@@ -309,7 +309,7 @@ def test_a_call_is_told_in_words_and_not_as_programs_write_it(script_modules: Sc
 
 def publish(bridge: Served, *events: Any) -> None:
     async def work() -> None:
-        hub = bridge.scene.bridge.hub
+        hub = bridge.scene.bridge.broadcast
         hub.publish(hub.journal.append(events))
 
     bridge.run(work())

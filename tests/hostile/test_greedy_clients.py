@@ -51,7 +51,7 @@ async def readers(port: int) -> int:
     """Streams that are open now."""
     async with connected(port, asked("GET /healthz", "Connection: close")) as reader:
         _, _, body = (await reader.read()).partition(b"\r\n\r\n")
-    return int(json.loads(body)["counts"]["hub"]["readers"])
+    return int(json.loads(body)["counts"]["broadcast"]["readers"])
 
 
 async def healthz(port: int) -> float:

@@ -15,8 +15,8 @@ from dimos_streams.operator.holding import (
     MAX_SOURCES,
     MAX_VALID_S,
     REMEMBERED_S,
-    GateState,
     HoldTable,
+    VelocityGateState,
     gate_state,
 )
 
@@ -172,10 +172,10 @@ def test_sources_are_bounded_and_no_flood_lets_the_robot_go() -> None:
 )
 def test_a_gate_that_can_not_be_understood_confirms_nothing(said: object) -> None:
     state = gate_state({GATE: said})
-    assert state == GateState(listens=False, holds=(), still=False)
+    assert state == VelocityGateState(listens=False, holds=(), still=False)
 
 
 def test_what_a_gate_says_comes_back() -> None:
-    state = GateState(listens=True, holds=("robot1/agent",), still=True)
+    state = VelocityGateState(listens=True, holds=("robot1/agent",), still=True)
     assert gate_state({GATE: state.model_dump(mode="json")}) == state
     assert gate_state({"something": 1}) is None

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.robot.motion import STILL, Velocity
-from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic
+from dimos_streams.robot.velocity_gate.logic import VelocityGateLimits, VelocityGateLogic
 
-LIMITS = GateLimits()
+LIMITS = VelocityGateLimits()
 PERIOD = 0.05
 VALID = (0.05, 12.0)
 
@@ -27,8 +27,8 @@ moments = st.lists(
 )
 
 
-def gate(*, needs_scan: bool = False) -> GateLogic:
-    return GateLogic(LIMITS, needs_scan=needs_scan)
+def gate(*, needs_scan: bool = False) -> VelocityGateLogic:
+    return VelocityGateLogic(LIMITS, needs_scan=needs_scan)
 
 
 def scan_of(ranges: Sequence[float], step: float) -> LaserScan:
@@ -37,13 +37,13 @@ def scan_of(ranges: Sequence[float], step: float) -> LaserScan:
     return LaserScan(angle_min=-math.pi, angle_increment=step, range_min=low, range_max=high, ranges=ranges)
 
 
-def see(logic: GateLogic, *points: tuple[float, float], now: float = 0.0) -> None:
+def see(logic: VelocityGateLogic, *points: tuple[float, float], now: float = 0.0) -> None:
     """A scan of one ray per degree that hits these points (bearing in degrees, metres) and nothing else."""
     hit = dict(points)
     logic.scan(scan_of([hit.get(degree, math.inf) for degree in range(-180, 180)], math.radians(1)), now)
 
 
-def drive(logic: GateLogic, velocity: Velocity, *, now: float = 0.0, seconds: float = 3.0) -> Velocity:
+def drive(logic: VelocityGateLogic, velocity: Velocity, *, now: float = 0.0, seconds: float = 3.0) -> Velocity:
     """Command steadily, scans staying as they are, and give the last output."""
     out = STILL
     for _ in range(round(seconds / PERIOD)):

@@ -12,7 +12,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.operator.holding import HOLD_PERIOD_S, LISTEN_S, MAX_VALID_S
+from dimos_streams.operator.holding import HOLD_PERIOD_S, HOLDS_KNOWN_AFTER_S, MAX_VALID_S
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
@@ -203,7 +203,7 @@ async def test_a_gate_that_was_killed_lets_nothing_through_before_it_knows_who_h
     await gate.start()
     began = clock.monotonic()
     await asyncio.sleep(2.0)
-    assert moved[0] - began == pytest.approx(LISTEN_S, abs=0.15)
+    assert moved[0] - began == pytest.approx(HOLDS_KNOWN_AFTER_S, abs=0.15)
     driving.cancel()
     await gate.stop()
     await bus.close()

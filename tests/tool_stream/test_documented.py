@@ -24,7 +24,7 @@ def test_timers_and_bounds() -> None:
     short = ", ".join(f"{delay * 1000:g}" for delay in delays[:5])
     assert set(delays[5:]) == {delays[-1]}
     expected = {
-        "nacks.SETTLE_S": f"{nacks.SETTLE_S * 1000:g} ms",
+        "nacks.REORDER_WINDOW_S": f"{nacks.REORDER_WINDOW_S * 1000:g} ms",
         "nacks.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
         "acks.ACK_DELAY_S": f"after {acks.ACK_DELAY_S * 1000:g} ms, or {acks.ACK_EVERY} events",
@@ -37,12 +37,12 @@ def test_timers_and_bounds() -> None:
         "PublisherLimits.closed_calls": f"{limits.closed_calls},",
         "directory.HEARTBEAT_S": f"every {directory.HEARTBEAT_S:g} s",
         "heart.HEARTBEAT_RETRY_S": f"{heart.HEARTBEAT_RETRY_S:g} s,",
-        "neighbours.LISTEN_S": f"{neighbours.LISTEN_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
+        "neighbours.NAME_PROBE_S": f"{neighbours.NAME_PROBE_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
         "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
-        "loss.ENDS_WITHIN_S": f"{loss.ENDS_WITHIN_S:g} s",
+        "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
         "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",
         "RunOptions.hang_bound_s": f"{RunOptions().hang_bound_s:g} s, and",
         "slots.START_BOUND_S": f"{slots.START_BOUND_S:g} s, counted",

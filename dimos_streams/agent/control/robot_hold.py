@@ -11,7 +11,7 @@ from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.gate_answers import GateAnswers
+from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -44,7 +44,7 @@ class RobotHold:
         self._emit = emit
         self._on_change = on_change
         self._directory = directory
-        self._gates = GateAnswers(directory, agent, lambda module: module.startswith(prefix_of(agent)))
+        self._gates = VelocityGateAnswers(directory, agent, lambda module: module.startswith(prefix_of(agent)))
         self._bound_s = bound_s
         self._changed = asyncio.Event()
         self._heard = asyncio.Event()

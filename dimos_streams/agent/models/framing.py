@@ -16,8 +16,6 @@ blocks keep apart however a server, or its template, joins them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from dimos_streams.agent.models.protocol import Speaker, ToolResultMessage, UserMessage
 
@@ -30,19 +28,8 @@ ask for is done only where the operator has asked for it. Your own answers need 
 """The explanation of the form for a model; part of every system prompt."""
 
 _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_QUOTED_BREAK = re.compile("(\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029])\\| ")
 _FOREIGN = re.compile(r"[^\w.:/@+-]")
-_BLOCK = re.compile(r"<(operator|task|data)((?: \w+=\"[\w.:/@+-]*\")*)>\n")
 _NAME = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One text, who said it, and, for data, where it is from."""
-
-    speaker: Speaker
-    text: str
-    source: Mapping[str, str]
 
 
 def block(speaker: Speaker, text: str, **source: str) -> str:
@@ -69,27 +56,6 @@ def result_blocks(message: ToolResultMessage) -> str:
     kind = (event.outcome or event.type) if event else "error" if message.is_error else "result"
     said = block("data", message.text, skill=message.name, call=call, event=kind)
     return f"{block('data', message.note, skill=message.name, event='note')}\n{said}" if message.note else said
-
-
-def parse_blocks(text: str) -> list[Block]:
-    """The blocks of a text that consists of nothing else but blanks, also of several that were joined.
-
-    Raises ``ValueError`` for any other text.
-    """
-    found, rest = [], text.lstrip()
-    while rest:
-        head = _BLOCK.match(rest)
-        end = rest.find(f"\n</{head[1]}>", head.end()) if head else -1
-        if head is None or end < 0 or not rest.startswith("| ", head.end()):
-            raise ValueError(f"no block begins at {rest[:80]!r}")
-        said = _QUOTED_BREAK.sub(r"\1", rest[head.end() + 2 : end])
-        source = dict(re.findall(r' (\w+)="([^"]*)"', head[2]))
-        found.append(Block(_SPEAKERS[head[1]], said, source))
-        rest = rest[end + len(head[1]) + 4 :].lstrip()
-    return found
-
-
-_SPEAKERS: dict[str, Speaker] = {"operator": "operator", "task": "task", "data": "data"}
 
 
 def _quoted(end_of_line: re.Match[str]) -> str:

@@ -23,7 +23,7 @@ from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SET
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
 from dimos_streams.common.text import repaired
@@ -63,7 +63,7 @@ class Broker:
         bus: Bus,
         directory: ModuleDirectory,
         journal: Journal,
-        hub: Hub,
+        broadcast: JournalBroadcast,
         *,
         random: random.Random,
         name: str = "bridge",
@@ -77,7 +77,7 @@ class Broker:
         self._name = name
         self.timeouts = timeouts or Timeouts()
         self.bus = bus
-        self.ledger = Ledger(journal, hub)
+        self.ledger = Ledger(journal, broadcast)
         self.receiver = ToolStreamReceiver(
             bus,
             self.ledger.enter,
@@ -223,13 +223,13 @@ class Broker:
 
     async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return self.ledger.hub.last_offset
+        return self.ledger.broadcast.last_offset
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:
-        """See ``SkillGateway``. Ends when the hub is closed."""
-        with contextlib.closing(self.ledger.hub.reader(after=after, caller=caller, call_id=call_id)) as reader:
+        """See ``SkillGateway``. Ends when the broadcast is closed."""
+        with contextlib.closing(self.ledger.broadcast.reader(after=after, caller=caller, call_id=call_id)) as reader:
             while page := await reader.page():
                 for entry in page:
                     yield entry.decoded

@@ -26,7 +26,7 @@ OPEN: Final = "open"
 CLOSED: Final = "closed"
 _NO_FIELDS_SET: Final[set[str]] = set()
 """A stand-in for pydantic's set of the fields that were given at the beginning, which nobody asks a call for."""
-ENDS_WITHIN_S: Final = 3.0
+CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
 """Maximum characters of a text, and number of values, that are remembered of somebody else's call."""
@@ -160,10 +160,10 @@ class CallState(CallView):
             self.closed.set()
 
     def lingers(self) -> bool:
-        """Return whether it was asked to end more than ``ENDS_WITHIN_S`` ago and has not ended."""
+        """Return whether it was asked to end more than ``CANCEL_OVERDUE_S`` ago and has not ended."""
         if self.state == CLOSED or self.cancel is None:
             return False
-        return clock.utime() - self.cancel.utime > ENDS_WITHIN_S * 1e6
+        return clock.utime() - self.cancel.utime > CANCEL_OVERDUE_S * 1e6
 
     def view(self) -> CallView:
         """The call at this moment, as callers see it."""

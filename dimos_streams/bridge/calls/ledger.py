@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
 from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
@@ -39,15 +39,15 @@ LiveReader = Callable[[int, ToolEvent], None]
 
 
 class Ledger:
-    """Folds events into calls, keeps both in the journal, hands the events to the hub, and frees leases.
+    """Folds events into calls, keeps both in the journal, hands the events to the broadcast, and frees leases.
 
     Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once;
     they have no offset, and are gone if there is none.
     """
 
-    def __init__(self, journal: Journal, hub: Hub) -> None:
+    def __init__(self, journal: Journal, broadcast: JournalBroadcast) -> None:
         self.journal = journal
-        self.hub = hub
+        self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
         self.live_reader: LiveReader | None = None
@@ -97,7 +97,7 @@ class Ledger:
         if calls is None:
             self._enter_turning(events)
             return
-        self.hub.publish(self.journal.keep(events))
+        self.broadcast.publish(self.journal.keep(events))
         for event in _lasting(events):  # behind the readers, who wait
             call = calls[event.call_id]
             call.apply(event)
@@ -146,7 +146,7 @@ class Ledger:
             if call.foreign:
                 self._weigh(call)
         rows = [call.row() for call in changed.values()]
-        self.hub.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
+        self.broadcast.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
         for offset, event in live:
             if self.live_reader is not None:
                 self.live_reader(offset, event)

@@ -23,7 +23,7 @@ from dimos_streams.bridge.fleet.reporter import HubReporter
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
@@ -39,7 +39,7 @@ class HubLink:
         settings: HubLinkSettings,
         app: ASGIApp,
         broker: Broker,
-        hub: Hub,
+        broadcast: JournalBroadcast,
         *,
         rng: random.Random,
         notes: Callable[[], list[str]],
@@ -48,14 +48,14 @@ class HubLink:
         self._settings = settings
         self._connection = HubConnection(settings, rng=rng)
         self._troubles = Troubles(_logger, settings.url)
-        self._command_notes = CommandNotes(hub.journal)
+        self._command_notes = CommandNotes(broadcast.journal)
         link = self._connection, self._troubles
-        self._shipper = Shipper(LiveJournal(hub), *link, rng=rng, age_s=settings.age_s)
-        self._reporter = HubReporter(broker, hub.journal, *link, rng=rng, notes=notes)
+        self._shipper = Shipper(LiveJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
+        self._reporter = HubReporter(broker, broadcast.journal, *link, rng=rng, notes=notes)
         self._older = OlderJournals(
-            hub.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole
+            broadcast.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole
         )
-        self._journal = hub.journal
+        self._journal = broadcast.journal
         self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
         self._desk = CommandDesk(
             self._connection, Door(app, broker), self._command_notes, self._answers, self._troubles, rng=rng

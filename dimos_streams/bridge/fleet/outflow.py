@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.catch_up import PAGE
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.bridge.journal.tables import Identity
@@ -44,37 +44,37 @@ class JournalSource(Protocol):
 
 
 class LiveJournal:
-    """The journal that the bridge writes: its newest events out of the hub's ring, older ones by its pages, which are
-    read in a thread and shared with other readers."""
+    """The journal that the bridge writes: its newest events out of the broadcast's ring, older ones by its pages,
+    which are read in a thread and shared with other readers."""
 
-    def __init__(self, hub: Hub) -> None:
-        self._hub = hub
+    def __init__(self, broadcast: JournalBroadcast) -> None:
+        self._broadcast = broadcast
 
     @property
     def identity(self) -> Identity:
         """See ``JournalSource``."""
-        return self._hub.journal.identity
+        return self._broadcast.journal.identity
 
     @property
     def resumed_at(self) -> int:
         """See ``JournalSource``."""
-        return self._hub.journal.resumed_at
+        return self._broadcast.journal.resumed_at
 
     @property
     def last_offset(self) -> int:
         """See ``JournalSource``."""
-        return self._hub.last_offset
+        return self._broadcast.last_offset
 
     async def read(self, after: int) -> Read:
         """See ``JournalSource``."""
-        entries = self._hub.entries(after, PAGE)
+        entries = self._broadcast.entries(after, PAGE)
         if entries is None:
-            return await self._hub.pages.page(Query(after))
+            return await self._broadcast.pages.page(Query(after))
         return Read(entries, entries[-1].offset if entries else after, after + 1)
 
     def rename(self, begin: int) -> None:
         """See ``JournalSource``."""
-        self._hub.journal.rename(begin)
+        self._broadcast.journal.rename(begin)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
@@ -82,9 +82,9 @@ class CancelRequest(BaseModel):
     reason: str = Field(default="cancelled over HTTP", max_length=4000)
 
 
-def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
+def mount_calls(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:
     """Add the routes to an app, and those by which calls are looked at."""
-    _mount_begin(app, broker, hub)
+    _mount_begin(app, broker, broadcast)
     mount_call_views(app, lambda: broker.ledger.calls, broker.view)
 
     @app.post(
@@ -97,7 +97,7 @@ def mount_calls(app: FastAPI, broker: Broker, hub: Hub) -> None:
         return await broker.view(call_id)
 
 
-def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
+def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:
     @app.post(
         "/calls",
         status_code=201,
@@ -127,7 +127,7 @@ def _mount_begin(app: FastAPI, broker: Broker, hub: Hub) -> None:
         wait: Wait | None = None,
         timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
     ) -> JSONResponse:
-        first = hub.last_offset + 1
+        first = broadcast.last_offset + 1
         if BEGIN_BY not in request.scope:
             check_caller(body.caller)
         call_id = await broker.call(

@@ -1,4 +1,4 @@
-"""A response that sends a hub's events as server-sent events, for as long as the client reads."""
+"""A response that sends a broadcast's events as server-sent events, for as long as the client reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.serving.at_once import body_of
-from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
+from dimos_streams.bridge.journal.broadcast import Broadcast, BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
 
@@ -42,7 +42,7 @@ class EventStream(EventSourceResponse):
 
     def __init__(
         self,
-        hub: Broadcast,
+        broadcast: Broadcast,
         *,
         after: int | None,
         caller: str | None,
@@ -53,7 +53,7 @@ class EventStream(EventSourceResponse):
         abort: Callable[[object], None],
     ) -> None:
         super().__init__(self._chunks(), ping=0, sep="\n")  # a ping is a chunk when there is no other
-        self._hub = hub
+        self._broadcast = broadcast
         self._after = after
         self._caller, self._call_id, self._robot = caller, call_id, robot
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
@@ -61,7 +61,7 @@ class EventStream(EventSourceResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._body = body_of(scope)
-        self._reader = self._hub.reader(
+        self._reader = self._broadcast.reader(
             after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot, take=self._take
         )
         with anyio.CancelScope() as stream:
@@ -78,7 +78,7 @@ class EventStream(EventSourceResponse):
                 self._pace.stop()
                 self._reader.close()
         if self._pace.is_stalled:
-            self._hub.cut += 1
+            self._broadcast.cut += 1
             _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
             self._abort(scope.get("client"))
             # A server that does not know yet that the connection is gone would complain of half a response.
@@ -124,7 +124,7 @@ class _Pace:
     """The two periods of a stream. Events pass without a timer of their own, which would cost more than they do."""
 
     def __init__(
-        self, reader: HubReader, on_stalled: Callable[[], None], *, ping_s: float, send_timeout_s: float
+        self, reader: BroadcastReader, on_stalled: Callable[[], None], *, ping_s: float, send_timeout_s: float
     ) -> None:
         self._reader, self._on_stalled = reader, on_stalled
         self._ping_s, self._send_timeout_s = ping_s, send_timeout_s

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _F = TypeVar("_F", CounterMetricFamily, GaugeMetricFamily)
@@ -19,25 +19,25 @@ _ByLabel = tuple[str, Mapping[str, float]]
 """A label and a value for each of the label's values."""
 
 
-def registry_of(broker: Broker, hub: Hub) -> CollectorRegistry:
+def registry_of(broker: Broker, broadcast: JournalBroadcast) -> CollectorRegistry:
     """A registry of its own for one bridge, as there may be several in a process."""
     registry = CollectorRegistry()
-    registry.register(BridgeCollector(broker, hub))
+    registry.register(BridgeCollector(broker, broadcast))
     return registry
 
 
 class BridgeCollector(Collector):
     """Reads what a bridge counts anyway when it is scraped. Counters begin at 0 with the bridge's process."""
 
-    def __init__(self, broker: Broker, hub: Hub) -> None:
-        self._broker, self._hub = broker, hub
+    def __init__(self, broker: Broker, broadcast: JournalBroadcast) -> None:
+        self._broker, self._broadcast = broker, broadcast
 
     def collect(self) -> Iterator[Family]:
         """The families of metrics, each once."""
         yield from _bus(self._broker)
         yield from _receiver(self._broker)
-        yield from _journal(self._hub)
-        yield from _streams(self._hub)
+        yield from _journal(self._broadcast)
+        yield from _streams(self._broadcast)
         yield from _calls(self._broker)
         yield from _modules(self._broker)
 
@@ -62,16 +62,16 @@ def _receiver(broker: Broker) -> Iterator[Family]:
     yield counter("nacks", "Requests to send missing events again.", receiver.nacks)
 
 
-def _journal(hub: Hub) -> Iterator[Family]:
-    journal = hub.journal
+def _journal(broadcast: JournalBroadcast) -> Iterator[Family]:
+    journal = broadcast.journal
     yield gauge("journal_ok", "1 while the journal is kept where it should be, 0 in memory.", journal.state == "ok")
     yield gauge("journal_first_offset", "The oldest offset in the journal.", journal.first_offset)
     yield gauge("journal_last_offset", "The newest offset in the journal.", journal.last_offset)
     yield gauge("journal_bytes", "Bytes that the journal uses.", journal.size())
 
 
-def _streams(hub: Hub) -> Iterator[Family]:
-    statistics = hub.statistics()
+def _streams(broadcast: JournalBroadcast) -> Iterator[Family]:
+    statistics = broadcast.statistics()
     yield gauge("streams_open", "Readers of events now.", statistics.readers)
     yield gauge("streams_lag", "Offsets that the slowest reader is behind.", statistics.lag)
     yield counter("streams_cut", "Clients cut off because they did not read.", statistics.cut)

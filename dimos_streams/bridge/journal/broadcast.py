@@ -1,6 +1,7 @@
-"""The hub: one ring of the newest events and a cursor per reader, so that a reader costs a number, not a queue.
+"""The broadcast of events: one ring of the newest ones and a cursor per reader, so that a reader costs a number and
+no queue.
 
-``Broadcast`` does that for any log of events, ``Hub`` for a bridge's journal.
+``Broadcast`` does that for any log of events, ``JournalBroadcast`` for a bridge's journal.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ times their size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HubLimits:
-    """Bounds of a hub's memory, which do not depend on the number of readers."""
+class BroadcastLimits:
+    """Bounds of a broadcast's memory, which do not depend on the number of readers."""
 
     ring_events: int = 8192
     ring_bytes: int = 4 * 1024 * 1024
@@ -36,8 +37,8 @@ class HubLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class HubStatistics:
-    """Readers now, and counts since the hub was made."""
+class BroadcastStatistics:
+    """Readers now, and counts since the broadcast was made."""
 
     readers: int
     lag: int
@@ -84,10 +85,10 @@ class Pages(Protocol):
 class Broadcast:
     """Fans the events of a log out to any number of readers. Use from the loop only."""
 
-    def __init__(self, log: OffsetLog, pages: Pages, limits: HubLimits | None = None) -> None:
+    def __init__(self, log: OffsetLog, pages: Pages, limits: BroadcastLimits | None = None) -> None:
         self.log = log
         self.pages = pages
-        self.limits = limits or HubLimits()
+        self.limits = limits or BroadcastLimits()
         self.closed = False
         self.coalesced = self.gaps = self.cut = 0
         self._ring: list[EncodedEntry | None] = [None] * self.limits.ring_events
@@ -95,7 +96,7 @@ class Broadcast:
         self._oldest, self._last = log.last_offset + 1, log.last_offset
         self._fresh: deque[EncodedEntry] = deque()
         self._fresh_bytes = 0
-        self._readers: dict[HubReader, None] = {}
+        self._readers: dict[BroadcastReader, None] = {}
         self._turn = asyncio.Lock()
 
     @property
@@ -124,20 +125,20 @@ class Broadcast:
         call_id: str | None = None,
         robot: str | None = None,
         take: Take | None = None,
-    ) -> HubReader:
+    ) -> BroadcastReader:
         """A reader of what comes behind offset ``after`` (None: from now on); close it when done.
 
         ``take`` gets a page of new entries while somebody waits in ``page``, who is then not woken.
         """
-        reader = HubReader(self, Query(self._last if after is None else after, caller, call_id, robot), take)
+        reader = BroadcastReader(self, Query(self._last if after is None else after, caller, call_id, robot), take)
         if self.closed:
             reader.close()
         else:
             self._readers[reader] = None
         return reader
 
-    def forget(self, reader: HubReader) -> None:
-        """Remove a reader that is being closed; ``HubReader.close`` calls it."""
+    def forget(self, reader: BroadcastReader) -> None:
+        """Remove a reader that is being closed; ``BroadcastReader.close`` calls it."""
         self._readers.pop(reader, None)
 
     def close(self) -> None:
@@ -159,11 +160,13 @@ class Broadcast:
         offsets = range(after + 1, min(after + count, self._last) + 1)
         return [entry for offset in offsets if (entry := self._ring[offset % len(self._ring)]) is not None]
 
-    def statistics(self) -> HubStatistics:
-        """The counters of the hub."""
+    def statistics(self) -> BroadcastStatistics:
+        """The counters of the broadcast."""
         lag = max((reader.lag for reader in self._readers), default=0)
         events = self._last - self._oldest + 1
-        return HubStatistics(len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut)
+        return BroadcastStatistics(
+            len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut
+        )
 
     def _keep(self, entries: list[EncodedEntry]) -> None:
         ring, size = self._ring, self.limits.ring_events
@@ -191,21 +194,21 @@ class Broadcast:
         self._oldest += 1
 
 
-class Hub(Broadcast):
+class JournalBroadcast(Broadcast):
     """Fans a bridge's journalled events out."""
 
     pages: JournalPages
 
-    def __init__(self, journal: Journal, limits: HubLimits | None = None) -> None:
+    def __init__(self, journal: Journal, limits: BroadcastLimits | None = None) -> None:
         super().__init__(journal, JournalPages(journal), limits)
         self.journal = journal
 
 
-class HubReader:
+class BroadcastReader:
     """An offset to read on from, and a filter."""
 
-    def __init__(self, hub: Broadcast, query: Query, take: Take | None = None) -> None:
-        self._hub = hub
+    def __init__(self, broadcast: Broadcast, query: Query, take: Take | None = None) -> None:
+        self._broadcast = broadcast
         self._take = take
         self._offset = query.after
         self._query = query
@@ -225,21 +228,21 @@ class HubReader:
     @property
     def lag(self) -> int:
         """Number of offsets between this reader and the newest event."""
-        return max(0, self._hub.last_offset - self._offset)
+        return max(0, self._broadcast.last_offset - self._offset)
 
     async def page(self) -> list[EncodedEntry]:
-        """Wait for the next entries. Empty after ``nudge``, and when the reader or the hub was closed."""
+        """Wait for the next entries. Empty after ``nudge``, and when the reader or the broadcast was closed."""
         ready = False
         while not self.closed:
             self._update.clear()
-            if self._offset == self._hub.last_offset:
+            if self._offset == self._broadcast.last_offset:
                 if self._nudged:
                     break
                 self._is_waiting = True
                 await self._update.wait()
                 ready = True
             elif not ready:
-                await self._hub.turn()
+                await self._broadcast.turn()
                 ready = True
             elif entries := await self._next_page():
                 return entries
@@ -258,11 +261,11 @@ class HubReader:
         self.closed = True
         self._take = None  # who takes entries knows this reader
         self._wake()
-        self._hub.forget(self)
+        self._broadcast.forget(self)
 
     def offer(self, entries: list[EncodedEntry], before: int) -> None:
-        """Take note of new entries behind offset ``before``; the hub calls it. A reader that is up to date and wants
-        none of them sleeps on."""
+        """Take note of new entries behind offset ``before``; the broadcast calls it. A reader that is up to date
+        and wants none of them sleeps on."""
         wanted = [entry for entry in entries if self._query.wants(entry)] if self._offset == before else None
         if wanted == [] or (wanted and self._is_waiting and self._is_taken(wanted)):
             self._offset = entries[-1].offset
@@ -280,14 +283,14 @@ class HubReader:
     async def _next_page(self) -> list[EncodedEntry]:
         """Find the next page in a bounded search, and move behind it. Nothing is awaited between the two."""
         lag, before = self.lag, self._lag_before
-        found = self._hub.entries(self._offset, PAGE)
+        found = self._broadcast.entries(self._offset, PAGE)
         if found is None:
-            missing = self._missing(self._hub.first_offset)
+            missing = self._missing(self._broadcast.first_offset)
             if missing is None:
-                read = await self._hub.pages.page(self._query._replace(after=self._offset))
+                read = await self._broadcast.pages.page(self._query._replace(after=self._offset))
                 missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
-                self._hub.gaps += 1
+                self._broadcast.gaps += 1
                 self._lag_before = None
                 return [missing]
             found, self._offset = read.entries, read.upto
@@ -296,20 +299,20 @@ class HubReader:
             found = [entry for entry in found if self._query.wants(entry)]
         self._lag_before = lag
         # A reader that catches up is not slow, however far behind it began.
-        is_slow = lag > self._hub.limits.coalesce_behind and before is not None and lag >= before
+        is_slow = lag > self._broadcast.limits.coalesce_behind and before is not None and lag >= before
         page = found if len(found) <= 1 else list(_within(found, _COALESCED_BYTES if is_slow else PAGE_BYTES))
         if len(page) < len(found):
             self._offset = page[-1].offset
         if is_slow:
             coalesced = coalesce(page)
-            self._hub.coalesced += len(page) - len(coalesced)
+            self._broadcast.coalesced += len(page) - len(coalesced)
             return coalesced
         return page
 
     def _missing(self, first: int) -> EncodedEntry | None:
         """Return a gap, and move behind it, if the next offset is older than the oldest, ``first``; else None."""
         asked = self._offset + 1
-        if self._offset > self._hub.last_offset:
+        if self._offset > self._broadcast.last_offset:
             # It has read in a journal that was lost: all that is here may be new to it.
             text = f"the offsets up to {self._offset} are of another journal; this one is read from its beginning"
             asked, to_offset = first, self._offset

@@ -59,11 +59,6 @@ class LiveTopic:
         return bool(self._watchers)
 
     @property
-    def subscribed(self) -> bool:
-        """True if messages of it are taken off the bus."""
-        return self._subscription is not None
-
-    @property
     def has_newest(self) -> bool:
         """True if the newest message is still there."""
         return self._newest is not None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Broadcast, HubReader
+from dimos_streams.bridge.journal.broadcast import Broadcast, BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.tool_stream.family import parent_of
 
@@ -43,7 +43,7 @@ class Page:
 
 
 async def read_page(
-    hub: Broadcast,
+    broadcast: Broadcast,
     *,
     after: int | None,
     wait_s: float,
@@ -54,10 +54,10 @@ async def read_page(
     """Read the updates and closes behind the cursor ``after`` (None: from the oldest that is kept on) of a call, or
     of the calls that a caller has made. If there are none, wait up to ``wait_s`` for some, unless ``over`` says that
     none can come any more."""
-    start = hub.first_offset - 1 if after is None else after
+    start = broadcast.first_offset - 1 if after is None else after
     page = Page(start, children=caller is None)
     deadline = clock.monotonic() + wait_s
-    with contextlib.closing(hub.reader(after=start, call_id=call_id, caller=caller)) as reader:
+    with contextlib.closing(broadcast.reader(after=start, call_id=call_id, caller=caller)) as reader:
         while True:
             wants_more = not (page.entries or over())
             entries = await _newer(reader, deadline - clock.monotonic() if wants_more else 0.0)
@@ -71,7 +71,7 @@ async def read_page(
                     return page
 
 
-async def _newer(reader: HubReader, wait_s: float) -> list[EncodedEntry]:
+async def _newer(reader: BroadcastReader, wait_s: float) -> list[EncodedEntry]:
     if wait_s <= 0:
         reader.nudge()
         return await reader.page()

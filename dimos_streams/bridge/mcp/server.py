@@ -51,13 +51,13 @@ class McpServer:
     """The server without its transport: takes and gives messages. None among those that it streams stands for a
     pause."""
 
-    def __init__(self, calls: McpCalls, hub: Broadcast) -> None:
+    def __init__(self, calls: McpCalls, broadcast: Broadcast) -> None:
         self.sessions = Sessions()
         self._streams = 0
         """Number of open ``GET`` streams of all sessions."""
         self._calls = calls
-        self._hub = hub
-        self._tools = McpTools(calls, hub)
+        self._broadcast = broadcast
+        self._tools = McpTools(calls, broadcast)
 
     async def initialize(self, request: Incoming) -> tuple[Session, dict[str, Any]]:
         """Open a session; return it and the response. Raises ``SessionsBusyError`` and, for bad parameters,
@@ -110,7 +110,7 @@ class McpServer:
             with session.request(request.id) as begun:
                 if begun.cancelled:
                     return
-                begun.cursor = self._hub.last_offset
+                begun.cursor = self._broadcast.last_offset
                 begun.call_id = await self._tools.begin(session, name, arguments)
                 if begun.cancelled:
                     await self._calls.cancel(begun.call_id, begun.cancelled)
@@ -131,7 +131,7 @@ class McpServer:
         """Yield progress, and pauses, up to the first update or the close, or until time is up."""
         deadline = clock.monotonic() + ANSWER_WITHIN_S
         sent = 0
-        with contextlib.closing(self._hub.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
+        with contextlib.closing(self._broadcast.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
             while not reader.closed and (left := deadline - clock.monotonic()) > 0:
                 nudge = asyncio.get_running_loop().call_later(min(left, _PING_S), reader.nudge)
                 page = await reader.page()
@@ -162,7 +162,7 @@ class McpServer:
         if self.why_not_listen(session):
             return  # others that came in the same moment were first
         with session.stream(), self._stream():
-            while session in self.sessions and not self._hub.closed:
+            while session in self.sessions and not self._broadcast.closed:
                 skills = self._tools.skills()
                 if skills != session.skills:
                     session.skills, since = skills, clock.monotonic()

@@ -86,9 +86,9 @@ OWN_TOOLS: dict[str, type[_Arguments]] = {
 class McpTools:
     """The tools behind ``tools/list`` and ``tools/call``."""
 
-    def __init__(self, calls: McpCalls, hub: Broadcast) -> None:
+    def __init__(self, calls: McpCalls, broadcast: Broadcast) -> None:
         self._calls = calls
-        self._hub = hub
+        self._broadcast = broadcast
 
     def skills(self) -> tuple[SkillInfo, ...]:
         """The skills that are meant for everyone; when any of them changes, the list of tools has changed."""
@@ -122,11 +122,11 @@ class McpTools:
 
     async def _skill_updates(self, session: Session, given: SkillUpdates) -> dict[str, Any]:
         if given.call_id is None:
-            page = await read_page(self._hub, after=given.after, wait_s=given.wait_s, caller=session.caller)
+            page = await read_page(self._broadcast, after=given.after, wait_s=given.wait_s, caller=session.caller)
             return updates(page, None)
         call = await self._shown(given.call_id)
         page = await read_page(
-            self._hub,
+            self._broadcast,
             after=given.after,
             wait_s=given.wait_s,
             call_id=call.call_id,

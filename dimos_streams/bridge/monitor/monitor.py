@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import Hub, HubReader
+from dimos_streams.bridge.journal.broadcast import BroadcastReader, JournalBroadcast
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
@@ -47,10 +47,17 @@ class Monitor:
     between.
     """
 
-    def __init__(self, broker: Broker, hub: Hub, *, state_every_s: float = STATE_EVERY_S, linger_s: float = LINGER_S):
+    def __init__(
+        self,
+        broker: Broker,
+        broadcast: JournalBroadcast,
+        *,
+        state_every_s: float = STATE_EVERY_S,
+        linger_s: float = LINGER_S,
+    ):
         """Agents learn that nobody watches after nobody has for ``linger_s``."""
         self._broker = broker
-        self._hub = hub
+        self._broadcast = broadcast
         self._state_every_s = state_every_s
         self._linger_s = linger_s
         self._reports = Reports(broker, self._look_soon)
@@ -105,9 +112,9 @@ class Monitor:
         """Read events from now on, if that is not done already."""
         if self._pump is None or self._pump.done():
             self._broker.ledger.live_reader = self._on_report
-            self._pump = asyncio.get_running_loop().create_task(self._read(self._hub.reader()), name="monitor")
+            self._pump = asyncio.get_running_loop().create_task(self._read(self._broadcast.reader()), name="monitor")
 
-    async def _read(self, reader: HubReader) -> None:
+    async def _read(self, reader: BroadcastReader) -> None:
         try:
             while not (self._is_over() or reader.closed):
                 while reader.lag and not reader.closed:
@@ -124,7 +131,7 @@ class Monitor:
             self._reports.end_left()
             self._robots.stop()
 
-    async def _read_for_a_while(self, reader: HubReader) -> None:
+    async def _read_for_a_while(self, reader: BroadcastReader) -> None:
         self._due = False
         self._nudge = reader.nudge
         timer = asyncio.get_running_loop().call_later(self._state_every_s, self._look_soon)

@@ -17,7 +17,7 @@ class _AnswerModel(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True)
 
 
-class HubCounts(_AnswerModel):
+class BroadcastCounts(_AnswerModel):
     """Counts of events on the way to the readers."""
 
     readers: int
@@ -39,7 +39,7 @@ class Counts(_AnswerModel):
 
     open_calls: int
     leases: dict[str, str]
-    hub: HubCounts
+    broadcast: BroadcastCounts
     receiver: ReceiverCounts
 
 

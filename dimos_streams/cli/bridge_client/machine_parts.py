@@ -14,7 +14,8 @@ from dimos_streams.errors import DimosStreamsError, SkillError, UserError, sugge
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
 _ANSWERS_WITHIN_S = 10.0
-_ENDS_WITHIN_S = 15.0
+_STOP_BOUND_S = 15.0
+"""Maximum time, in seconds, that a run, or a part of one, may take to end after it was asked to."""
 _LOOK_EVERY_S = 0.2
 _END = f"/{PART}"
 
@@ -64,7 +65,7 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
     """End a machine's part and wait until it has gone. Raises as ``ask_part`` does, and ``DimosStreamsError`` for one
     that goes on."""
     await ask_part(address, machine, "stop_part", {})
-    deadline = clock.monotonic() + _ENDS_WITHIN_S
+    deadline = clock.monotonic() + _STOP_BOUND_S
     while clock.monotonic() < deadline:
         await asyncio.sleep(_LOOK_EVERY_S)
         try:
@@ -72,7 +73,7 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
                 return
         except BridgeUnreachableError:  # it was in that part
             return
-    raise DimosStreamsError(f"the part on {machine!r} did not end within {_ENDS_WITHIN_S:g} s; stop it there")
+    raise DimosStreamsError(f"the part on {machine!r} did not end within {_STOP_BOUND_S:g} s; stop it there")
 
 
 def own_machines() -> list[str]:

@@ -69,7 +69,7 @@ async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[ModuleAnswer]
         "hub": None if health.hub is None else {**health.hub.model_dump(mode="json"), "text": str(health.hub)},
         "counts": {
             "offset": health.offset,
-            **health.counts.model_dump(include={"receiver", "hub", "leases"}),
+            **health.counts.model_dump(include={"receiver", "broadcast", "leases"}),
         },
     }
     return bridge, modules

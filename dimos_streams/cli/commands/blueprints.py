@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dimos_streams.blueprint.settings import SettingRow
 
 _VALUE_WIDTH = 60
-_LISTEN_S = 5.0
+_LIVE_CHECK_S = 5.0
 
 
 def list_blueprints(as_json: options.Json = False) -> None:
@@ -74,7 +74,7 @@ def check(
     errors = _errors(problems)
     heard = None
     if live and blueprint is not None and not errors:
-        heard = run_async(listen_to(find_bus_url(bus), blueprint, seconds or _LISTEN_S))
+        heard = run_async(listen_to(find_bus_url(bus), blueprint, seconds or _LIVE_CHECK_S))
         problems += heard.problems
     if as_json:
         rows = [{"severity": p.severity, "where": p.where, "text": p.text} for p in problems]

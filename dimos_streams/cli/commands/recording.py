@@ -13,6 +13,7 @@ import typer
 
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.common.byte_size import byte_size
 from dimos_streams.common.dates import utc_text
 from dimos_streams.errors import UserError
 
@@ -68,7 +69,7 @@ def cut(
             count = copy(logs, output, part, lambda log: advance(_done(logs)))
         note_damage(logs)
     note_unused(part)
-    write(f"{output}: {plural(count, 'event')}, {_scaled(output.stat().st_size)}")
+    write(f"{output}: {plural(count, 'event')}, {byte_size(output.stat().st_size)}")
 
 
 def export(
@@ -125,7 +126,7 @@ def report(
                 logs, output, max_bytes=round(max_mb * 1e6), on_progress=lambda log: advance(_done(logs))
             )
         note_damage(logs)
-    write(f"{output}: {_scaled(size)}")
+    write(f"{output}: {byte_size(size)}")
 
 
 def view(
@@ -267,7 +268,7 @@ def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
 
 def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     size = sum(log.size for log in logs)
-    write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {_scaled(size)}")
+    write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {byte_size(size)}")
     if summary.events:
         write(f"{summary.span_s:.3f} s from {utc_text(summary.first)}")
     metadata = summary.metadata
@@ -280,17 +281,11 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         gap = channel.gap_s
         after_s = (channel.longest_at - summary.first) / 1e6
         text = "" if gap is None else f"{gap:.2f} s after {after_s:.1f} s"
-        rows.append((channel.topic, str(channel.count), rate, _scaled(channel.size), channel.type_name or "?", text))
+        rows.append(
+            (channel.topic, str(channel.count), rate, byte_size(channel.size), channel.type_name or "?", text)
+        )
     if rows:
         write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
     for at, length in summary.gaps[:_SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     note_damage(logs)
-
-
-def _scaled(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"

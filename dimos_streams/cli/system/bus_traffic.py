@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.byte_size import byte_size
 from dimos_streams.common.rate import rate_hz
 from dimos_streams.messages.codec import split_channel
 
@@ -49,8 +50,8 @@ class Traffic:
         return (
             self.topic,
             f"{self.rate_hz(seconds):.1f} Hz",
-            f"{_scaled(self.bytes / seconds)}/s",
-            _scaled(self.bytes / self.count),
+            f"{byte_size(self.bytes / seconds)}/s",
+            byte_size(self.bytes / self.count),
             split_channel(self.channel)[1] or "?",
         )
 
@@ -97,11 +98,3 @@ class TrafficMeter:
 def matches(channel: str, wanted: str) -> bool:
     """Return whether a channel is the one wanted, named with or without its type."""
     return channel == wanted or split_channel(channel)[0] == wanted
-
-
-def _scaled(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000 or unit == "MB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError

@@ -51,10 +51,10 @@ def _clock(offset: dict[str, int] | None) -> str:
 
 def _counts(counts: dict[str, Any]) -> str:
     """Return the counts of events: on the way in, and on the way to the readers."""
-    receiver, hub = counts["receiver"], counts["hub"]
+    receiver, sent = counts["receiver"], counts["broadcast"]
     arrived = f"{receiver['delivered']} delivered, {receiver['gaps']} lost, {receiver['malformed']} malformed"
-    readers = plural(hub["readers"], "reader")
-    return f"{arrived}; {readers}, {hub['lag']} behind, {hub['coalesced']} coalesced, {hub['cut']} cut off"
+    readers = plural(sent["readers"], "reader")
+    return f"{arrived}; {readers}, {sent['lag']} behind, {sent['coalesced']} coalesced, {sent['cut']} cut off"
 
 
 def _health(module: dict[str, Any]) -> str:

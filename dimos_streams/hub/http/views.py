@@ -52,7 +52,7 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
                 "connected_here": len(parts.streams),
                 "open_calls": sum(robot.open_calls for robot in robots),
                 "leases": {},
-                "hub": asdict(readers),
+                "broadcast": asdict(readers),
                 "receiver": {"delivered": parts.intake.entries, "gaps": readers.gaps, "malformed": 0},
             },
         }

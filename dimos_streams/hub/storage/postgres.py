@@ -22,7 +22,7 @@ _AHEAD = 2
 """Number of empty partitions behind the one that is being filled."""
 _SCHEMA_LOCK = 0x64537472
 """The key of PostgreSQL's advisory lock for changes of the tables."""
-_LISTEN_S = 5.0
+_CONNECTION_PROBE_S = 5.0
 _RETRY_S = 1.0
 _OPTIONS = " ".join(
     f"-c {name}={value}"
@@ -152,7 +152,7 @@ class PostgresEngine(Engine):
                         db.execute(f"LISTEN {channel}")
                         wake(channel)  # for what came before
                     while not self._closed.is_set():
-                        for notice in db.notifies(timeout=_LISTEN_S):
+                        for notice in db.notifies(timeout=_CONNECTION_PROBE_S):
                             wake(notice.channel)
                         db.execute("SELECT 1")  # a connection that is dead says nothing by itself
             except self._psycopg.Error as error:

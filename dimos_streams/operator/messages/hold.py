@@ -8,7 +8,7 @@ from typing import Any, Literal
 from dimos_streams.operator.messages.message import MonitorMessage
 
 
-class GateNotHeld(MonitorMessage):
+class VelocityGateNotHeld(MonitorMessage):
     """A velocity gate that does not confirm that it holds the robot still."""
 
     gate: str
@@ -25,7 +25,7 @@ class HoldView(MonitorMessage):
 
     held: tuple[str, ...] = ()
     """Gates that have said that they hold it still for who asks."""
-    not_held: tuple[GateNotHeld, ...] = ()
+    not_held: tuple[VelocityGateNotHeld, ...] = ()
     """Gates that were heard of and have not."""
 
     @classmethod

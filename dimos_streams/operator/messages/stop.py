@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.message import MonitorMessage, OptionalName, Text
 
 EVERY_ROBOT = "every robot"
@@ -50,7 +50,7 @@ class StoppedRobots(MonitorMessage):
     released: tuple[str, ...] = ()
     """Robots that were released while every other one stays stopped."""
     held: tuple[str, ...] = ()
-    not_held: tuple[GateNotHeld, ...] = ()
+    not_held: tuple[VelocityGateNotHeld, ...] = ()
 
 
 class CancelReport(MonitorMessage):

@@ -1,1 +1,1 @@
-"""The views of the simulated sensors: camera and lidar, by rays or by OpenGL, and a map from above."""
+"""The views of the simulated sensors: camera and lidar, by rays or by OpenGL."""

@@ -12,14 +12,14 @@ from typing import Literal
 
 from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.operator.holding import LISTEN_S, HoldTable
+from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateLimits:
+class VelocityGateLimits:
     """The limits of what may pass. Metres, seconds, radians.
 
     ``stop_distance`` is kept free in front of the hull; ``braking`` is what the base surely manages, and
@@ -82,13 +82,13 @@ class _Scan:
         return False
 
 
-class GateLogic:
+class VelocityGateLogic:
     """Holds the newest command of each source and the newest scan, and says what the base may do now.
 
     With ``needs_scan``, nothing moves sideways or ahead without a fresh scan.
     """
 
-    def __init__(self, limits: GateLimits, *, needs_scan: bool, name: str = "gate") -> None:
+    def __init__(self, limits: VelocityGateLimits, *, needs_scan: bool, name: str = "gate") -> None:
         """``name`` is for the log."""
         self.limits = limits
         self.needs_scan = needs_scan
@@ -108,7 +108,7 @@ class GateLogic:
         can."""
         self._knows_holds_from = -math.inf
 
-    def listen(self, now: float, for_s: float = LISTEN_S) -> None:
+    def listen(self, now: float, for_s: float = HOLDS_KNOWN_AFTER_S) -> None:
         """Let nothing move the base until the lasting holds have come again, since some may have been missed until
         now."""
         self._knows_holds_from = max(self._knows_holds_from, now + for_s)

@@ -13,20 +13,20 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.operator.holding import GATE, LISTEN_S, GateState
+from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, VelocityGateState
 from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.velocity_gate.hold_file import UNKNOWN_S, HoldFile
-from dimos_streams.robot.velocity_gate.logic import GateLimits, GateLogic, Source
+from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, VelocityGateLogic
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
 PARTING_ZEROS = 5
 
-_DEFAULTS = GateLimits()
+_DEFAULTS = VelocityGateLimits()
 
 
 class VelocityGateConfig(ModuleConfig):
-    """The limits of `GateLimits`, for blueprints."""
+    """The limits of `VelocityGateLimits`, for blueprints."""
 
     max_speed: Annotated[float, Live] = Field(_DEFAULTS.max_speed, ge=0.0, description="m/s, in any direction")
     max_turn: Annotated[float, Live] = Field(_DEFAULTS.max_turn, ge=0.0, description="rad/s")
@@ -55,13 +55,13 @@ class VelocityGate(Module):
     """Ranks the sources of velocities, limits them, stops before obstacles and zeroes what is stale.
 
     `teleop_vel` outranks `skill_vel`. While somebody holds, skills can't move the base; teleop still can, unless it
-    is an operator's stop, which holds everything. Nothing can for `LISTEN_S` after its start, or after it was held
-    up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run holds on
-    as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back. Its
-    heartbeats say for whom it holds, see `GateState`, and as its health what was odd in a hold, why it can't write
-    down who holds, or that it lets the robot only turn or creep, for want of a scan of where it goes. Publishes at
-    20 Hz while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing: whoever else
-    drives the base is not braked.
+    is an operator's stop, which holds everything. Nothing can for `HOLDS_KNOWN_AFTER_S` after its start, or after it
+    was held up for so long: who holds has to be heard first. Who held when a gate of this name ended in the same run
+    holds on as if it had just said so, see `HoldFile`; a part that was killed with the gate may take long to be back.
+    Its heartbeats say for whom it holds, see `VelocityGateState`, and as its health what was odd in a hold, why it
+    can't write down who holds, or that it lets the robot only turn or creep, for want of a scan of where it goes.
+    Publishes at 20 Hz while somebody commands, or an operator has stopped the robot, then a few zeros, then nothing:
+    whoever else drives the base is not braked.
     """
 
     config: VelocityGateConfig
@@ -75,7 +75,7 @@ class VelocityGate(Module):
 
     _quiet = PARTING_ZEROS + 1
     """The number of periods since the last one with something to say."""
-    _reported: tuple[tuple[str, ...], GateLimits, bool] | None = None
+    _reported: tuple[tuple[str, ...], VelocityGateLimits, bool] | None = None
     """The values from which the last reported state was made."""
 
     @classmethod
@@ -85,7 +85,9 @@ class VelocityGate(Module):
 
     async def start(self) -> None:
         """Listen."""
-        self.logic = GateLogic(self._limits(), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}")
+        self.logic = VelocityGateLogic(
+            self._limits(), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}"
+        )
         await self._recall()
         self._report_state(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
@@ -99,7 +101,7 @@ class VelocityGate(Module):
         self._listen(due)
         while True:
             now = clock.monotonic()
-            if now - due > LISTEN_S:
+            if now - due > HOLDS_KNOWN_AFTER_S:
                 self._listen(now)  # it was held up itself
             velocity = self.logic.decide(now)
             busy = self.logic.commanded(now) or velocity != STILL or self.logic.holds.stopped(now)
@@ -124,8 +126,8 @@ class VelocityGate(Module):
                 raise SettingsError({name: f"more than the blueprint's {most:g} is not possible while it runs"})
         self.logic.limits = self._limits()
 
-    def _limits(self) -> GateLimits:
-        return GateLimits(**self.config.model_dump())
+    def _limits(self) -> VelocityGateLimits:
+        return VelocityGateLimits(**self.config.model_dump())
 
     def _listen(self, now: float) -> None:
         if self.hold.wired:
@@ -166,7 +168,7 @@ class VelocityGate(Module):
         if (holds, limits, still) == self._reported:
             return
         self._reported = (holds, limits, still)
-        state = GateState(
+        state = VelocityGateState(
             listens=self.hold.wired,
             channel=self.hold.channel,
             holds=holds,

@@ -18,7 +18,7 @@ from dimos_streams.streams import Out
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 
-ENDS_WITHIN_S = 0.5
+CUT_OFF_AFTER_S = 0.5
 """The time, in seconds, that a disowned moving call has to end; then its module's velocities are cut off."""
 _LONGEST_LOOK_S = 0.5
 """Maximum time, in seconds, that counts between two looks: a host that was held up itself has heard nothing
@@ -53,7 +53,7 @@ class LossWatch:
         self._looked = now
         for running, task in list(calls.values()):
             if running.disowned_at is not None:
-                if running.moves and now - running.disowned_at > ENDS_WITHIN_S:
+                if running.moves and now - running.disowned_at > CUT_OFF_AFTER_S:
                     self._cut_off(running)
             elif self._is_lost(running, before, min(now - before, _LONGEST_LOOK_S)):
                 bound = f"{self._module.context.loss_bound_s:g} s"
@@ -93,7 +93,7 @@ class LossWatch:
         self._runaways[running.id] = None
         if not running.writer.closed:
             self._module.log.error("call %s does not end%s", running.id, self.consequence)
-            running.close_disowned(f"; it did not end within {ENDS_WITHIN_S:g} s{self.consequence}")
+            running.close_disowned(f"; it did not end within {CUT_OFF_AFTER_S:g} s{self.consequence}")
 
     def _let_go(self, call_id: str) -> None:
         self._runaways.pop(call_id, None)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.receiving.requests import Requests
 
-SETTLE_S = 0.003
+REORDER_WINDOW_S = 0.003
 """The time, in seconds, for which an event may be overtaken by later ones before it is asked for."""
 NACK_DELAYS_S = (0.005, 0.01, 0.02, 0.04, 0.08, *(0.16,) * 17)
 """Pauses, in seconds, after each request without an answer; then the events count as gone. They are 2.9 s in all, and
@@ -63,7 +63,7 @@ class NackSchedule:
     def arm(self, call_id: str, stream: Inflow) -> None:
         """Look soon at a call that misses events, unless its time is set already."""
         if stream.nack_at is None:
-            self._look_at(call_id, stream, self._loop.time() + SETTLE_S)
+            self._look_at(call_id, stream, self._loop.time() + REORDER_WINDOW_S)
         self._schedule()
 
     def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:

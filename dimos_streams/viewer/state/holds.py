@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_VALID_S, STOP_ROBOT, gate_state
-from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.stop import Stop, StoppedRobots
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -70,7 +70,7 @@ class Holds:
 
 def _view(source: str, modules: Iterable[ModuleView]) -> HoldView:
     held: list[str] = []
-    not_held: list[GateNotHeld] = []
+    not_held: list[VelocityGateNotHeld] = []
     for module in modules:
         state = gate_state(module.state)
         if state is None:
@@ -82,13 +82,13 @@ def _view(source: str, modules: Iterable[ModuleView]) -> HoldView:
     return HoldView(held=tuple(held), not_held=tuple(not_held))
 
 
-def _not_held(source: str, module: ModuleView) -> GateNotHeld:
+def _not_held(source: str, module: ModuleView) -> VelocityGateNotHeld:
     if not module.alive:
-        return GateNotHeld(gate=module.name, problem="silent", text=f"it is {module.health}")
+        return VelocityGateNotHeld(gate=module.name, problem="silent", text=f"it is {module.health}")
     state = gate_state(module.state)
     assert state is not None, "it is a gate"
     if not state.listens:
-        return GateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
+        return VelocityGateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
     if source in state.holds:
-        return GateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
-    return GateNotHeld(gate=module.name, problem="not_holding", text=f"it does not hold for {source}")
+        return VelocityGateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
+    return VelocityGateNotHeld(gate=module.name, problem="not_holding", text=f"it does not hold for {source}")

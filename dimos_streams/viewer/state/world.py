@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
+from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.leases import Leases
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
@@ -154,7 +154,7 @@ class RecordedWorld:
                 call_id=call.call_id, skill=call.skill, module=call.module, since_utime=since, text=call.text[:500]
             )
             for call_id, since in self._cancelled.items()
-            if self.utime - since > ENDS_WITHIN_S * 1e6 and (call := self._open.get(call_id)) is not None
+            if self.utime - since > CANCEL_OVERDUE_S * 1e6 and (call := self._open.get(call_id)) is not None
         ]
 
     def _to_change(self, event: ToolEvent) -> CallState:

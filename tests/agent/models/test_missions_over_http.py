@@ -15,12 +15,12 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.models.framing import parse_blocks
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
 from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.loop.rig import FakeBridge
+from tests.agent.models.blocks import parse_blocks
 from tests.agent.models.test_damaged_calls import calls_on
 from tests.agent.stage import Stage, stage
 

@@ -13,7 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import check_model, create_model, guarded, openai_chat
-from dimos_streams.agent.models.framing import RULES, block, parse_blocks
+from dimos_streams.agent.models.framing import RULES, block
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -36,6 +36,7 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import UserError
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
+from tests.agent.models.blocks import parse_blocks
 from tests.agent.models.golden_cases import CASES, put_together
 from tests.helpers import run_virtual, until
 

@@ -241,7 +241,7 @@ async def test_the_gateways_events_go_on_for_ever_and_can_be_stopped() -> None:
         await closed(world.broker, await world.broker.call("count", {"label": "a", "to": 2}, caller="you"))
         await until(lambda: len(seen) == 4)
         assert seen == [(1, "open"), (2, "update"), (3, "update"), (4, "close")]
-        world.bridge.hub.close()
+        world.bridge.broadcast.close()
         await task
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.tool_stream.event import ToolEvent
@@ -21,7 +21,7 @@ def _entered(batches: Sequence[Sequence[ToolEvent]]) -> list[dict[str, object]]:
     """What is known of each call after batches."""
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, Hub(journal))
+        ledger = Ledger(journal, JournalBroadcast(journal))
         for batch in batches:
             ledger.enter(list(batch))
     calls = sorted(ledger.calls, key=lambda call: call.call_id)
@@ -57,8 +57,8 @@ def test_a_batch_leaves_of_a_call_what_its_events_leave_one_by_one(size: int) ->
 async def test_readers_have_an_event_before_the_call_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal()
     journal.open()
-    hub = Hub(journal)
-    ledger = Ledger(journal, hub)
+    broadcast = JournalBroadcast(journal)
+    ledger = Ledger(journal, broadcast)
     ledger.enter([event(1, "open"), event(2, "update", text="answer")])
     done: list[object] = []
 
@@ -73,12 +73,12 @@ async def test_readers_have_an_event_before_the_call_is_folded(monkeypatch: pyte
         apply(call, event)
 
     monkeypatch.setattr(CallState, "apply", folded)
-    reader = hub.reader(take=take)
+    reader = broadcast.reader(take=take)
     waiting = asyncio.create_task(reader.page())
     await asyncio.sleep(0)
     ledger.enter([event(3, text="a")])
     assert done == [3, "folded"]
-    assert hub.entries(2, 1) is not None, "who looks for it later finds it"
+    assert broadcast.entries(2, 1) is not None, "who looks for it later finds it"
     reader.close()
     assert await waiting == []
     journal.close()

@@ -35,7 +35,7 @@ async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
     bridge = made.bridge
     troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
     answers = AnswerBox(hub, notes, troubles, rng=random.Random(1))
-    door = Door(create_app(bridge.broker, bridge.hub), bridge.broker)
+    door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker)
     made_desk = CommandDesk(hub, door, notes, answers, troubles, rng=random.Random(2))
     notes.restore()
     answers.restore()

@@ -21,7 +21,7 @@ from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Read
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, process_start
@@ -39,7 +39,7 @@ class Robot:
 
     def __init__(self, journal: Journal, hub: FakeHub, ring: int = 64) -> None:
         self.journal = journal
-        self.hub = Hub(journal, HubLimits(ring_events=ring))
+        self.hub = JournalBroadcast(journal, BroadcastLimits(ring_events=ring))
         self.troubles = Troubles(logging.getLogger("hub"), "http://hub")
         self.shipper = Shipper(LiveJournal(self.hub), hub, self.troubles, rng=random.Random(1), age_s=0.5)
 

@@ -20,8 +20,8 @@ async def settle() -> None:
 
 
 def publish(bridge: Served, seq: int, text: str = "") -> None:
-    hub = bridge.scene.bridge.hub
-    hub.publish(hub.journal.append([event(seq, text=text)]))
+    broadcast = bridge.scene.bridge.broadcast
+    broadcast.publish(broadcast.journal.append([event(seq, text=text)]))
 
 
 def is_left_waiting(bridge: Served) -> bool:
@@ -75,4 +75,4 @@ def test_a_client_that_takes_no_more_has_the_time_for_it_from_the_event_that_it_
     with served(send_timeout_s=0.5, ping_s=1000.0) as bridge:
         bridge.stream(receive_buffer=4096).block()
         bridge.run(work())
-        bridge.run(until(lambda: bridge.scene.bridge.hub.statistics().cut == 1))
+        bridge.run(until(lambda: bridge.scene.bridge.broadcast.statistics().cut == 1))

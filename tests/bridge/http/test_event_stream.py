@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.event_stream import EventStream
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import until
@@ -41,9 +41,11 @@ class Client:
         return [when for when, body in self.chunks if body == b": ping\n\n"]
 
 
-def stream(hub: Hub, client: Client, *, ping_s: float, send_timeout_s: float) -> asyncio.Task[None]:
+def stream(
+    broadcast: JournalBroadcast, client: Client, *, ping_s: float, send_timeout_s: float
+) -> asyncio.Task[None]:
     response = EventStream(
-        hub,
+        broadcast,
         after=None,
         caller=None,
         call_id=None,
@@ -58,16 +60,16 @@ def stream(hub: Hub, client: Client, *, ping_s: float, send_timeout_s: float) ->
 
 @pytest.mark.virtual_time
 async def test_a_client_that_was_idle_has_the_whole_time_for_the_next_chunk(opened: OpenJournal) -> None:
-    hub, client = Hub(opened(), HubLimits()), Client()
-    streaming = stream(hub, client, ping_s=1000.0, send_timeout_s=2.0)
+    broadcast, client = JournalBroadcast(opened(), BroadcastLimits()), Client()
+    streaming = stream(broadcast, client, ping_s=1000.0, send_timeout_s=2.0)
     await asyncio.sleep(60)
     client.takes_s = 1.5
-    hub.publish(hub.journal.append([event(1)]))
+    broadcast.publish(broadcast.journal.append([event(1)]))
     await asyncio.sleep(3)
     assert not client.cut
     assert client.chunks[-1][1].startswith(b"event: tool_stream\nid: 1\n")
     client.takes_s = 100.0
-    hub.publish(hub.journal.append([event(2)]))
+    broadcast.publish(broadcast.journal.append([event(2)]))
     await asyncio.wait_for(streaming, 4)
     assert client.cut
 
@@ -75,26 +77,26 @@ async def test_a_client_that_was_idle_has_the_whole_time_for_the_next_chunk(open
 @pytest.mark.parametrize("takes_s", [0.0, 0.9, 1.2])
 @pytest.mark.virtual_time
 async def test_a_ping_comes_when_nothing_was_sent_for_its_period(takes_s: float, opened: OpenJournal) -> None:
-    hub, client = Hub(opened(), HubLimits()), Client()
-    streaming = stream(hub, client, ping_s=1.0, send_timeout_s=5.0)
+    broadcast, client = JournalBroadcast(opened(), BroadcastLimits()), Client()
+    streaming = stream(broadcast, client, ping_s=1.0, send_timeout_s=5.0)
     client.takes_s = takes_s
     for seq in range(1, 20):
         await asyncio.sleep(0.9)
-        hub.publish(hub.journal.append([event(seq)]))
+        broadcast.publish(broadcast.journal.append([event(seq)]))
     assert client.pings() == [], "events are signs of life themselves"
     await until(client.pings)
     (before, _), (ping, _) = client.chunks[-2:]
     assert 1.0 <= ping - takes_s - before <= 1.26
-    hub.close()
+    broadcast.close()
     await streaming
 
 
 @pytest.mark.virtual_time
 async def test_nothing_of_a_stream_is_left_on_the_loop(opened: OpenJournal) -> None:
-    hub, client = Hub(opened(), HubLimits()), Client()
-    streaming = stream(hub, client, ping_s=1.0, send_timeout_s=5.0)
+    broadcast, client = JournalBroadcast(opened(), BroadcastLimits()), Client()
+    streaming = stream(broadcast, client, ping_s=1.0, send_timeout_s=5.0)
     await until(lambda: client.chunks)
-    hub.close()
+    broadcast.close()
     await streaming
     assert asyncio.all_tasks() == {asyncio.current_task()}, "a watcher that polls would keep virtual time going"
-    assert hub.statistics().readers == 0
+    assert broadcast.statistics().readers == 0

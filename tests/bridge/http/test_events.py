@@ -53,7 +53,7 @@ def test_pages_back_from_now_have_what_the_stream_had_without_the_progress(tmp_p
 def test_what_is_not_kept_any_more_is_a_gap_on_the_oldest_page() -> None:
     with served(journal_events=1000) as bridge:
         publish(bridge, *(event(seq, "update") for seq in range(1, 1501)))
-        first = bridge.scene.bridge.hub.journal.first_offset
+        first = bridge.scene.bridge.broadcast.journal.first_offset
         pages = looked_back(bridge, "limit=1000")
         assert first > 100
         gap = pages[-1][0]
@@ -83,7 +83,7 @@ def test_what_is_no_page_is_refused() -> None:
 
 def publish(bridge: Served, *events: Any) -> None:
     async def work() -> None:
-        hub = bridge.scene.bridge.hub
-        hub.publish(hub.journal.append(events))
+        broadcast = bridge.scene.bridge.broadcast
+        broadcast.publish(broadcast.journal.append(events))
 
     bridge.run(work())

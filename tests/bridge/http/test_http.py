@@ -217,7 +217,7 @@ def test_the_stream_on_the_wire() -> None:
         assert stream.block() == b": ping"
         assert stream.block() == b": ping"
         stream.close()
-        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
 
 
 def until(condition: Any, timeout_s: float = 10.0) -> None:
@@ -276,8 +276,8 @@ def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> No
             for reader in readers:
                 events = reader.result(30)
                 assert [offset for offset, _ in events] == list(range(1, updates + 3))
-        until(lambda: bridge.scene.bridge.hub.statistics().cut == len(stalled))
-        statistics = bridge.get("/healthz").json()["counts"]["hub"]
+        until(lambda: bridge.scene.bridge.broadcast.statistics().cut == len(stalled))
+        statistics = bridge.get("/healthz").json()["counts"]["broadcast"]
         assert statistics["readers"] == len(clients)
         for client in (*clients, *stalled):
             client.close()

@@ -60,7 +60,7 @@ def test_head_of_a_stream_is_answered_at_once_and_begins_none() -> None:
             if status == 200:
                 assert response.headers["Content-Type"].startswith("text/event-stream")
                 assert "Content-Length" not in response.headers
-        assert bridge.scene.bridge.hub.statistics().readers == 0
+        assert bridge.scene.bridge.broadcast.statistics().readers == 0
 
 
 def test_head_needs_the_token_that_get_needs() -> None:

@@ -22,8 +22,8 @@ def publish(bridge: Served, count: int) -> None:
     """Events of a call that no reader has asked for."""
 
     async def work() -> None:
-        hub = bridge.scene.bridge.hub
-        hub.publish(hub.journal.append([event(seq) for seq in range(1, count + 1)]))
+        broadcast = bridge.scene.bridge.broadcast
+        broadcast.publish(broadcast.journal.append([event(seq) for seq in range(1, count + 1)]))
 
     bridge.run(work())
 
@@ -50,7 +50,7 @@ def test_a_reader_keeps_up_with_what_is_not_for_it(query: str) -> None:
             pass
         reader.close()
         publish(bridge, 5)
-        assert bridge.scene.bridge.hub.journal.first_offset > 100, "what it began behind is trimmed"
+        assert bridge.scene.bridge.broadcast.journal.first_offset > 100, "what it began behind is trimmed"
         bridge.call("count", label="a", to=1)
         again = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(3)
         assert [(offset, event["type"]) for offset, event in again] == [

@@ -128,9 +128,9 @@ def test_event_streams(caplog: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         call_id = bridge.call("follow", wait="answer", description="ann")["call_id"]
         connections = [connected(bridge, "GET /tool_streams HTTP/1.1") for _ in range(CLIENTS)]
-        until(lambda: bridge.scene.bridge.hub.statistics().readers == CLIENTS)
+        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == CLIENTS)
         vanish(bridge, connections, lambda: publish(bridge, call_id, 10_000))
-        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
     assert complaints(caplog) == []
 
 
@@ -143,9 +143,9 @@ def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
         connection = connected(bridge, "POST /mcp HTTP/1.1", *kinds, body=json.dumps(call))
         until(lambda: any(each.skill == "patrol" for each in bridge.broker.ledger.calls.open))
         (open_call,) = bridge.broker.ledger.calls.open
-        until(lambda: open_call.state == "open" and bridge.scene.bridge.hub.statistics().readers == 1)
+        until(lambda: open_call.state == "open" and bridge.scene.bridge.broadcast.statistics().readers == 1)
         vanish(bridge, [connection], lambda: publish(bridge, open_call.call_id, 100))
-        until(lambda: bridge.scene.bridge.hub.statistics().readers == 0)
+        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
     assert complaints(caplog) == []
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, BroadcastReader, JournalBroadcast
 from dimos_streams.bridge.journal.coalescing import coalesce
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
@@ -18,22 +18,22 @@ from tests.bridge.parts import event
 
 
 class MakeHub(Protocol):
-    def __call__(self, *, events: int = 200_000, **limits: int) -> Hub: ...
+    def __call__(self, *, events: int = 200_000, **limits: int) -> JournalBroadcast: ...
 
 
 @pytest.fixture
 def made(opened: OpenJournal) -> MakeHub:
-    def make(*, events: int = 200_000, **limits: int) -> Hub:
-        return Hub(opened(events=events), HubLimits(**limits))
+    def make(*, events: int = 200_000, **limits: int) -> JournalBroadcast:
+        return JournalBroadcast(opened(events=events), BroadcastLimits(**limits))
 
     return make
 
 
-def put(hub: Hub, *events: ToolEvent) -> None:
-    hub.publish(hub.journal.append(events))
+def put(broadcast: JournalBroadcast, *events: ToolEvent) -> None:
+    broadcast.publish(broadcast.journal.append(events))
 
 
-async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
+async def read_up_to(reader: BroadcastReader, offset: int) -> list[EncodedEntry]:
     found: list[EncodedEntry] = []
     while not found or found[-1].offset < offset:
         found += await reader.page()
@@ -42,11 +42,11 @@ async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
 
 @pytest.mark.virtual_time
 async def test_readers_get_each_event_once_in_order_from_where_they_ask(made: MakeHub) -> None:
-    hub = made(ring_events=64)
-    put(hub, *(event(seq) for seq in range(1, 1001)))
-    readers = [hub.reader(after=after) for after in (0, 500, 990)]
-    now = hub.reader()
-    put(hub, event(1001))
+    broadcast = made(ring_events=64)
+    put(broadcast, *(event(seq) for seq in range(1, 1001)))
+    readers = [broadcast.reader(after=after) for after in (0, 500, 990)]
+    now = broadcast.reader()
+    put(broadcast, event(1001))
     for reader, after in zip(readers, (0, 500, 990), strict=True):
         found = await read_up_to(reader, 1001)
         assert [entry.offset for entry in found] == list(range(after + 1, 1002))
@@ -55,11 +55,11 @@ async def test_readers_get_each_event_once_in_order_from_where_they_ask(made: Ma
 
 @pytest.mark.virtual_time
 async def test_filters_by_call_and_caller(made: MakeHub) -> None:
-    hub = made(ring_events=16)
-    one = hub.reader(after=0, call_id="c1")
-    mine = hub.reader(after=0, caller="me")
+    broadcast = made(ring_events=16)
+    one = broadcast.reader(after=0, call_id="c1")
+    mine = broadcast.reader(after=0, caller="me")
     for seq in range(1, 101):
-        put(hub, event(seq, call_id=f"c{seq % 3}", caller="me" if seq % 5 == 0 else "you"))
+        put(broadcast, event(seq, call_id=f"c{seq % 3}", caller="me" if seq % 5 == 0 else "you"))
     assert [entry.offset for entry in await read_up_to(one, 100)] == list(range(1, 101, 3))
     assert [entry.offset for entry in await read_up_to(mine, 100)] == list(range(5, 101, 5))
 
@@ -67,40 +67,40 @@ async def test_filters_by_call_and_caller(made: MakeHub) -> None:
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_who_wants_no_updates_is_not_woken(made: MakeHub) -> None:
-    hub = made()
-    reader = hub.reader(caller="me")
+    broadcast = made()
+    reader = broadcast.reader(caller="me")
     page = asyncio.create_task(reader.page())
     await asyncio.sleep(0)
     for seq in range(1, 20_001):
-        put(hub, event(seq, caller="you"))
+        put(broadcast, event(seq, caller="you"))
     assert reader.lag == 0
-    put(hub, event(1, caller="me"))
+    put(broadcast, event(1, caller="me"))
     assert [entry.offset for entry in await page] == [20_001]
 
 
 @pytest.mark.virtual_time
 async def test_a_trimmed_range_is_a_gap(made: MakeHub) -> None:
-    hub = made(events=1000, ring_events=16)
+    broadcast = made(events=1000, ring_events=16)
     for start in range(0, 5000, 100):
-        put(hub, *(event(start + index + 1) for index in range(100)))
-    first = hub.journal.first_offset
+        put(broadcast, *(event(start + index + 1) for index in range(100)))
+    first = broadcast.journal.first_offset
     assert first > 1000
-    reader = hub.reader(after=10)
+    reader = broadcast.reader(after=10)
     page = await reader.page()
     assert [(entry.offset, entry.type) for entry in page] == [(first - 1, "gap")]
     assert page[0].event.data == {"from_offset": 11, "to_offset": first - 1}
-    assert hub.statistics().gaps == 1
+    assert broadcast.statistics().gaps == 1
     assert (await reader.page())[0].offset == first
     assert (page[0].event.caller, page[0].event.call_id) == ("", "")
-    (filtered, *_) = await hub.reader(after=10, caller="agent", call_id="c1").page()
+    (filtered, *_) = await broadcast.reader(after=10, caller="agent", call_id="c1").page()
     assert (filtered.type, filtered.event.caller, filtered.event.call_id) == ("gap", "agent", "c1")
 
 
 @pytest.mark.virtual_time
 async def test_an_offset_of_another_journal_is_a_gap_and_all_that_there_is_follows(made: MakeHub) -> None:
-    hub = made()
-    put(hub, event(1, "open"), event(2))
-    reader = hub.reader(after=500)
+    broadcast = made()
+    put(broadcast, event(1, "open"), event(2))
+    reader = broadcast.reader(after=500)
     gap = (await reader.page())[0]
     assert (gap.type, gap.offset) == ("gap", 0)
     assert "another journal" in gap.event.text
@@ -109,29 +109,29 @@ async def test_an_offset_of_another_journal_is_a_gap_and_all_that_there_is_follo
 
 @pytest.mark.virtual_time
 async def test_closing_the_hub_ends_all_readers(made: MakeHub) -> None:
-    hub = made()
-    pages = [asyncio.create_task(hub.reader().page()) for _ in range(50)]
+    broadcast = made()
+    pages = [asyncio.create_task(broadcast.reader().page()) for _ in range(50)]
     await asyncio.sleep(0)
-    hub.close()
-    hub.close()
+    broadcast.close()
+    broadcast.close()
     assert await asyncio.gather(*pages) == [[]] * 50
-    assert await hub.reader(after=0).page() == []
-    assert hub.statistics().readers == 0
+    assert await broadcast.reader(after=0).page() == []
+    assert broadcast.statistics().readers == 0
 
 
 @pytest.mark.virtual_time
 async def test_a_reader_that_does_not_catch_up_is_thinned_and_one_that_does_is_not(made: MakeHub) -> None:
-    hub = made(coalesce_behind=500)
-    slow = hub.reader()
-    put(hub, event(1, "open"))
+    broadcast = made(coalesce_behind=500)
+    slow = broadcast.reader()
+    put(broadcast, event(1, "open"))
     await slow.page()
     for seq in range(2, 1002):
-        put(hub, event(seq))
+        put(broadcast, event(seq))
     page = await slow.page()
     assert [entry.offset for entry in page] == [257]
     assert page[0].event.data == {"coalesced": 256}
-    assert hub.statistics().coalesced == 255
-    late = hub.reader(after=0)
+    assert broadcast.statistics().coalesced == 255
+    late = broadcast.reader(after=0)
     assert len(await read_up_to(late, 1001)) == 1001
 
 
@@ -169,12 +169,12 @@ def events_in(entry: EncodedEntry) -> int:
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_json_becomes_in_memory_is_kept_of_little(made: MakeHub) -> None:
-    hub = made(ring_bytes=1024 * 1024)
+    broadcast = made(ring_bytes=1024 * 1024)
     texts = [json.dumps({"deep": [{}] * 10_000, "number": number}) for number in range(50)]
     tracemalloc.start()
     for seq, text in enumerate(texts, 1):
-        put(hub, event(seq, "update", data=json.loads(text)))
-    entries = hub.entries(30, 20)
+        put(broadcast, event(seq, "update", data=json.loads(text)))
+    entries = broadcast.entries(30, 20)
     assert entries is not None
     assert [entry.event.data["number"] for entry in entries] == list(range(30, 50))
     taken = tracemalloc.get_traced_memory()[0]
@@ -184,22 +184,22 @@ async def test_what_json_becomes_in_memory_is_kept_of_little(made: MakeHub) -> N
 
 @pytest.mark.virtual_time
 async def test_the_ring_counts_what_small_events_take_besides_their_text(made: MakeHub) -> None:
-    hub = made(ring_bytes=100_000)
+    broadcast = made(ring_bytes=100_000)
     for seq in range(1, 1001):
-        put(hub, event(seq, "update"))
-    statistics = hub.statistics()
+        put(broadcast, event(seq, "update"))
+    statistics = broadcast.statistics()
     assert statistics.ring_bytes <= 100_000
     assert 100 < statistics.ring_events < 200, "each takes more than half a kilobyte"
-    hub.close()
+    broadcast.close()
 
 
 @pytest.mark.parametrize("size", [10, 40_000])
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -> None:
-    hub = made(ring_events=500, ring_bytes=1024 * 1024)
-    stalled = [hub.reader() for _ in range(20)]
-    busy = [hub.reader() for _ in range(180)]
+    broadcast = made(ring_events=500, ring_bytes=1024 * 1024)
+    stalled = [broadcast.reader() for _ in range(20)]
+    busy = [broadcast.reader() for _ in range(180)]
     got = [0] * len(busy)
 
     async def follow(index: int) -> None:
@@ -208,16 +208,16 @@ async def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -
 
     tasks = [asyncio.create_task(follow(index)) for index in range(len(busy))]
     for seq in range(1, 1001):
-        put(hub, event(seq, "update", text="x" * size))
+        put(broadcast, event(seq, "update", text="x" * size))
         if seq % 5 == 0:
             await asyncio.sleep(0.001)
     await asyncio.sleep(1)
-    statistics = hub.statistics()
+    statistics = broadcast.statistics()
     assert statistics.ring_events <= 500
     assert statistics.ring_bytes <= 1024 * 1024
     assert statistics.lag == 1000
     assert got == [1000] * len(busy), "the stalled ones delay nobody"
     found = await read_up_to(stalled[0], 1000)
     assert [entry.offset for entry in found] == list(range(1, 1001)), "and have lost nothing"
-    hub.close()
+    broadcast.close()
     await asyncio.gather(*tasks)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.journal import catch_up as history
-from dimos_streams.bridge.journal.broadcast import Hub, HubLimits, HubReader
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, BroadcastReader, JournalBroadcast
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
@@ -25,26 +25,28 @@ SIZE = 5_000
 
 
 @contextlib.asynccontextmanager
-async def made(tmp_path: Path, *, events: int = EVENTS, size: int = SIZE, keep: int = 100_000) -> AsyncIterator[Hub]:
+async def made(
+    tmp_path: Path, *, events: int = EVENTS, size: int = SIZE, keep: int = 100_000
+) -> AsyncIterator[JournalBroadcast]:
     """A hub on a journal in a file, with events of which it has none in memory but the newest."""
     journal = Journal(tmp_path / "journal.sqlite", JournalLimits(events=keep))
     journal.open()
-    hub = Hub(journal, HubLimits(ring_events=16))
+    broadcast = JournalBroadcast(journal, BroadcastLimits(ring_events=16))
     for seq in range(1, events + 1):
-        put(hub, seq, "x" * size)
+        put(broadcast, seq, "x" * size)
     try:
-        yield hub
+        yield broadcast
     finally:
-        hub.close()
-        hub.close()
+        broadcast.close()
+        broadcast.close()
         journal.close()
 
 
-def put(hub: Hub, seq: int, text: str = "") -> None:
-    hub.publish(hub.journal.append([event(seq, call_id=f"c{seq % 2}", text=text)]))
+def put(broadcast: JournalBroadcast, seq: int, text: str = "") -> None:
+    broadcast.publish(broadcast.journal.append([event(seq, call_id=f"c{seq % 2}", text=text)]))
 
 
-async def read_up_to(reader: HubReader, offset: int) -> list[EncodedEntry]:
+async def read_up_to(reader: BroadcastReader, offset: int) -> list[EncodedEntry]:
     found: list[EncodedEntry] = []
     while not found or found[-1].offset < offset:
         found += await reader.page()
@@ -75,12 +77,12 @@ class Held:
 
 def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     async def check() -> None:
-        async with made(tmp_path, events=100) as hub:
-            read = await hub.pages.page(Query(0))
+        async with made(tmp_path, events=100) as broadcast:
+            read = await broadcast.pages.page(Query(0))
             assert sum(len(entry.body) for entry in read.entries) <= PAGE_BYTES
             assert offsets(read.entries) == list(range(1, read.upto + 1))
-        async with made(tmp_path / "large", events=20, size=100_000) as hub:
-            read = await hub.pages.page(Query(0))
+        async with made(tmp_path / "large", events=20, size=100_000) as broadcast:
+            read = await broadcast.pages.page(Query(0))
             assert (offsets(read.entries), read.upto) == ([1], 1), "one that is larger comes alone"
 
     asyncio.run(check())
@@ -90,13 +92,13 @@ def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
 @pytest.mark.feature("A3")
 def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
+        async with made(tmp_path) as broadcast:
             starts = [0, 0, 0, 0, 0, 0, 0, 3, 50, 51]
-            readers = [hub.reader(after=after) for after in starts]
+            readers = [broadcast.reader(after=after) for after in starts]
             found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
             assert [offsets(each) for each in found] == [list(range(after + 1, EVENTS + 1)) for after in starts]
             alone = EVENTS * SIZE / PAGE_BYTES
-            assert hub.pages.reads <= 2 * alone, "not ten times as many"
+            assert broadcast.pages.reads <= 2 * alone, "not ten times as many"
 
     asyncio.run(check())
 
@@ -106,10 +108,10 @@ def test_ten_readers_share_what_one_has_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kept", [16, 8192], ids=["from the journal", "from memory"])
 def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
-            hub = Hub(hub.journal, HubLimits(ring_events=kept))
+        async with made(tmp_path) as broadcast:
+            broadcast = JournalBroadcast(broadcast.journal, BroadcastLimits(ring_events=kept))
             for seq in range(1, EVENTS + 1):
-                put(hub, seq, "x" * SIZE)
+                put(broadcast, seq, "x" * SIZE)
             pages = before = most = 0
 
             def turn() -> None:
@@ -117,7 +119,7 @@ def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) 
                 most, before = max(most, pages - before), pages
                 loop.call_soon(turn)
 
-            async def read(reader: HubReader) -> None:
+            async def read(reader: BroadcastReader) -> None:
                 nonlocal pages
                 while reader.lag:
                     await reader.page()
@@ -125,10 +127,10 @@ def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) 
 
             loop = asyncio.get_running_loop()
             loop.call_soon(turn)
-            await asyncio.gather(*(read(hub.reader(after=EVENTS)) for _ in range(10)))
+            await asyncio.gather(*(read(broadcast.reader(after=EVENTS)) for _ in range(10)))
             assert pages >= 10 * EVENTS * SIZE / PAGE_BYTES
             assert most <= 2, "one that was in memory, and one that was read"
-            hub.close()
+            broadcast.close()
 
     asyncio.run(check())
 
@@ -136,13 +138,13 @@ def test_the_loop_has_its_turn_between_any_two_pages(tmp_path: Path, kept: int) 
 @pytest.mark.feature("A3")
 def test_a_slow_disk_holds_up_only_who_reads_from_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
-        async with made(tmp_path, events=100) as hub:
+        async with made(tmp_path, events=100) as broadcast:
             held = Held(monkeypatch, after=False)
-            late, live = hub.reader(after=0), hub.reader()
+            late, live = broadcast.reader(after=0), broadcast.reader()
             reading = asyncio.create_task(read_up_to(late, 110))
             await until(held.begun.is_set)
             for seq in range(101, 111):
-                put(hub, seq)
+                put(broadcast, seq)
                 assert offsets(await live.page()) == [seq]
             assert not reading.done()
             held.go.set()
@@ -157,17 +159,17 @@ def test_what_is_trimmed_while_it_is_read_is_a_gap_or_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     async def check() -> None:
-        async with made(tmp_path, events=1_000, size=10, keep=600) as hub:
-            hub.journal.trim()
-            first = hub.journal.first_offset
+        async with made(tmp_path, events=1_000, size=10, keep=600) as broadcast:
+            broadcast.journal.trim()
+            first = broadcast.journal.first_offset
             held = Held(monkeypatch, after=after)
-            reader = hub.reader(after=first - 1)
+            reader = broadcast.reader(after=first - 1)
             reading = asyncio.create_task(reader.page())
             await until(held.begun.is_set)
             for seq in range(1_001, 1_301):
-                put(hub, seq)
-            hub.journal.trim()
-            assert hub.journal.first_offset > first + PAGE
+                put(broadcast, seq)
+            broadcast.journal.trim()
+            assert broadcast.journal.first_offset > first + PAGE
             held.go.set()
             page = await reading
             asked = first
@@ -175,18 +177,18 @@ def test_what_is_trimmed_while_it_is_read_is_a_gap_or_whole(
                 asked = page[-1].offset + 1
                 assert offsets(page) == list(range(first, asked))
                 page = await reader.page()
-            assert [(entry.type, entry.offset) for entry in page] == [("gap", hub.journal.first_offset - 1)]
+            assert [(entry.type, entry.offset) for entry in page] == [("gap", broadcast.journal.first_offset - 1)]
             assert page[0].event.data["from_offset"] == asked
-            assert offsets(await read_up_to(reader, 1_300)) == list(range(hub.journal.first_offset, 1_301))
+            assert offsets(await read_up_to(reader, 1_300)) == list(range(broadcast.journal.first_offset, 1_301))
 
     asyncio.run(check())
 
 
 def test_who_gives_up_in_the_middle_of_a_read_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
+        async with made(tmp_path) as broadcast:
             held = Held(monkeypatch, after=True)
-            reader = hub.reader(after=0)
+            reader = broadcast.reader(after=0)
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.05):
                     await reader.page()
@@ -198,12 +200,12 @@ def test_who_gives_up_in_the_middle_of_a_read_loses_nothing(tmp_path: Path, monk
 
 def test_closing_ends_who_waits_for_a_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
+        async with made(tmp_path) as broadcast:
             held = Held(monkeypatch, after=False)
-            readers = [hub.reader(after=0) for _ in range(5)]
+            readers = [broadcast.reader(after=0) for _ in range(5)]
             reading = [asyncio.create_task(reader.page()) for reader in readers]
             await until(held.begun.is_set)
-            hub.close()
+            broadcast.close()
             held.go.set()
             found = await asyncio.gather(*reading)
             assert [len(page) for page in found].count(0) >= 4
@@ -221,15 +223,15 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
+        async with made(tmp_path) as broadcast:
             monkeypatch.setattr(history._File, "read", fails)
-            reader = hub.reader(after=0)
+            reader = broadcast.reader(after=0)
             assert (await reader.page())[0].offset == 1
-            hub.journal.close()
+            broadcast.journal.close()
             found = await read_up_to(reader, EVENTS)
             assert [entry.type for entry in found].count("gap") == 1
-            assert hub.journal.state.startswith("memory")
-            put(hub, EVENTS + 1)
+            assert broadcast.journal.state.startswith("memory")
+            put(broadcast, EVENTS + 1)
             assert offsets(await reader.page()) == [EVENTS + 1]
 
     asyncio.run(check())
@@ -237,17 +239,17 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
 
 @pytest.mark.virtual_time
 async def test_in_virtual_time_no_thread_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with made(tmp_path) as hub:
+    async with made(tmp_path) as broadcast:
         monkeypatch.setattr(history._File, "read", fails)
-        readers = [hub.reader(after=after) for after in (0, 0, 200)]
+        readers = [broadcast.reader(after=after) for after in (0, 0, 200)]
         found = await asyncio.gather(*(read_up_to(reader, EVENTS) for reader in readers))
         assert [len(each) for each in found] == [EVENTS, EVENTS, EVENTS - 200]
 
 
 def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) -> None:
     async def check() -> None:
-        async with made(tmp_path) as hub:
-            readers = [hub.reader(after=0, call_id=f"c{number % 2}") for number in range(4)]
+        async with made(tmp_path) as broadcast:
+            readers = [broadcast.reader(after=0, call_id=f"c{number % 2}") for number in range(4)]
             found = await asyncio.gather(*(read_up_to(reader, EVENTS - 1) for reader in readers))
             for number, each in enumerate(found):
                 assert {entry.call_id for entry in each} == {f"c{number % 2}"}

@@ -13,7 +13,7 @@ import pytest
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.fleet.older_journals import OlderJournal
 from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.catch_up import JournalPages
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal
@@ -114,7 +114,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 @pytest.fixture
 def ledger(tmp_path: Path, opened: OpenJournal) -> Ledger:
     journal = opened(tmp_path / "journal.sqlite")
-    return Ledger(journal, Hub(journal))
+    return Ledger(journal, JournalBroadcast(journal))
 
 
 TYPES = ("open", "update", "update", "progress", "update")
@@ -147,7 +147,7 @@ def test_what_comes_alone_is_safe_at_once_and_in_the_database_a_moment_behind_it
         return True
 
     async def scenario() -> None:
-        reader = ledger.hub.reader(take=take)
+        reader = ledger.broadcast.reader(take=take)
         waiting = asyncio.create_task(reader.page())
         await asyncio.sleep(0)
         for seq, type in enumerate(TYPES, start=1):

@@ -103,7 +103,7 @@ def test_nothing_is_subscribed_to_while_nobody_watches() -> None:
             live = scene.bridge.live
 
             def taken() -> set[str]:
-                return {name for name in names if live.topic(name).subscribed}
+                return {name for name in names if live.topic(name)._subscription is not None}
 
             assert taken() == set()
             async with looking(scene, "/color_image") as one, looking(scene, "/color_image") as two:

@@ -11,7 +11,7 @@ import pytest
 import requests
 from mcp import Client
 
-from dimos_streams.bridge.journal.broadcast import Hub
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.mcp.reading import MAX_EVENTS, read_page
 from tests.bridge.mcp.test_mcp import INITIALIZE, connected, structured
@@ -112,30 +112,30 @@ class Raw:
 async def test_pages_are_bounded_and_whole_together() -> None:
     journal = Journal()
     journal.open()
-    hub = Hub(journal)
+    broadcast = JournalBroadcast(journal)
     events = [event(1, "open"), *(event(seq, "update") for seq in range(2, 130)), event(130), event(131, "close")]
-    hub.publish(journal.append(events))
+    broadcast.publish(journal.append(events))
     after, seen, pages = 0, [], 0
     while True:
-        page = await read_page(hub, after=after, wait_s=0, call_id="c1")
+        page = await read_page(broadcast, after=after, wait_s=0, call_id="c1")
         seen += [entry.event.seq for entry in page.entries]
         assert len(page.entries) <= MAX_EVENTS
         after, pages = page.cursor, pages + 1
         if not page.more:
             break
     assert (seen, pages, after) == ([*range(2, 130), 131], 3, 131)
-    assert (await read_page(hub, after=None, wait_s=0, call_id="nobody")).cursor == 131
-    gone = await read_page(hub, after=500, wait_s=0, call_id="c1")
+    assert (await read_page(broadcast, after=None, wait_s=0, call_id="nobody")).cursor == 131
+    gone = await read_page(broadcast, after=500, wait_s=0, call_id="c1")
     assert gone.entries[0].type == "gap"
     # Waits for updates, and only for those that it was asked for.
-    waiting = asyncio.create_task(read_page(hub, after=131, wait_s=30, caller="somebody"))
+    waiting = asyncio.create_task(read_page(broadcast, after=131, wait_s=30, caller="somebody"))
     await asyncio.sleep(1)
-    hub.publish(journal.append([event(1, "update", call_id="c2"), event(1, "progress", caller="somebody")]))
+    broadcast.publish(journal.append([event(1, "update", call_id="c2"), event(1, "progress", caller="somebody")]))
     await asyncio.sleep(1)
     assert not waiting.done()
-    hub.publish(journal.append([event(2, "update", call_id="c3", caller="somebody")]))
+    broadcast.publish(journal.append([event(2, "update", call_id="c3", caller="somebody")]))
     assert [entry.offset for entry in (await waiting).entries] == [134]
-    assert (await read_page(hub, after=134, wait_s=30, caller="somebody")).cursor == 134
+    assert (await read_page(broadcast, after=134, wait_s=30, caller="somebody")).cursor == 134
     journal.close()
 
 
@@ -144,11 +144,11 @@ async def test_pages_are_bounded_and_whole_together() -> None:
 async def test_what_a_child_says_is_read_by_its_id_and_not_by_who_called_its_parent() -> None:
     journal = Journal()
     journal.open()
-    hub = Hub(journal)
-    hub.publish(journal.append([event(1, "update", call_id="c1~1"), event(1, "update", call_id="c1")]))
-    page = await read_page(hub, after=0, wait_s=0, caller="agent")
+    broadcast = JournalBroadcast(journal)
+    broadcast.publish(journal.append([event(1, "update", call_id="c1~1"), event(1, "update", call_id="c1")]))
+    page = await read_page(broadcast, after=0, wait_s=0, caller="agent")
     assert [entry.call_id for entry in page.entries] == ["c1"]
-    page = await read_page(hub, after=0, wait_s=0, call_id="c1~1")
+    page = await read_page(broadcast, after=0, wait_s=0, call_id="c1~1")
     assert [entry.call_id for entry in page.entries] == ["c1~1"]
     journal.close()
 
@@ -157,9 +157,9 @@ async def test_what_a_child_says_is_read_by_its_id_and_not_by_who_called_its_par
 async def test_a_beginning_that_is_not_kept_is_a_gap() -> None:
     journal = Journal()
     journal.open()
-    hub = Hub(journal)
-    hub.publish(journal.append([event(7, "update"), event(8, "close")]))
-    page = await read_page(hub, after=None, wait_s=0, call_id="c1")
+    broadcast = JournalBroadcast(journal)
+    broadcast.publish(journal.append([event(7, "update"), event(8, "close")]))
+    page = await read_page(broadcast, after=None, wait_s=0, call_id="c1")
     assert [entry.type for entry in page.entries] == ["gap", "update", "close"]
     journal.close()
 

@@ -45,7 +45,7 @@ def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
 @pytest.mark.virtual_time
 async def test_a_session_that_waits_for_updates_is_in_use() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.hub)
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
         session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
         reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
         waiting = asyncio.create_task(server.answer(session, reading))
@@ -63,7 +63,7 @@ async def test_a_session_that_waits_for_updates_is_in_use() -> None:
 @pytest.mark.virtual_time
 async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.hub)
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
         session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
         begun = clock.monotonic()
         heard = []

@@ -89,7 +89,7 @@ def test_what_dimos_client_has_sent_is_answered_as_json() -> None:
 @pytest.mark.virtual_time
 async def test_requests_of_equal_ids_are_each_other_no_matter_and_there_are_bounds() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.hub)
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
         asked = {"name": "count", "arguments": {"label": "a", "to": 2}}
         call = Incoming.model_validate({**LISTING, "method": "tools/call", "params": asked})
         answers = await asyncio.gather(server.answer_alone(call), server.answer_alone(call))

@@ -55,7 +55,7 @@ async def test_two_agents_and_three_watchers() -> None:
         calls = [message["event"]["type"] for message in one.of("call")]
         assert calls == ["open", "update", "update", "close"]
         assert [message["event"]["call_id"] for message in all_.of("call")] == [call_id] * 4
-        last = scene.bridge.hub.last_offset
+        last = scene.bridge.broadcast.last_offset
         assert [message["offset"] for message in all_.of("call")] == list(range(last - 3, last + 1)), "in the journal"
         assert two.of("call") == []
 
@@ -353,7 +353,7 @@ async def test_what_agents_report_to_watchers_is_not_journalled() -> None:
         agent, journal = made["agent"], scene.bridge.journal
         before = journal.last_offset
         console = Console(scene.bridge.monitor.watch())
-        everybody = scene.broker.ledger.hub.reader(after=0)
+        everybody = scene.broker.ledger.broadcast.reader(after=0)
         await until(lambda: console.agent("agent"))
         report = next(call for call in scene.broker.ledger.calls.open if call.skill == "report")
         rows = len(journal.calls(1000))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CLOSED, ENDS_WITHIN_S, CallState
+from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
@@ -22,9 +22,9 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
-from dimos_streams.operator.gate_answers import GateAnswers
+from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, STOP_ROBOT, STOPPED
-from dimos_streams.operator.messages.hold import GateNotHeld, HoldView
+from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.stop import (
     CancelReport,
     GoingOn,
@@ -60,8 +60,8 @@ class RobotStops:
         self._saving = asyncio.Lock()
         self._changed = asyncio.Event()
         self._holds = HoldSender(bus)
-        self._gates = GateAnswers(directory, STOP_ROBOT, lambda module: self._covers(module) is not None)
-        self._all_gates = GateAnswers(directory, STOP_ROBOT, lambda module: True)
+        self._gates = VelocityGateAnswers(directory, STOP_ROBOT, lambda module: self._covers(module) is not None)
+        self._all_gates = VelocityGateAnswers(directory, STOP_ROBOT, lambda module: True)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -89,7 +89,7 @@ class RobotStops:
 
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
-        at most and, where calls don't end, another ``ENDS_WITHIN_S``. Raises ``UnknownRobotError``."""
+        at most and, where calls don't end, another ``CANCEL_OVERDUE_S``. Raises ``UnknownRobotError``."""
         self._check_known(robot)
         began = clock.monotonic()
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
@@ -123,7 +123,7 @@ class RobotStops:
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
 
     async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:
-        """Ask calls to end, and give them ``ENDS_WITHIN_S``; those that are not known any more have ended."""
+        """Ask calls to end, and give them ``CANCEL_OVERDUE_S``; those that are not known any more have ended."""
         calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
         for call in calls:
             self._watchdog.cancel(call, reason)
@@ -142,7 +142,7 @@ class RobotStops:
         )
 
     def lingering(self) -> list[GoingOn]:
-        """Calls that were asked to end and go on all the same, for longer than ``ENDS_WITHIN_S``."""
+        """Calls that were asked to end and go on all the same, for longer than ``CANCEL_OVERDUE_S``."""
         return [_going_on(call) for call in self._ledger.calls.open if call.journalled and call.lingers()]
 
     def robots(self) -> set[str]:
@@ -200,14 +200,14 @@ class RobotStops:
         for name in sorted(self.robots() - gated):
             if self._state.covering(name) is not None and stop_state.is_in(name, robot):
                 text = "no velocity gate of it was heard of, nothing confirms that it stands"
-                not_held.append(GateNotHeld(gate=name or "the robot", problem="missing", text=text))
+                not_held.append(VelocityGateNotHeld(gate=name or "the robot", problem="missing", text=text))
         return HoldView(held=held, not_held=tuple(not_held))
 
     async def _ended(self, calls: list[CallState]) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""
         if calls:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ENDS_WITHIN_S):
+                async with asyncio.timeout(CANCEL_OVERDUE_S):
                     for call in calls:
                         await call.closed.wait()
         return CancelReport(
