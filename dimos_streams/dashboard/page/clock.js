@@ -1,9 +1,9 @@
-/** The run's clock, as far as its messages tell it. */
+/** The run's clock, estimated from the times of its messages. */
 
 const DRIFT = 0.05;
 
 export class RunClock {
-  /** Of the run's seconds, so many pass in one here: 1, or what a recording is played at. */
+  /** Seconds of the run's clock per second of real time. */
   rate = 1;
   #utime = 0;
   #heardAt = 0;
@@ -12,7 +12,7 @@ export class RunClock {
   heard(utime) {
     const ahead = utime - this.now();
     const jumps = this.#utime === 0 || this.rate !== 1 || Math.abs(ahead) > 2e6;
-    // The message that was fastest is nearest to the truth; others pull slowly, for clocks drift.
+    // The message with the least delay gives the best estimate; others pull the clock back slowly, as clocks drift.
     const now = jumps || ahead > 0 ? utime : this.now() + ahead * DRIFT;
     this.#utime = now;
     this.#heardAt = performance.now();

@@ -1,4 +1,4 @@
-/** A question or a text before the page. The page's head stays free: Stop is in reach, whatever is asked. */
+/** A dialog over the page. It leaves the page's head free, so that Stop is always within reach. */
 
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
@@ -10,7 +10,7 @@ export function Dialog({ title, kind = "", close, corner, children }) {
   const section = useRef(null);
   const newest = useRef(close);
   newest.current = close;
-  // Not a moment later: who closes it at once must find again what it has set aside.
+  // A layout effect, so that a dialog that is closed at once also restores what it has set aside.
   useLayoutEffect(() => {
     const before = document.activeElement;
     const comeBack = setAside(section.current.parentElement);
@@ -32,7 +32,7 @@ export function Dialog({ title, kind = "", close, corner, children }) {
   </div>`;
 }
 
-/** Keys reach nothing that is behind a veil, but the page's head and its notices. @returns {() => void} ends that */
+/** Make everything behind a veil inert, except the page's head and its notices. @returns {() => void} ends that */
 function setAside(veil) {
   const behind = [];
   for (let at = veil; at !== document.body; at = at.parentElement) {

@@ -1,11 +1,11 @@
-/** Whatever a view shows passes here: the one place where texts from outside become what is seen. */
+/** The one place that all texts of views pass on their way to the page: there, unsafe characters are written out. */
 
 import { options } from "preact";
 import { shown } from "./texts.js";
 
 const ATTRIBUTES = ["title", "aria-label", "aria-valuetext", "alt"];
 
-/** Have all that views show pass here; call it once, before anything is shown. */
+/** Pass the texts and labels of all views through `shown`. Call it once, before anything is rendered. */
 export function showTexts() {
   const before = options.vnode;
   options.vnode = (vnode) => {

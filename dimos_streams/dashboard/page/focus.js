@@ -1,7 +1,7 @@
 /**
- * The focus of whoever uses keys: what has it may go, or may not be pressed any more, because of the press or because of what
- * the robot does. It rests on what stood around that, and comes back if that does. It does not go on to another control: who
- * presses Enter twice would act twice.
+ * Keyboard focus that survives changes of the page. The focused element may be removed or disabled, by the key press or
+ * by what the robot does. Then the focus rests on an element around it, and returns if the element does. It never moves
+ * on to another control, where a second press of Enter would act, too.
  */
 
 import { useEffect } from "preact/hooks";
@@ -17,11 +17,11 @@ export function useKeptFocus() {
 }
 
 class KeptFocus {
-  /** What has the focus. @type {HTMLElement|null} */
+  /** The element with the focus. @type {HTMLElement|null} */
   #at = null;
-  /** What is around it, the nearest first: of what has gone nobody can tell any more. */
+  /** Its ancestors, nearest first; they are kept because an element that was removed has none. */
   #around = [];
-  /** What had the focus that rests at `#at` now. @type {HTMLElement|null} */
+  /** The element that had the focus before it came to rest at `#at`; null if it does not. @type {HTMLElement|null} */
   #lost = null;
   #came = ({ target }) => this.#become(target);
   #went = () => queueMicrotask(() => this.#left());
@@ -43,7 +43,7 @@ class KeptFocus {
     [this.#at, this.#around, this.#lost] = [element, ancestorsOf(element), null];
   }
 
-  /** Somebody lets go of what is still there; what has gone did not. */
+  /** Forget the element if the user has left it, but not if it was removed or disabled. */
   #left() {
     if (document.activeElement === document.body && canHave(this.#at)) this.#become(null);
   }

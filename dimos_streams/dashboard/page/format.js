@@ -1,12 +1,12 @@
-/** How values read. */
+/** Values as texts. */
 
 const CLOCK = new Intl.DateTimeFormat([], { timeStyle: "medium", hourCycle: "h23" });
 const DAY_CLOCK = new Intl.DateTimeFormat([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 
-/** The latest and the earliest that a date can be: ms. */
+/** Maximum distance of a `Date` from the Unix epoch, in ms. */
 const FARTHEST_MS = 8.64e15;
 
-/** A time of the run's; one that no date can be is as far away as a date can be. @param {number} utime µs since the Unix epoch */
+/** Return a time as a `Date`, clamped to the range of dates. @param {number} utime µs since the Unix epoch */
 export function dateOf(utime) {
   return new Date(Math.max(-FARTHEST_MS, Math.min(FARTHEST_MS, utime / 1000)) || 0);
 }
@@ -25,7 +25,7 @@ export function clipped(text, length = 300) {
   return text.length > length ? `${text.slice(0, length)}…` : text;
 }
 
-/** Arguments on a line: `distance_m=0.5, label="a"`. */
+/** Return arguments as one line: `distance_m=0.5, label="a"`. */
 export function listed(values = {}) {
   return Object.entries(values).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
 }
@@ -48,7 +48,7 @@ export function spanText(seconds) {
   return `${Math.floor(whole / 86400)} d`;
 }
 
-/** When something was, as people say it. @param {number} seconds its age */
+/** Return an age in words: `5 min ago`. @param {number} seconds its age */
 export function agoText(seconds) {
   if (seconds < 3) return "now";
   if (seconds < 60) return `${Math.round(seconds)} s ago`;
@@ -57,33 +57,33 @@ export function agoText(seconds) {
   return `${Math.round(seconds / 86400)} d ago`;
 }
 
-/** The name of a skill without its robot's: `robot1_turn` → `turn`. @param {string} namespace */
+/** Return the name of a skill without the prefix of its robot: `robot1_turn` → `turn`. @param {string} namespace */
 export function bareSkill(skill, namespace) {
   const before = `${namespace.replaceAll("/", "_")}_`;
   return namespace && skill.startsWith(before) ? skill.slice(before.length) : skill;
 }
 
-/** `follow_person` → `Follow person`. */
+/** Return a name as a title: `follow_person` → `Follow person`. */
 export function titled(name) {
   const words = name.replaceAll("_", " ").trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** What a skill of a robot is called: `robot1_go_to` of `robot1` is “Go to”. */
+/** Return the title of a robot's skill: `robot1_go_to` of `robot1` is “Go to”. */
 export function skillTitle(skill, namespace) {
   return titled(bareSkill(skill, namespace));
 }
 
-/** Endings of names: the unit, and how many decimals make sense; null where that depends on the value. Longer ones first. */
+/** Endings of names with their units and numbers of decimals, null if these depend on the value. Longer ones first. */
 const UNITS = [
   ["m_s", "m/s", 2], ["mps", "m/s", 2], ["deg_s", "°/s", 0], ["rad_s", "rad/s", 2], ["radps", "rad/s", 2], ["percent", "%", 0], ["pct", "%", 0],
   ["deg", "°", 0], ["rad", "rad", 2], ["ms", "ms", 0], ["m", "m", 2], ["s", "s", null], ["hz", "Hz", 1], ["kg", "kg", 2], ["v", "V", 1], ["a", "A", 1], ["c", "°C", 1],
 ];
-// Names come from outside: `constructor` is none of these.
+// It has no prototype: names come from outside, and `constructor` must not be found.
 const NAMED = { __proto__: null, speed: ["m/s", 2], velocity: ["m/s", 2], confidence: ["", 2] };
 
 /**
- * What a number means, by its name: `distance_m` is a distance in m.
+ * Return what a number measures, by its name: `distance_m` is a distance in m.
  * @typedef {{title: string, unit: string, decimals: number|null}} Measure
  * @param {string} name @returns {Measure}
  */
@@ -93,24 +93,24 @@ export function measureOf(name) {
   return { title: (found ? name.slice(0, -found[0].length - 1) : name).replaceAll("_", " "), unit, decimals };
 }
 
-/** `1.83`, `−3`. @param {number} value @param {Measure} measure */
+/** Return a number as text, without its unit: `1.83`, `−3`. @param {number} value @param {Measure} measure */
 export function numberText(value, { decimals }) {
   const size = Math.abs(value);
   const usual = Number.isInteger(value) || size >= 100 ? 0 : size >= 10 ? 1 : 2;
   return value.toFixed(decimals ?? usual).replace(/^-(?=0(\.0+)?$)/, "").replace("-", "−");
 }
 
-/** What stands between a number and its unit, and the unit. @param {Measure} measure */
+/** Return a unit, with a space before it if one belongs between it and its number. @param {Measure} measure */
 export function unitText({ unit }) {
   return unit && !/^°(\/|$)/.test(unit) ? ` ${unit}` : unit;
 }
 
-/** `1.83 m`, `−3°`. @param {number|null} value @param {Measure} measure */
+/** Return a number with its unit: `1.83 m`, `−3°`. @param {number|null} value @param {Measure} measure */
 export function valueText(value, measure) {
   return value === null ? "–" : numberText(value, measure) + unitText(measure);
 }
 
-/** Arguments as people say them: `person in red · distance 1.5 m`. What was not given is left out. */
+/** Return arguments in words: `person in red · distance 1.5 m`. Those that were not given are left out. */
 export function givenText(values = {}) {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== "");
   return given.map(([name, value]) => {

@@ -35,14 +35,14 @@ export function Header(context) {
   </header>`;
 }
 
-/** What robots and modules say of themselves. */
+/** The choice of robots, their batteries, and the modules that are not well. */
 function RobotStates({ session, state }) {
   return html`<${Robots} session=${session} state=${state} />
     ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />
       <${Unwell} modules=${state.modules} session=${session} />`}`;
 }
 
-/** What is below knows how high the head is. */
+/** Keep the CSS variable `--top` at the height of the head, in pixels. */
 function useHeight(head) {
   useLayoutEffect(() => {
     const resized = new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--top", `${target.offsetHeight}px`));
@@ -62,7 +62,7 @@ function statusText({ monitor, transport }) {
   return texts[monitor.status];
 }
 
-/** An order to stop a robot, or every one. It waits for nothing, not even for the connection or for an earlier press.
+/** Return the order to stop a robot, or every one. It waits neither for the connection nor for an earlier press.
  * @returns {[boolean, () => Promise<void>]} whether one is under way, and how to give one */
 function useStop(order, robot) {
   const [underWay, count] = useState(0);
@@ -80,14 +80,14 @@ function Stop({ order }) {
     <${Icon} name="stop" />${isUnderWay ? "Stopping …" : html`<span>Stop<span class="wide"> every robot</span></span>`}</button>`;
 }
 
-/** Stops one of several robots; the others go on. */
+/** A button that stops one of several robots; the others go on. */
 function StopOne({ robot, order }) {
   const [isUnderWay, stop] = useStop(order, robot);
   return html`<button type="button" class="stop-one" aria-label=${`Stop ${robot}`} title=${`Stop ${robot} only`} aria-busy=${String(isUnderWay)}
     onClick=${stop}><${Icon} name="stop" /></button>`;
 }
 
-/** Which robot is shown, where there are several. */
+/** Buttons to choose the robot that is shown, if there are several. */
 function Robots({ session, state }) {
   if (!state) return null;
   const canStop = session.monitor.status !== "token" && !session.readOnly;

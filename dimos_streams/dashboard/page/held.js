@@ -1,13 +1,13 @@
-/** Whether robots stand, as what passes on their speeds (the velocity gates) has said so. Only they know. */
+/** Texts about whether robots stand still, by what their velocity gates have confirmed. Only gates know. */
 
 import { namespaceOf } from "./format.js";
 
-/** Why a robot may still move. */
+/** Reasons why a robot may still move, by the kind of problem. */
 const PROBLEMS = {
   silent: "it does not answer", deaf: "it does not listen to such orders", not_holding: "it has not obeyed yet",
   moving: "something still drives it", missing: "it has nothing that could confirm it",
 };
-/** How reports for terminals and logs name the gates that hold. */
+/** Matches the gates that hold robots, as reports for terminals and logs name them. */
 const HELD_BY = /(^|, |; )(the robot (?:is|was) )?held by ([\w/.-]+(?:, [\w/.-]+)*)(?=$|;)/;
 
 /**
@@ -23,12 +23,12 @@ export function heldLines(hold) {
   return lines.length > 0 ? lines : [{ text: "NOT confirmed that a robot stands: nobody has said so", isGood: false }];
 }
 
-/** Which modules have said so, for who looks into it. @param {Hold} hold */
+/** Return what each gate has reported, one on each line. @param {Hold} hold */
 export function heldBy(hold) {
   return [...hold.held.map((gate) => `confirmed by ${gate}`), ...hold.not_held.map(({ gate, text }) => `${gate}: ${text}`)].join("\n");
 }
 
-/** A report without the names of gates. @param {string} text */
+/** Return a report that names robots instead of gates. @param {string} text */
 export function withoutGates(text) {
   return text.replace(HELD_BY, (_, before, isStated, gates) => before + standText(gates.split(", "), Boolean(isStated)));
 }

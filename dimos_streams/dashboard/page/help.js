@@ -1,10 +1,10 @@
-/** What the page can do. */
+/** The help: keys, signs and hints. */
 
 import { html } from "./html.js";
 import { Dialog } from "./dialog.js";
 import { KEYS, RECORDING_KEYS } from "./keys.js";
 
-/** What the map draws, and words that the page uses. */
+/** Signs and words that the page uses: their marks, names and meanings. */
 const SIGNS = [
   ["robot", "Robot", "with an arrow to where it looks, and the way that it came"],
   ["scan", "Scan", "what its laser hits now; black is what scans have found before, white is free floor"],
@@ -17,7 +17,7 @@ const SIGNS = [
 export function Help({ session }) {
   const close = () => session.help(false);
   const keys = session.transport ? RECORDING_KEYS : KEYS;
-  // Where the text begins: it has the focus, and would be scrolled to.
+  // At the top, since the button gets the focus and the dialog is scrolled to it.
   const corner = html`<button type="button" onClick=${close}>Close</button>`;
   return html`<${Dialog} title="Help" kind="help" close=${close} corner=${corner}>
     <h3>Keys</h3>

@@ -1,6 +1,6 @@
 /**
- * Templates as views. What is the same at each use is made anew each time, too: htm would keep it for good, with Preact's
- * reference to the tree that it was first seen in, and by that all that the page has ever shown.
+ * Templates as views. Static parts are made anew at each use, too: htm would cache them for good, with Preact's
+ * reference to the tree in which they were first shown, and so keep in memory all that the page has ever shown.
  */
 
 import { h } from "preact";

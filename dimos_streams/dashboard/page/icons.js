@@ -1,4 +1,4 @@
-/** Small drawings, of lines in the colour of the text around them. They say nothing that words don't say as well. */
+/** Icons, drawn as lines in the colour of the text around them. They say nothing that words don't say as well. */
 
 import { html } from "./html.js";
 

@@ -1,11 +1,11 @@
-/** The keyboard: one key, one order, never while something is typed. */
+/** Keyboard shortcuts, of one key each. While somebody types, only Esc works. */
 
 import { useEffect } from "preact/hooks";
 
-/** Where something is typed, or was until a moment ago (`focus.js`). */
+/** Selects the elements in which somebody types, or did until a moment ago (`focus.js`). */
 const TYPED = "input, textarea, select, [contenteditable], [data-typed]";
 
-/** Where a recording is looked at. */
+/** The keys on the page of a recording. */
 export const RECORDING_KEYS = [
   ["Space", "Play, or pause"],
   [", .", "To the event before, to the next event"],
@@ -57,7 +57,7 @@ function letGo(event, session) {
   else if (session.selected !== null) session.select(null);
 }
 
-/** Pauses those that run; if none does, all go on. */
+/** Pause the agents that run, or resume all if none does; play or pause a recording. */
 function pauseOrResume(session) {
   if (session.transport) {
     session.transport.toggle();

@@ -1,4 +1,4 @@
-/** Buttons behind a button. */
+/** A button that opens a menu of buttons. */
 
 import { useEffect, useRef } from "preact/hooks";
 import { html } from "./html.js";
@@ -10,7 +10,7 @@ export function Menu({ label, title, children }) {
 }
 
 /**
- * What lies over the page while it is open is closed by Esc, and when somebody turns to anything else.
+ * Close a `details` element that lies over the page by Esc, and when somebody turns to anything else.
  * @returns {import("preact").RefObject<HTMLDetailsElement>} for its element
  */
 export function useFolding() {
@@ -32,7 +32,7 @@ export function useFolding() {
   return details;
 }
 
-/** Close it; the focus does not stay on what is hidden then. */
+/** Close a `details` element; the focus moves from what is hidden then to its summary. */
 function fold(details, focused = document.activeElement) {
   if (!details.open) return;
   details.open = false;

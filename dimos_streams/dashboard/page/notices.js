@@ -1,4 +1,4 @@
-/** What became of orders, for a while; what has gone wrong stays until it is dismissed. */
+/** Notices about the results of orders. They vanish after a while; errors stay until they are dismissed. */
 
 import { html } from "./html.js";
 

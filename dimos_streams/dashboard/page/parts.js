@@ -5,7 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { agoText, clipped, clockText, dateOf, dayText, listed } from "./format.js";
 
-/** A view that is made anew only when its properties are others. */
+/** Return a view that is rendered again only when its properties change. */
 export function memo(view, isSame = hasSame) {
   function differs(next) {
     return !isSame(this.props, next);
@@ -22,8 +22,8 @@ function hasSame(before, next) {
 }
 
 /**
- * A region of the page with its heading. `tools` stand in the heading's line, `note` beside its words. One that
- * `scrolls` and has nothing in it that takes keys is reached by key itself.
+ * A region of the page with its heading. `tools` are on the line of the heading, `note` is beside its text. `scrolls`
+ * makes the content focusable, so that it can be scrolled by keys.
  * @param {{title: string, area: string, tools?: unknown, note?: unknown, scrolls?: boolean, children?: unknown}} given
  */
 export function Panel({ title, area, tools, note, scrolls = false, children }) {
@@ -34,8 +34,8 @@ export function Panel({ title, area, tools, note, scrolls = false, children }) {
   </section>`;
 }
 
-/** A view whose mistakes cost nobody else: what has come from outside may be whatever it likes, and Stop stays in reach.
- * When something else is to be shown it is tried again. */
+/** A view whose errors leave the rest of the page alone: whatever comes from outside, Stop stays within reach.
+ * After an error the view is tried again once `of` is something else. */
 export class Apart extends Component {
   componentDidCatch(error) {
     reportError(error);
@@ -54,7 +54,7 @@ export function Time({ utime }) {
   return html`<time datetime=${date.toISOString()} title=${dayText(date)}>${clockText(date)}</time>`;
 }
 
-/** How long ago something was; it changes by itself. @param {{utime: number, now: () => number}} given */
+/** The age of something; it is updated every second. @param {{utime: number, now: () => number}} given */
 export function Ago({ utime, now, text = agoText }) {
   const date = dateOf(utime);
   const words = useSecond(() => text((now() - utime) / 1e6));
@@ -66,7 +66,7 @@ setInterval(() => {
   if (!document.hidden) for (const tick of seconds) tick();
 }, 1000);
 
-/** What `look` gives; each second, while the tab is seen, a view is made anew if that is something else then. */
+/** Return what `look` gives. Once a second, while the tab is visible, the view is rendered again if that changes. */
 export function useSecond(look = () => performance.now()) {
   const [, show] = useState(0);
   const shown = useRef(null);
@@ -81,12 +81,12 @@ export function useSecond(look = () => performance.now()) {
   return shown.current;
 }
 
-/** A call as a program would write it. */
+/** A call in the form of code: `skill(name=value)`. */
 export function Written({ call, length = 300 }) {
   return html`<code>${call.skill}(${clipped(listed(call.arguments), length)})</code>`;
 }
 
-/** What an empty place says, and what to do about it. */
+/** The text in a place that is empty: why it is, and what to do about it. */
 export function Empty({ children }) {
   return html`<p class="empty">${children}</p>`;
 }
@@ -95,7 +95,7 @@ export function Badge({ kind = "", children }) {
   return html`<span class=${`badge ${kind}`}>${children}</span>`;
 }
 
-/** JSON, folded away. */
+/** A text, or a value as JSON, that is folded away behind a summary. */
 export function Folded({ summary, value, open = false }) {
   const [isOpen, become] = useState(open);
   return html`<details open=${isOpen} onToggle=${(event) => become(event.currentTarget.open)}>

@@ -1,10 +1,10 @@
-/** Why something was not done, as programs write it down for models and logs, in a sentence for people. */
+/** Sentences for people from the reasons that programs write down for models and logs. */
 
 import { skillTitle } from "./format.js";
 import { withoutGates } from "./held.js";
 
 const BUSY = /^'\S+' needs '([^']+)', which '([^']+)' holds for '[^']+' \((.*)\): call '[^']+'$/s;
-/** The note of an approval: what it asks is in its form, and afterwards it waits no longer. */
+/** Matches the note that a call waits for approval. It is rewritten: the form says what is asked, and the wait ends. */
 export const ASKS = /^Waits for an operator's decision/;
 const TWICE = /^'([^']+)' runs already as call '[^']+' of '([^']+)'/;
 const NOT_APPROVED = /^Not run: .* was not approved(?:: (.*))?\. Do not repeat it as it is\.$/s;
@@ -49,14 +49,14 @@ export function reasonText(text, space) {
   return withoutGates(text);
 }
 
-/** Why a mission or a turn has ended; what has failed in it is said by its name. */
+/** Return why a mission or a turn has ended; a call that failed is named by the title of its skill. */
 export function causeText(reason, why, space) {
   if (!why) return reason.replaceAll("_", " ");
   const [, skill, text] = (OF_A_CALL.includes(reason) && CALL_AND_WHY.exec(why)) || [];
   return skill ? `${skillTitle(skill, space)}: ${reasonText(text, space)}` : reasonText(why, space);
 }
 
-/** Whether a resource is what drives a robot. */
+/** Return whether a resource is the base of a robot. */
 export function drives(resource) {
   return /(?:^|\/)base$/.test(resource);
 }

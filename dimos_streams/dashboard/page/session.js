@@ -1,4 +1,4 @@
-/** The page's link to a run: what it reports, what it is asked, and what the user has chosen to see. */
+/** The page's session with a run: its reports, the orders to it, and the user's choices of what to see. */
 
 import { RunClock } from "./clock.js";
 import { clipped, counted, namespaceOf, skillTitle, titled } from "./format.js";
@@ -14,7 +14,7 @@ const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
 
 /**
- * What every panel gets.
+ * The properties of every panel.
  * @typedef {{
  *   state: object|null,
  *   run: Run,
@@ -46,7 +46,7 @@ export class Session {
   notices = [];
   /** The clock of a recording, null for a run. @type {Transport|null} */
   transport = null;
-  /** Another one when the time has jumped: what was shown before is of another one. */
+  /** The number of snapshots of a recording so far; with each, the views begin anew. */
   era = 0;
   #count = 0;
   #due = 0;
@@ -65,7 +65,7 @@ export class Session {
     this.transport?.connect();
   }
 
-  /** Call `listener` when something has changed, at most ten times a second. */
+  /** Call `listener` when something has changed; messages of the monitor at most ten times a second. */
   listen(listener) {
     this.#listener = listener;
     return () => (this.#listener = () => {});
@@ -126,7 +126,7 @@ export class Session {
     return () => this.#hearers.delete(hearer);
   }
 
-  /** Something is to be shown soon. */
+  /** Call the listener soon, once for all changes until then. */
   changed() {
     this.#due ||= setTimeout(() => this.changedNow(), RENDER_MS);
   }
@@ -137,7 +137,7 @@ export class Session {
     this.#listener();
   }
 
-  /** A recording has jumped to another moment. */
+  /** Forget the reports so far: a recording has jumped to another moment. */
   #beginEra() {
     this.run = new Run();
     this.era += 1;
@@ -167,17 +167,17 @@ export class Session {
     return state ? agentsOf(state).filter(({ name }) => this.shows(name)) : [];
   }
 
-  /** Whether a module belongs to what is chosen. */
+  /** Return whether a module belongs to the chosen robot; each does if none is chosen. */
   shows(module) {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /** Send a command; what became of it is in the notices. @returns {Promise<object>} its `reply` or `error` */
+  /** Send a command, and show its result as a notice. @returns {Promise<object>} its `reply` or `error` */
   ask = async (command) => {
     const answer = await this.monitor.ask(command);
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
-    // What was said is in the conversation.
+    // `say` needs no notice: the text appears in the conversation.
     if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
     else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
     return answer;
@@ -194,7 +194,7 @@ export class Session {
     return this.run.state?.calls.find((call) => call.call_id === id);
   }
 
-  /** Give an order by a request of its own. @returns {Promise<object>} the bridge's report, or a problem */
+  /** Send an order in an HTTP request of its own. @returns {Promise<object>} the bridge's report, or a problem */
   order = async (path, body) => {
     const report = await this.monitor.order(path, body);
     const text = withoutGates(report.text ?? report.detail ?? "");
@@ -221,7 +221,7 @@ export class Session {
     this.monitor.connect();
   }
 
-  /** A token in the address moves to where no history and no bookmark keeps it. */
+  /** Take a token from the address into the tab's storage, so that no history and no bookmark keeps it. */
   #takeToken() {
     const token = new URLSearchParams(location.search).get("token")
       ?? new URLSearchParams(location.hash.slice(1)).get("token");
@@ -231,7 +231,7 @@ export class Session {
   }
 }
 
-/** What became of a command: `aborted` says itself of which. */
+/** Return the result of a command with its name before it, unless the text begins with that: `aborted …`. */
 function reportText(command, text) {
   return text.startsWith(command) ? text[0].toUpperCase() + text.slice(1) : `${titled(command)}: ${text}`;
 }

@@ -1,4 +1,4 @@
-/** What the run has reported, bounded. */
+/** The store of what the run reports; it keeps the newest, up to bounds. */
 
 import { clipped, listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
@@ -12,36 +12,36 @@ const MAX_CALLS = 300;
 const MAX_UPDATES = 20;
 const MAX_TALK = 300;
 
-/** Kinds of agents' events that the conversation and the calls show as well. They are seen on request, like the
- * operators' own calls. */
+/** Kinds of agents' events that the conversation and the calls show as well. The list of events shows them on request
+ * only, like the operators' own calls. */
 const STEPS = new Set([
   "input", "update", "iteration_start", "content", "call_start", "call_complete", "answer", "usage", "call_run",
   "call_open", "call_end", "result", "free_motion",
 ]);
 
 /**
- * A call, as far as it was heard of since the page was opened.
+ * A call, as far as the page has heard of it since it was opened.
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
  *   state: string, text: string, utime: number, closed: number|null, result: unknown,
  *   updates: {utime: number, text: string}[], progress: object}} KnownCall
  */
 
-/** What the run has reported, bounded. */
+/** The newest reports of a run, up to bounds. */
 export class Run {
   /** The monitor's snapshot. */
   state = null;
   events = [];
-  /** The same with every step. */
+  /** The newest events, every step among them. */
   steps = [];
-  /** Of each robot, by namespace. */
+  /** The newest positions of each robot, in metres, oldest first, by namespace. */
   trails = new Map();
   /** Answers that are being written, by agent. */
   drafts = new Map();
   /** @type {Map<string, KnownCall>} by id, open ones and the newest that are closed; a call that changes is a new object */
   calls = new Map();
-  /** Is another number whenever `calls` has changed. */
+  /** The number of changes of `calls` so far. */
   callsChanged = 0;
-  /** Entries of conversations, by agent, oldest first. Entries that stay the same stay the same objects. */
+  /** Entries of conversations, by agent, oldest first. An entry that does not change stays the same object. */
   talks = new Map();
   #count = 0;
 
@@ -75,7 +75,7 @@ export class Run {
     this.#log({ utime, who: "", kind, text, bad: true }, false);
   }
 
-  /** After a connection was lost, or began anew. */
+  /** Forget drafts and open calls before a snapshot: their ends may have been missed. */
   begin() {
     this.drafts.clear();
     for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
@@ -83,12 +83,12 @@ export class Run {
 
   #log(line, isStep) {
     const logged = { ...line, key: ++this.#count, text: clipped(line.text) };
-    // New lists, so that whoever shows one sees by the list that it has changed.
+    // New lists, so that a view of one can tell by the object that it has changed.
     this.steps = [logged, ...this.steps.slice(0, MAX_EVENTS - 1)];
     if (!isStep) this.events = [logged, ...this.events.slice(0, MAX_EVENTS - 1)];
   }
 
-  /** An answer is whole when its event has come; until the state has it too, the draft stays. */
+  /** Update an agent's draft. The answer's event completes it, and it stays until the state has the answer, too. */
   #draft(event) {
     const draft = this.drafts.get(event.agent);
     if (event.kind === "content" && !event.data.reasoning) {
@@ -137,18 +137,18 @@ export class Run {
     const last = trail.at(-1);
     const moved = last ? Math.hypot(robot.x - last.x, robot.y - last.y) : Infinity;
     if (moved < 0.02) return;
-    const kept = moved < 1 ? trail.slice(1 - MAX_TRAIL) : []; // not a way that it went, but a new start
+    const kept = moved < 1 ? trail.slice(1 - MAX_TRAIL) : []; // a jump, with which a new trail begins
     this.trails.set(name, [...kept, { x: robot.x, y: robot.y }]);
   }
 }
 
-/** Whether a call's line says what is known of it. */
+/** Return whether a call's line says nothing new about it. */
 function isSame(known, call) {
   return known.text === call.text && known.state === call.state
     && Object.entries(call.progress).every(([name, value]) => known.progress[name] === value);
 }
 
-/** A conversation that goes on where its newest entries say; calls show their progress themselves. */
+/** Return a conversation continued by its newest entries, without progress, which calls show themselves. */
 function continued(before, newest) {
   const shown = newest.filter((entry) => entry.text && entry.role !== "progress");
   if (shown.length === 0) return newest.length === 0 ? [] : before;
@@ -162,7 +162,7 @@ function continued(before, newest) {
   return whole.length === before.length && whole.every((entry, place) => entry === before[place]) ? before : whole;
 }
 
-/** What became of a command. */
+/** Return the result of a command in words. */
 export function outcome(answer) {
   const { command, result, text, errors } = answer;
   if (answer.type === "error") {
@@ -174,7 +174,7 @@ export function outcome(answer) {
   return result.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`).join("; ") || "there is nothing";
 }
 
-/** What an event's data say, on a line. @param {string} space the agent's */
+/** Return an event's data as a line of text. @param {string} space the agent's */
 function rendered(data, space = "") {
   if (data.approval) return `${data.approval.skill}(${listed(data.approval.arguments)}): ${data.approval.state}`;
   if (data.plan) return `${data.plan.goal}: ${data.plan.state}`;
@@ -182,7 +182,7 @@ function rendered(data, space = "") {
   return [data.phase, data.reason, data.text && reasonText(data.text, space)].filter(Boolean).join(": ") || listed(Object.fromEntries(Object.entries(data).filter(([name, value]) => name !== "was" && value !== "")));
 }
 
-/** By name; null for an agent that offers its skills but has not reported (yet). */
+/** Return the agents by name, with null for one that offers its skills but has not reported (yet). */
 export function agentsOf(state) {
   const offering = state.skills.filter((skill) => skill.agent);
   const names = new Set([...Object.keys(state.agents), ...offering.map((skill) => skill.module)]);

@@ -1,11 +1,11 @@
 /**
- * Texts from outside as they are shown: what commands, hides or reorders is written out, as on terminals and in logs. Else
- * what somebody approves could read otherwise than it is.
+ * Texts from outside, made safe to show: characters that command, hide or reorder are written out as escapes, as on
+ * terminals and in logs. Otherwise somebody could approve something else than what they read.
  */
 
-/** Of these, line ends, tabs and what joins emoji are needed in what is shown. */
+/** Matches invisible characters, except those that shown texts need: line ends, tabs and the joiner of emoji. */
 const UNSEEN = /(?![\n\t\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
-/** So much of a text can have room on a canvas, where the browser measures all of it. */
+/** Maximum length of a text on a canvas, in characters: more has no room, and the browser would measure all of it. */
 const DRAWN = 300;
 
 /** @param {string} text */
@@ -13,13 +13,13 @@ export function shown(text) {
   return text.replace(UNSEEN, written);
 }
 
-/** The same on a line, of what is long the beginning: for canvases. @param {string} text */
+/** Return such a text as one line for a canvas, shortened if it is long. @param {string} text */
 export function drawn(text) {
   const line = shown(text.length > DRAWN ? `${text.slice(0, DRAWN)}…` : text);
   return line.replaceAll(/[\n\t]/g, " ");
 }
 
-/** JSON in which the same is written out by JSON's own escapes: it means the same. @param {unknown} value */
+/** Return a value as JSON that writes such characters as JSON escapes, which mean the same. @param {unknown} value */
 export function shownJson(value) {
   return JSON.stringify(value, null, 2).replace(UNSEEN, (unseen) =>
     [...Array(unseen.length).keys()].map((place) => `\\u${hex(unseen.charCodeAt(place), 4)}`).join(""));

@@ -1,4 +1,4 @@
-/** Light or dark: the system's choice, unless somebody has chosen here; and the page's colours for canvases. */
+/** The light or dark theme: the system's, unless the user has chosen one; and the theme's colours for canvases. */
 
 const KEY = "theme";
 const NEXT = { system: "light", light: "dark", dark: "system" };
@@ -10,20 +10,20 @@ export function theme() {
   return document.documentElement.dataset.theme ?? "system";
 }
 
-/** Takes the choice of an earlier visit. */
+/** Restore the choice of an earlier visit, and follow changes of the system's theme. */
 export function rememberedTheme() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
   become(localStorage.getItem(KEY));
 }
 
-/** The next of the three. */
+/** Switch to the next of the three: system, light, dark. */
 export function switchTheme() {
   const next = NEXT[theme()];
   localStorage.setItem(KEY, next);
   become(next);
 }
 
-/** A colour of `base.css` as canvases want it: `colour("accent")` is an `rgb(…)`. */
+/** Return a colour of `base.css` in the form that canvases take: `colour("accent")` is an `rgb(…)`. */
 export function colour(name) {
   if (!known.has(name)) {
     const probe = document.createElement("i");
@@ -35,7 +35,7 @@ export function colour(name) {
   return known.get(name);
 }
 
-/** Call `listener` when colours are others. @returns {() => void} ends that */
+/** Call `listener` when the colours change. @returns {() => void} ends that */
 export function onTheme(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);

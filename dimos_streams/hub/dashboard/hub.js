@@ -1,6 +1,6 @@
 /**
- * The hub's page: robots, their state, and the newest calls. Whatever robots say becomes text, never HTML, in which what
- * hides or reorders is written out.
+ * The hub's page: robots, their states, and the newest calls. Whatever robots say becomes text, never HTML, in which
+ * characters that hide or reorder are written out.
  */
 
 import { shown } from "./texts.js";

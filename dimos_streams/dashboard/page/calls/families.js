@@ -1,44 +1,44 @@
-/** Which calls belong together: a mission with what its agent called for it, and a call with those that its skill runs. */
+/** Families of calls: a mission with the calls of its agent for it, and a call with those that its skill makes. */
 
 import { bareSkill, clipped, namespaceOf } from "../format.js";
 
 /** @typedef {import("../timeline/calls.js").Call} Call */
 
-/** A child's id is its parent's with `~` and a number behind it; a call that is to go on by itself has `.` there. */
+/** Matches the id of a child, its parent's with `~` and a number, and that of a continuation, which has a dot there. */
 const ASKED = /^(.+)[~.][0-9]+$/;
 
-/** The ids of the calls that a call's id says it was asked for by, the nearest first. @param {string} id */
+/** Return the ids of the calls that led to a call, by its own id, nearest first. @param {string} id */
 export function askersOf(id) {
   const found = [];
   for (let match = ASKED.exec(id); match; match = ASKED.exec(match[1])) found.push(match[1]);
   return found;
 }
 
-/** A call's skill without the namespace that stands before it. @param {Call} call */
+/** Return the name of a call's skill without its namespace. @param {Call} call */
 export function skillOf({ module, skill }) {
   return bareSkill(skill, namespaceOf(module));
 }
 
-/** Whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */
+/** Return whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */
 export function isMission(call) {
   return skillOf(call) === "say";
 }
 
-/** A mission is called by what was said. @param {Call} call */
+/** Return the title of a mission: what the operator said, in quotes. @param {Call} call */
 export function missionTitle(call) {
   return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
 }
 
-/** Whether an agent is asked by the bridge if a call may begin that one of its calls asks for. @param {Call} call */
+/** Return whether a call is a review: the bridge asks an agent if a child of its call may begin. @param {Call} call */
 export function isReview(call) {
   return skillOf(call) === "review_call";
 }
 
 /**
- * The call that each one belongs to, by id; calls that belong to none are left out.
+ * Return the id of the call that each call belongs to, by id; calls that belong to none are left out.
  *
- * What an agent calls belongs to a mission of it. Which one the agent says in its conversation (`missionOf`); of what it says
- * no more, it is the newest that was under way then.
+ * A call that an agent makes belongs to one of its missions: the one that its conversation names (`missionOf`), or if
+ * that is no longer known, the newest that was under way when the call began.
  * @param {Iterable<Call>} calls @param {Map<string, string>} missionOf missions by ids of calls
  * @returns {Map<string, string>}
  */
@@ -63,7 +63,7 @@ function newestUnderWay(missions, call) {
   return found;
 }
 
-/** Whether a call belongs to another one, or is it; ids come from outside and may go round. */
+/** Return whether a call is another one or belongs to it. Ids come from outside, so parents could form a circle. */
 function leadsTo(parents, from, to) {
   for (let id = from; id; id = parents.get(id)) if (id === to) return true;
   return false;

@@ -1,9 +1,9 @@
-/** How the states of calls read and look: a word, a colour of `base.css`, and a sign for who does not tell colours apart. */
+/** The looks of calls' states: a word, a colour of `base.css`, and a sign for those who can't tell colours apart. */
 
 import { isMission, isReview } from "./families.js";
 
 /** @typedef {{word: string, colour: string, sign: string, dash: number[], hatched: boolean}} Look
- * `sign` is the path of a sign of 12 by 12. */
+ * `sign` is the SVG path of a sign of 12 by 12 pixels. */
 
 const RING = "M6 1.5a4.5 4.5 0 1 0 .01 0z";
 const look = (word, colour, sign, { dash = [], hatched = false } = {}) => ({ word, colour, sign, dash, hatched });
@@ -22,12 +22,12 @@ export const LOOKS = {
   unknown: look("end not heard", "quiet", "M4 4.2a2 2 0 1 1 2.6 1.9c-.4.2-.6.5-.6 1M6 9.4v.2", { dash: [2, 2] }),
 };
 
-/** How the bridge ends the question whether a call may begin, once it has: it was answered with yes. */
+/** The text with which the bridge closes a review whose call has begun: the answer was yes. */
 const BEGUN = "the call has begun";
-/** Why missions end that an operator has ended: they have failed for programs, but for who did it nothing went wrong. */
+/** Reasons of missions that an operator has ended. To programs they have failed, but nothing went wrong. */
 const ENDED_BY_OPERATORS = ["aborted", "call_cancelled", "cancelled"];
 
-/** The state of a call as people see it after its `close`. */
+/** Return the state of a call after its `close`, as people see it. */
 export function endedAs({ module, skill, text, data: { outcome, result } }) {
   const call = { module, skill };
   if (isReview(call) && text === BEGUN) return "completed";

@@ -1,13 +1,13 @@
-/** What a detector saw, beside the pictures that it saw it in. Free of the DOM. */
+/** Detections, matched with the pictures that they were made in. Free of the DOM. */
 
 import { drawn } from "../texts.js";
 
 const KEPT = 16;
-/** Farther from a picture's instant, what was seen is not shown on it: µs. */
+/** Maximum time between a picture and the detections that are shown on it, in µs. */
 const FARTHEST_US = 700_000;
-/** So far a box is moved on as it moved last: µs. */
+/** Maximum time for which the last motion of a box is extrapolated, in µs. */
 const AHEAD_US = 250_000;
-/** Detectors without stamps: what came last, µs after it came. */
+/** Maximum time between the arrivals of a picture and of detections without stamps, in µs. */
 const UNSTAMPED_US = 1_000_000;
 
 /**
@@ -33,19 +33,19 @@ function boxOf({ id, bbox, results }) {
   };
 }
 
-/** What somebody or something was taken for, of a length that can be drawn. */
+/** Return the label of a detection, of a length that can be drawn. */
 export function labelIn({ class_id: label }) {
   return drawn(label);
 }
 
-/** A place that is known: where depth is not, it is NaN (null in JSON), or zero. */
+/** Return a place, or null if it is not known: without depth, it is NaN (null in JSON) or zero. */
 export function placeOf(position) {
   const { x, y, z } = position ?? {};
   if (!Number.isFinite(x) || !Number.isFinite(y) || (x === 0 && y === 0 && !z)) return null;
   return Math.hypot(x, y) < 1e4 ? { x, y } : null;
 }
 
-/** The newest of what a detector saw. */
+/** The newest detections of one detector. */
 export class Sightings {
   /** @type {Seen[]} by their stamps, oldest first */
   #kept = [];
@@ -53,7 +53,8 @@ export class Sightings {
   /** @param {Seen} seen */
   add(seen) {
     const before = this.#kept.at(-1);
-    if (before && seen.stamp !== null && before.stamp !== null && seen.stamp < before.stamp) this.#kept = []; // begun anew
+    // If stamps go back, the earlier ones are of another clock, or of a later moment of a recording.
+    if (before && seen.stamp !== null && before.stamp !== null && seen.stamp < before.stamp) this.#kept = [];
     this.#kept = [...this.#kept.slice(1 - KEPT), seen];
   }
 
@@ -62,8 +63,8 @@ export class Sightings {
   }
 
   /**
-   * What belongs on a picture: what was seen at its instant; else what was seen nearest to it, each box where it would
-   * be by then as it moved last.
+   * Return the boxes that belong on a picture: those of its instant, else those nearest to it in time, each moved on to
+   * where it would be by its last motion.
    * @param {number|null} stamp of the picture, µs
    * @param {number} utime when it came
    * @returns {Box[]}
@@ -82,7 +83,7 @@ export class Sightings {
     return seen.boxes.map((box) => moved(box, before.boxes.find(({ track }) => track && track === box.track), share));
   }
 
-  /** The place of the one whose stamp is nearest, -1 if stamps can't be compared. */
+  /** Return the index of the detections with the nearest stamp, -1 if stamps can't be compared. */
   #nearest(stamp) {
     let best = -1;
     if (stamp === null) return best;
@@ -94,7 +95,7 @@ export class Sightings {
   }
 }
 
-/** A box as it would be after `share` of the time between two sightings. */
+/** Return a box as it would be after `share` of the time between two sightings, by its motion between them. */
 function moved(box, before, share) {
   if (!before) return box;
   const on = (name) => box[name] + (box[name] - before[name]) * share;

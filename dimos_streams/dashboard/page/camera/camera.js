@@ -1,4 +1,4 @@
-/** What the robots' cameras show, with who is seen. */
+/** The camera panel: pictures of the robots' cameras with what is detected in them. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -39,7 +39,7 @@ function whyNone(topics, { robot, readOnly }) {
   return `${robot || "No module"} sends ${robot ? "no " : ""}pictures: a camera is a topic with sensor_msgs.Image.`;
 }
 
-/** One camera. Pictures are drawn as they come; no view is made anew for them. */
+/** One camera. Pictures are drawn as they come, without rendering a view. */
 function Picture(props) {
   const { live, camera, detections, name, now, state } = props;
   const newest = useNewest(props);
@@ -92,7 +92,7 @@ function Picture(props) {
   </div>`;
 }
 
-/** Takes a picture; done when it is on the screen. The newest one wins. */
+/** Take a picture in place of the one before; done when it is on the screen. */
 async function take(kept, header, payload, surface) {
   let picture;
   try {
@@ -106,7 +106,7 @@ async function take(kept, header, payload, surface) {
     return undefined;
   }
   kept.picture?.close();
-  // A camera that is frozen sends the picture of one instant again and again.
+  // A frozen camera sends the picture of one instant again and again.
   const isNew = header.stamp === null || header.stamp !== kept.header?.stamp;
   Object.assign(kept, { picture, header, fresh: isNew ? header.utime : kept.fresh, failure: "" });
   const began = performance.now() - RATE_S * 1000;
@@ -124,7 +124,7 @@ function paint(context, width, height, kept, { state, camera }) {
   drawBoxes(context, place, kept.sightings.at(header.stamp, header.utime), followed);
 }
 
-/** The picture in words, for who does not see it. */
+/** Return the picture in words, for screen readers. */
 function wordsFor(kept, { state, camera }, since) {
   if (!kept.header) return since || "No picture yet.";
   const followed = new Set(followedBy(state, camera.robot).map(({ track }) => track));

@@ -1,17 +1,18 @@
-/** Which live topics are cameras, and what belongs to them. Free of the DOM. */
+/** Cameras among the live topics, and the detections that belong to them. Free of the DOM. */
 
 const NO_CAMERA = /depth|disparity|instance|mask|label|segment|semantic/i;
 const LIKELY = /colou?r|rgb/i;
 const MOST = 4;
 
-/** Topics with pictures, cameras first. @param {object[]} topics @param {string} robot a namespace, empty for all */
+/** Return the topics with pictures, cameras first.
+ * @param {object[]} topics @param {string} robot a namespace, empty for all */
 export function camerasOf(topics, robot) {
   const pictures = topics.filter((topic) => topic.kind === "picture" && (robot === "" || topic.robot === robot));
   const rank = ({ topic }) => (NO_CAMERA.test(topic) ? 2 : LIKELY.test(topic) ? 0 : 1);
   return pictures.sort((one, other) => rank(one) - rank(other) || one.topic.localeCompare(other.topic));
 }
 
-/** What is shown unless somebody chooses: one camera of each robot. */
+/** Return the cameras that are shown by default: one of each robot, a few at most. */
 export function defaultCameras(cameras) {
   const first = new Map();
   for (const camera of cameras) {
@@ -20,7 +21,7 @@ export function defaultCameras(cameras) {
   return [...first.values()].sort((one, other) => one.robot.localeCompare(other.robot)).slice(0, MOST);
 }
 
-/** The topic that tells what is seen in a camera's pictures; null for depth and the like, whose pixels are others. */
+/** Return the topic of detections in a camera's pictures; null for depth and the like, whose pixels differ. */
 export function detectionsFor(camera, topics) {
   if (NO_CAMERA.test(camera.topic)) return null;
   const own = topics.filter((topic) => topic.kind === "detections" && topic.robot === camera.robot);

@@ -1,4 +1,4 @@
-/** How fresh a camera's pictures are, and what is said of it. Free of the DOM. */
+/** The freshness of a camera's pictures, and the texts about it. Free of the DOM. */
 
 import { spanText } from "../format.js";
 

@@ -1,4 +1,4 @@
-/** Draws a camera's picture with what is seen in it. */
+/** Draws boxes around what is detected in a camera's picture. */
 
 import { drawn } from "../texts.js";
 
@@ -7,10 +7,10 @@ const LINE = 20;
 const OTHERS = "#ffffff";
 const FOLLOWED = "#ffc53d";
 const INK = "#10151c";
-/** The words of those who are not followed take so much of the width at most. */
+/** Maximum width of a label, as a fraction of the picture's, for those who are not followed. */
 const OTHERS_SHARE = 0.6;
 
-/** Where a picture stands in a canvas, whole and as large as it can be. */
+/** Return the place of a picture in a canvas, whole and as large as it can be. */
 export function placeFor(picture, width, height) {
   const scale = Math.min(width / picture.width, height / picture.height);
   const [wide, high] = [picture.width * scale, picture.height * scale];
@@ -42,7 +42,7 @@ function shown(box, { left, top, scale }) {
   return { x: left + box.left * scale, y: top + box.top * scale, w: box.width * scale, h: box.height * scale };
 }
 
-/** Whoever is followed has heavy corners around a frame; others have a thin one. */
+/** Draw the frame of a box: with heavy corners for a person who is followed, thin for others. */
 function drawFrame(context, { x, y, w, h, isFollowed }) {
   context.lineJoin = "round";
   context.strokeStyle = "#000a";
@@ -84,18 +84,18 @@ function drawLabel(context, { box, x, y, w, h, isFollowed }, place, taken) {
   return { x: left, y: top, w: wide };
 }
 
-/** `Following: person in a red shirt · 1.8 m · #2 · 92 %` @param {import("./boxes.js").Box} box */
+/** Return a label: `Following: person in a red shirt · 1.8 m · #2 · 92 %`. @param {import("./boxes.js").Box} box */
 export function labelOf(box, isFollowed) {
   return partsOf(box, isFollowed).join(" · ");
 }
 
-/** Who it is, then what else is known, the most telling first. */
+/** Return the parts of a label: who it is, then what else is known, the most telling first. */
 function partsOf({ label, distance, track, score }, isFollowed) {
   const [far, name, sure] = [distance !== null && `${distance.toFixed(1)} m`, track && drawn(`#${track}`), Number.isFinite(score) && `${Math.round(score * 100)} %`];
   return [`${isFollowed ? "Following: " : ""}${label}`, far, name, sure].filter(Boolean);
 }
 
-/** As much of a label as there is room for: facts go first, then the end of its words. */
+/** Return as much of a label as has room: facts are dropped first, then the end of its words. */
 function fitting(context, box, isFollowed, width) {
   const parts = partsOf(box, isFollowed);
   for (let length = parts.length; length > 0; length -= 1) {

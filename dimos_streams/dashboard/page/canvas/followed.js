@@ -1,4 +1,4 @@
-/** Who is followed, as the calls say it. Free of the DOM. */
+/** The people that robots follow, according to open calls. Free of the DOM. */
 
 import { namespaceOf } from "../format.js";
 

@@ -1,10 +1,11 @@
-/** Hooks of panels that draw by themselves. */
+/** Hooks for panels that do their own drawing. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { shown } from "../texts.js";
 import { Surface } from "./surface.js";
 
-/** A value that effects and painters read as it is now. @template T @param {T} value @returns {{current: T}} */
+/** Return a reference to the newest value, for effects and painters.
+ * @template T @param {T} value @returns {{current: T}} */
 export function useNewest(value) {
   const kept = useRef(value);
   kept.current = value;
@@ -12,7 +13,7 @@ export function useNewest(value) {
 }
 
 /**
- * A canvas that is drawn when it is asked to be.
+ * Return a canvas that is drawn on request.
  * @param {(context: CanvasRenderingContext2D, width: number, height: number) => void} paint
  * @returns {[import("preact").RefObject<HTMLCanvasElement>, import("preact").RefObject<Surface>]} for the element, and
  *   the surface while it is there
@@ -32,7 +33,7 @@ export function useSurface(paint) {
   return [canvas, surface];
 }
 
-/** Whether an element is on the screen, or nearly. @returns {[import("preact").RefObject<Element>, boolean]} */
+/** Return whether an element is on the screen, or nearly. @returns {[import("preact").RefObject<Element>, boolean]} */
 export function useVisible() {
   const element = useRef(null);
   const [isVisible, become] = useState(true);
@@ -44,7 +45,7 @@ export function useVisible() {
   return [element, isVisible];
 }
 
-/** The newest list of live topics. @param {import("../link/live.js").Live} live */
+/** Return the newest list of live topics. @param {import("../link/live.js").Live} live */
 export function useTopics(live) {
   const [topics, become] = useState(live.topics);
   useEffect(() => {
@@ -54,7 +55,7 @@ export function useTopics(live) {
   return topics;
 }
 
-/** Calls `tick` every so many milliseconds, as it is now, and not once the panel's elements have gone. */
+/** Call the newest `tick` at an interval in milliseconds, until the panel's elements are removed. */
 export function useTick(milliseconds, tick) {
   const newest = useNewest(tick);
   useLayoutEffect(() => {
@@ -63,13 +64,13 @@ export function useTick(milliseconds, tick) {
   }, [milliseconds]);
 }
 
-/** Writes a text into an element, if it is another one: no view is made anew for it. */
+/** Write a text into an element if it differs from the present one, without rendering a view. */
 export function write(element, text) {
   const words = shown(text);
   if (element && element.textContent !== words) element.textContent = words;
 }
 
-/** What an element is, in words for who does not see it. */
+/** Set the label of an element for screen readers. */
 export function name(element, text) {
   element?.setAttribute("aria-label", shown(text));
 }

@@ -1,11 +1,11 @@
 /**
- * One rhythm for all canvases. A frame costs the browser about the same however little of it has changed, so whoever has
- * something to draw does so together, and what can wait a little waits for the others.
+ * One rhythm for all canvases. A frame costs the browser about the same however little of it has changed, so canvases
+ * are drawn together, and those that can wait a little wait for the others.
  */
 
-/** Between two frames in which nothing is drawn that could not wait. */
+/** Minimum time from a frame to the next one, in ms, if all that the next one draws can wait. */
 const LEAST_MS = 110;
-/** What a robot measures at one time comes within this: its pictures take longest, and are drawn when they are there. */
+/** Time, in ms, within which a robot's messages of one instant come; the last, pictures, are drawn as they come. */
 const TOGETHER_MS = 25;
 
 const due = new Set();
@@ -13,20 +13,20 @@ let frame = 0;
 let timer = 0;
 let last = -Infinity;
 
-/** Call `draw` in the next frame, with all that was to be drawn soon. */
+/** Call `draw` in the next frame, with all that waits to be drawn soon. */
 export function drawNext(draw) {
   due.add(draw);
   request();
 }
 
-/** Call `draw` with the next that is drawn; by itself nine times a second at most. */
+/** Call `draw` in the next frame that is drawn anyway, else in one of its own, at most nine times a second. */
 export function drawSoon(draw) {
   due.add(draw);
   if (frame !== 0 || timer !== 0) return;
   timer = setTimeout(request, Math.max(TOGETHER_MS, last + LEAST_MS - performance.now()));
 }
 
-/** Don't call `draw`, unless it is asked for again. */
+/** Cancel the call of `draw`, unless it is asked for again. */
 export function drawNot(draw) {
   due.delete(draw);
 }
@@ -44,7 +44,7 @@ function drawAll() {
     try {
       draw();
     } catch (error) {
-      reportError(error); // the others are drawn
+      reportError(error); // the others are drawn all the same
     }
   }
 }

@@ -32,21 +32,21 @@ export class Surface {
     this.#measure();
   }
 
-  /** Draw in the next frame: somebody waits for it. @returns {Promise<void>} done when it is drawn, or never will be */
+  /** Draw in the very next frame. @returns {Promise<void>} done when it is drawn, or never will be */
   request() {
     drawNext(this.#draw);
     this.#drawn ??= Promise.withResolvers();
     return this.#drawn.promise;
   }
 
-  /** Draw soon, with others. @returns {Promise<void>} as above */
+  /** Draw soon, together with other canvases. @returns {Promise<void>} as above */
   refresh() {
     drawSoon(this.#draw);
     this.#drawn ??= Promise.withResolvers();
     return this.#drawn.promise;
   }
 
-  /** Draw no more. Twice is fine. */
+  /** Draw no more. It may be called twice. */
   close() {
     this.#size.disconnect();
     this.#endTheme();
@@ -74,7 +74,7 @@ export class Surface {
     this.#settle();
   };
 
-  /** What can't be drawn costs this frame, and nobody who waits for it. */
+  /** Paint. An error costs this frame, but does not block those who wait for it. */
   #painted() {
     this.#context.save();
     try {

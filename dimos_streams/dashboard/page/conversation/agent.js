@@ -1,11 +1,11 @@
-/** One agent: what it does now, and what for. */
+/** The state of one agent: what it does now, and for which missions. */
 
 import { html } from "../html.js";
 import { Ago, Badge, useSecond } from "../parts.js";
 import { heldBy, heldLines } from "../held.js";
 import { badgesOf, detailOf } from "./doing.js";
 
-/** What an agent is doing, in three lines that are always there. */
+/** The present state of an agent, in three lines that are always there. */
 export function AgentState({ agent, ...context }) {
   const detail = detailOf(agent, context.state.calls);
   return html`<div class="agent-state">
@@ -19,9 +19,9 @@ export function AgentState({ agent, ...context }) {
   </div>`;
 }
 
-/** What it does or waits for. @param {{agent: object, now: () => number}} given */
+/** Badges that say what an agent does or waits for. @param {{agent: object, now: () => number}} given */
 export function Badges({ agent, now }) {
-  useSecond(() => badgesOf(agent, now()).map(({ text }) => text).join()); // it counts down
+  useSecond(() => badgesOf(agent, now()).map(({ text }) => text).join()); // some of them count down
   return html`<span class="states">${badgesOf(agent, now()).map(({ kind, text }, place) => html`<${Badge} key=${place} kind=${kind}>${text}<//>`)}</span>`;
 }
 
@@ -31,7 +31,7 @@ function Hold({ hold }) {
   return html`<p class=${`held ${isGood ? "good-text" : "bad"}`} role=${isGood ? "status" : "alert"} title=${heldBy(hold)}>${lines.map(({ text }) => text).join("; ")}</p>`;
 }
 
-/** A mission is ended by cancelling the call that it began with, as long as that is open. */
+/** An agent's missions. One is ended by cancelling the call that it began with, as long as that is open. */
 function Missions({ agent, state, connected, readOnly, ask, now }) {
   const open = new Set(state.calls.map((call) => call.call_id));
   if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${agent.calls.length > 0 ? "its calls go on" : "it waits for what you say"}.</p>`;

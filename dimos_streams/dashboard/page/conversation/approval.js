@@ -1,4 +1,4 @@
-/** A call that waits for an operator's word. */
+/** The form of an approval: a call that waits for an operator's decision. */
 
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -52,7 +52,7 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
   </form>`;
 }
 
-/** What it would be called with. */
+/** The arguments of the call that is asked for. */
 function Values({ values }) {
   const given = Object.entries(values);
   if (given.length === 0) return html`<p class="quiet">Without arguments.</p>`;
@@ -64,7 +64,7 @@ function Values({ values }) {
   })}</dl>`;
 }
 
-/** How long somebody still has to decide. */
+/** The time that is left for a decision. */
 function Countdown({ approval, now }) {
   useSecond();
   const asked = html`asked <${Ago} utime=${approval.created_utime} now=${now} />`;

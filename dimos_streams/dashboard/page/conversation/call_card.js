@@ -1,4 +1,4 @@
-/** A call in the conversation: how it stands, its newest words and figures; all else is folded away. */
+/** A call in the conversation: its state, its newest text and figures; all else is folded away. */
 
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -39,7 +39,7 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
 }, (before, next) => ["known", "bad", "isSelected", "connected"].every((name) => before[name] === next[name])
   && before.reports.length === next.reports.length && before.reports.at(-1)?.text === next.reports.at(-1)?.text);
 
-/** What the agent was told of it meanwhile, in order, but what the card says now; the details have all updates. */
+/** The newest reports to the agent, except the text that the card shows now; the details have all updates. */
 function Reports({ reports, text, now }) {
   const says = text.toLowerCase();
   const others = reports.filter((each, place) => each.text !== reports[place - 1]?.text && !says.startsWith(each.text.toLowerCase())).slice(-MAX_REPORTS);
@@ -47,7 +47,7 @@ function Reports({ reports, text, now }) {
     html`<li key=${utime}>${said} <${Ago} utime=${utime} now=${now} /></li>`)}</ol>`;
 }
 
-/** How long it runs, or ran. */
+/** The time for which a call has been running, or ran. */
 function Span({ known, now }) {
   const text = useSecond(() => spanText(((known.closed ?? now()) - known.utime) / 1e6));
   return html`<span class="span">${text}</span>`;
@@ -61,7 +61,7 @@ function Figures({ progress }) {
   })}</dl>`;
 }
 
-/** Arguments, result and the newest updates; of a call that ended before the page was opened, the bridge is asked. */
+/** Arguments, result and newest updates; the bridge is asked for a call that ended before the page was opened. */
 function Details({ id, known, report, session }) {
   const [isOpen, become] = useState(false);
   const [asked, know] = useState(null);
@@ -86,6 +86,6 @@ async function askFor(id, session) {
     const response = await session.monitor.get(`calls/${encodeURIComponent(id)}`);
     return response.ok ? await response.json() : null;
   } catch {
-    return null; // nothing is there to be asked: what is known is shown
+    return null; // the bridge does not answer: what is known is shown
   }
 }

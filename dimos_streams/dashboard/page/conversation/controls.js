@@ -1,9 +1,9 @@
-/** The operator's hand on an agent. */
+/** An operator's controls of an agent. */
 
 import { html } from "../html.js";
 import { Menu } from "../menu.js";
 
-/** Buttons that would do nothing are disabled. */
+/** Buttons to control an agent; those that would do nothing are disabled. */
 export function Controls({ name, agent, connected, ask }) {
   const on = connected && agent.state !== "closed";
   const busy = agent.state !== "idle" || agent.missions.length + agent.calls.length + agent.queue.waiting > 0;
@@ -14,7 +14,7 @@ export function Controls({ name, agent, connected, ask }) {
   const resume = () => control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary");
   return html`<div class="controls" role="group" aria-label=${`Control ${name}`}>
     ${steps && control("Step", { command: "step", agent: name, mode: "once" }, agent.waiting_calls.length > 0, "Let the oldest call go")}
-    ${agent.mode === "running" ? pause() : resume() /* one element: who has pressed it keeps the focus */}
+    ${agent.mode === "running" ? pause() : resume() /* one element, so that it keeps the focus when pressed */}
     ${control("Abort", { command: "abort", agent: name, rollback: false }, busy, "End all missions and their calls", "danger")}
     <${Menu} label="⋯" title=${`More for ${name}`}>
       ${steps && pause()}

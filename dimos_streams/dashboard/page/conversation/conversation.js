@@ -1,4 +1,4 @@
-/** What was said and done: one conversation for each agent, with its controls, approvals and missions. */
+/** The panel of conversations: one for each agent, with its controls, approvals and missions. */
 
 import { useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -25,7 +25,7 @@ export function ConversationPanel(context) {
   <//>`;
 }
 
-/** A line for each: whoever talks to one sees what the others do and say. */
+/** A line for each agent: an operator who talks to one sees what the others do and say. */
 function Agents({ agents, shown, choose, run, now }) {
   return html`<div class="agents" role="group" aria-label="Agents">${agents.map(({ name, agent }) => {
     const newest = newestWords(run.talks.get(name) ?? NOTHING, name);

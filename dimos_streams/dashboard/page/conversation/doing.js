@@ -1,4 +1,4 @@
-/** What an agent does now, in a few words. Free of the DOM. */
+/** An agent's present activity in a few words. Free of the DOM. */
 
 import { counted, namespaceOf, skillTitle, spanText } from "../format.js";
 import { reasonText } from "../reasons.js";
@@ -10,7 +10,7 @@ const STATES = {
 };
 
 /**
- * The words of an agent's badges, what stands in its way before what it does.
+ * Return an agent's badges, those for what stands in its way before those for what it does.
  * @param {object} agent its snapshot @param {number} now µs
  * @returns {{kind: string, text: string}[]} `kind` is a class of badges
  */
@@ -21,13 +21,13 @@ export function badgesOf(agent, now) {
   if (asks > 0) found.push({ kind: "asks", text: asks === 1 ? "waits for approval" : `waits for ${counted(asks, "approval")}` });
   if (waiting.length > 0) found.push({ kind: "asks", text: "waits for your step" });
   if (retry) found.push({ kind: "failed", text: `model fails, ${againText(retry, now)}` });
-  // Who is paused begins nothing, whatever goes on.
+  // A paused agent begins nothing: that it idles or acts is not worth a badge.
   if (found.length === 0 && (mode !== "paused" || !["idle", "executing"].includes(agent.state))) found.push(stateOf(agent));
   if (mode !== "running") found.push({ kind: mode, text: mode === "stepping" ? "step by step" : mode });
   return found;
 }
 
-/** An agent whose calls go on is not idle. */
+/** Return the badge of an agent's state; an agent with running calls is not idle. */
 function stateOf({ state, calls }) {
   const kind = state === "idle" && calls.length > 0 ? "executing" : state;
   return { kind, text: STATES[kind] ?? kind };
@@ -38,7 +38,7 @@ function againText({ again_utime: again }, now) {
 }
 
 /**
- * What is behind it: why it waits, or what its newest call says.
+ * Return the text below the badges: why the agent waits, or what its newest call says.
  * @param {object} agent its snapshot @param {object[]} lines the monitor's calls
  */
 export function detailOf(agent, lines) {
@@ -52,7 +52,7 @@ export function detailOf(agent, lines) {
 }
 
 /**
- * The newest that was said or heard in a conversation, on a line; not what the agent only repeats of a call.
+ * Return the newest entry of a conversation as text, except what the agent only repeats of a call; null if none.
  * @param {object[]} entries oldest first @param {string} agent
  */
 export function newestWords(entries, agent) {

@@ -1,15 +1,15 @@
-/** What an agent passes on word for word: a skill's name, and what its call has reported. */
+/** Texts that an agent repeats word for word: a skill's name, and what its call has reported. */
 
 import { reportOf } from "./report.js";
 
-/** Of a report so many lines and letters are looked at: what is longer nobody passes on word for word. */
+/** Maximum lines and characters of a report that are compared: nobody repeats a longer one word for word. */
 const MAX_LINES = 20;
 const MAX_TEXT = 4000;
 const CUT = "…";
-/** A conversation that goes on is another list; of one several views ask. */
+/** Echoes by lists of entries: several views ask for the same, and a changed conversation is another list. */
 const OF_LISTS = new WeakMap();
 
-/** The lines with which a model only repeats what calls have reported, which their cards say. */
+/** The lines with which a model only repeats what calls have reported and their cards show. */
 export class Echoes {
   #lines = new Set();
 
@@ -33,12 +33,12 @@ export class Echoes {
     }
   }
 
-  /** Whether a text says nothing else. */
+  /** Return whether a text consists of such lines. */
   has(text) {
     return text !== "" && text.split("\n").every((line) => this.#isOne(line));
   }
 
-  /** Whether a text that is being written says nothing else so far. */
+  /** Return whether a text that is being written consists of such lines so far. */
   begins(text) {
     const lines = text.split("\n");
     const last = lines.pop();

@@ -1,4 +1,4 @@
-/** What an agent's model is and has used, on a line. */
+/** A line of facts about an agent's model: its name, and what it has used. */
 
 import { html } from "../html.js";
 import { counted } from "../format.js";

@@ -11,17 +11,17 @@ import { reportOf } from "./report.js";
 
 const SAME_MOMENT_US = 100_000;
 const MAX_NOTES = 3;
-/** What stands for an answer where the model was asked for none. */
+/** The text that stands in place of an answer if the model was asked for none. */
 const NOTHING_SAID = "[noted]";
-/** What an agent says that was told to stop: what has ended, and whether its robot stood. */
+/** Matches an agent's report of a stop: what has ended, and whether its robot stood still. */
 const STOPPED = /^\[?(stopped: (?:no call ran|\d+ calls? ended).*?)\]?$/s;
 
 /**
  * @typedef {{key: string, utime: number, kind: string, text?: string, bad?: boolean, call?: object, report?: object,
  *   reports?: {utime: number, text: string}[], approval?: object}} Item
- * `kind` is `operator`, `assistant`, `call` (one card for each call), `refusal` (of a call that never was one), `note`,
- * `notes` (so many that all but the newest are folded away) or `approval`. `reports` are all that the agent was told of a
- * call, `report` is the newest.
+ * `kind` is `operator`, `assistant`, `call` (one card for each call), `refusal` (of a call that never began), `note`,
+ * `notes` (several older ones that are folded away) or `approval`. `reports` are all that the agent was told of a call,
+ * `report` is the newest.
  */
 
 /**
@@ -59,7 +59,7 @@ class Making {
     else if (!this.#isAsked(utime)) this.items.push({ key, utime, kind: "note", text: this.#noted(text), bad: role === "error" });
   }
 
-  /** A call that no entry is about yet. */
+  /** Add a call, if it is the agent's own and no entry is about it. */
   addCall(known) {
     if (known.caller !== this.agent.agent || known.parent || this.#cards.has(known.id)) return;
     this.#card(known.id, known.skill, known.utime);
@@ -88,19 +88,19 @@ class Making {
     return ASKS.test(text) ? "An operator was asked for approval." : reasonText(reportOf(text).text, namespaceOf(this.agent.agent));
   }
 
-  /** Whether a note is about an approval that is shown itself. */
+  /** Return whether a note, by its time, is about an approval that has an item of its own. */
   #isAsked(utime) {
     return this.askedAt.some((asked) => Math.abs(asked - utime) < SAME_MOMENT_US);
   }
 }
 
-/** An agent's text as it is, but for what it reports itself of a stop, in words for terminals. */
+/** Return an entry's text, without the names of gates if it is an agent's report of a stop, worded for terminals. */
 function ownText(role, text) {
   const [, report] = (role === "assistant" && STOPPED.exec(text)) || [];
   return report ? withoutGates(report) : text;
 }
 
-/** Of many notes in a row only the newest are shown at once. */
+/** Return items in which all but the newest of many notes in a row are folded into one. */
 function folded(items) {
   const kept = [];
   let run = [];

@@ -1,4 +1,4 @@
-/** The conversation itself. */
+/** The list of what was said and done in a conversation. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -60,12 +60,12 @@ const Said = memo(({ item, agent, now }) => {
   return html`<li class=${`refusal ${bad ? "bad" : ""}`}><p><b>${skillTitle(text, namespaceOf(agent))}</b> ${bad ? "was refused" : "answered"}: ${reasonText(report.text, namespaceOf(agent))} ${time}</p></li>`;
 }, sameSaid);
 
-/** What was said does not change; its item is made anew each time. */
+/** Return whether two items say the same: items are made anew each time, but what was said does not change. */
 function sameSaid(before, next) {
   return before.text === next.text && before.bad === next.bad && before.agent === next.agent;
 }
 
-/** A call that was selected elsewhere is brought into sight, as long as the page need not move for it. */
+/** Scroll the list, but not the page, so that a call that was selected elsewhere is in view. */
 function useShowSelected(list, selected) {
   useLayoutEffect(() => {
     const row = selected === null ? null : list.current.querySelector(`[data-call="${CSS.escape(selected)}"]`);
@@ -76,7 +76,7 @@ function useShowSelected(list, selected) {
   }, [selected]);
 }
 
-/** Keeps a list at its end, but where somebody has scrolled back in it. @returns whether somebody has */
+/** Keep a list scrolled to its end, unless somebody has scrolled back. @returns whether somebody has */
 function useStayAtEnd(list) {
   const [isBack, become] = useState(false);
   const back = useRef(false);

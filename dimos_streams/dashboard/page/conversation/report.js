@@ -1,14 +1,14 @@
-/** What a skill has reported, as the agent has written it down for its model, taken apart for people. */
+/** Reports of skills, as an agent writes them down for its model, taken apart for people. */
 
 const HEAD = /^\[[^\],]+, call [^\],]+, (\w+)\] /;
-/** What answers a call that did not end as its skill meant it to. */
+/** Matches the answer to a call that did not end as its skill meant it to. */
 const ENDED = /^(cancelled|timed_out|lost|rejected): /;
 const DATA = /^(?:data|result): (?=[[{"])/;
 const GOES_ON = /^\(Call \S+ goes on; what follows will be reported\.\)$/;
 
 /**
  * @typedef {{text: string, state: string, data: unknown}} Report
- * `state` is how the call stands after it, empty if that is not said; `data` is JSON, a text where it was cut, or null.
+ * `state` is that of the call after it, empty if that is not said; `data` is JSON, a text if it was cut, or null.
  */
 
 /** @param {string} written @returns {Report} */
@@ -33,7 +33,7 @@ function parsed(json) {
   }
 }
 
-/** The name of the picture that a call has taken, by its result; null if there is none. */
+/** Return the name of the picture that a call has taken, by its result; null if there is none. */
 export function pictureOf(result) {
   const path = result?.picture;
   return typeof path === "string" ? path.slice(path.lastIndexOf("/") + 1) : null;

@@ -1,4 +1,4 @@
-/** What could be said, where nothing was said yet. */
+/** Suggestions of what to say, for a conversation in which nothing was said yet. */
 
 import { html } from "../html.js";
 

@@ -1,4 +1,4 @@
-/** In step mode: the calls that wait to be let go, oldest first. */
+/** The calls that wait to be let go in step mode, oldest first. */
 
 import { html } from "../html.js";
 import { Written } from "../parts.js";

@@ -1,21 +1,21 @@
-/** The live topics of a run: pictures, scans and whatever else is too much for the monitor (`WS /live`). */
+/** The live topics of a run (`WS /live`): pictures, scans and other data that are too large for the monitor. */
 
 const RETRY_MS = { first: 500, longest: 10_000 };
 const QUIET_MS = 10_000;
 
 /**
- * A frame's header: `topic`, `type`, `kind`, `robot`, `utime`, `stamp`, `number`, `dropped`, and what its kind adds.
+ * A frame's header: `topic`, `type`, `kind`, `robot`, `utime`, `stamp`, `number`, `dropped`, and fields of its kind.
  * @typedef {{topic: string, kind: string, utime: number, stamp: number|null, number: number, dropped: number}} Header
  * @typedef {(header: Header, payload: ArrayBuffer|null) => (Promise<void>|void)} Taker
  */
 
 /** Watches topics over one socket, which is open only while something is watched and the tab can be seen. */
 export class Live {
-  /** The newest list of what can be watched. */
+  /** The newest list of the topics that can be watched. */
   topics = [];
-  /** Messages a second, by topic, as far as they are counted. */
+  /** Messages per second by topic, as far as they are counted. */
   rates = {};
-  /** Why a topic can't be shown, by topic, in the bridge's words. */
+  /** Reasons why topics can't be shown, by topic, in the bridge's words. */
   errors = {};
   #token;
   #socket = null;
@@ -24,7 +24,7 @@ export class Live {
   #quiet = 0;
   #listed = false;
   #asking = false;
-  /** What is watched: by topic those who take its frames, each with the most frames a second that it wants. */
+  /** The takers of frames by topic, each with the maximum rate that it wants, in frames per second. */
   #takers = new Map();
   #listeners = new Set();
   #says = false;
@@ -35,7 +35,7 @@ export class Live {
     document.addEventListener("visibilitychange", () => this.#settle());
   }
 
-  /** Call `listener` with the list of topics, now if it is known, and whenever it is another one. */
+  /** Call `listener` with the list of topics: now if it is known, and whenever it changes. */
   onTopics(listener) {
     this.#listeners.add(listener);
     if (this.#listed) listener(this.topics);
@@ -44,7 +44,7 @@ export class Live {
   }
 
   /**
-   * Take the frames of a topic, the newest one first. The next one comes when all who take it are done with this one.
+   * Take frames of a topic. After each, the newest one by then comes once all who take the topic are done with it.
    * @param {string} topic
    * @param {Taker} take
    * @param {{maxHz?: number}} options
@@ -67,7 +67,7 @@ export class Live {
     return this.#takers.size > 0 && !document.hidden;
   }
 
-  /** Have socket and subscription be what is wanted. */
+  /** Open, close or update the connection, so that it fits what is watched. */
   #settle() {
     if (!this.#wanted) this.#close();
     else if (this.#socket) this.#sayWhat();
@@ -99,7 +99,7 @@ export class Live {
     this.#tries = 0;
     const socket = this.#socket;
     this.#socket = null;
-    // Browsers complain of a socket that is closed before it is open.
+    // Browsers log an error if a socket is closed before it is open.
     if (socket?.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
     else socket?.close();
     this.rates = {};
@@ -116,13 +116,13 @@ export class Live {
     }, pause(tries));
   }
 
-  /** Rates come every second: after a while without any, nothing comes through any more. */
+  /** Take the connection as lost after a silence: rates come every second while anything gets through. */
   #watchForSilence(socket) {
     clearTimeout(this.#quiet);
     this.#quiet = setTimeout(() => this.#lost(socket), QUIET_MS);
   }
 
-  /** Say once what all want together, after all who begin or end now have said so. */
+  /** Send all that is watched, once for all changes that are made at this moment. */
   #sayWhat() {
     if (this.#says) return;
     this.#says = true;
@@ -161,7 +161,7 @@ export class Live {
     for (const listener of this.#listeners) listener(topics);
   }
 
-  /** Without a socket: somebody wants to know what there is, to choose what to watch. */
+  /** Fetch the list of topics without a socket, for those who choose from it what to watch. */
   async #askForTopics() {
     if (this.#asking) return;
     this.#asking = true;
@@ -172,7 +172,7 @@ export class Live {
         const answer = await fetch("live", { headers, signal: AbortSignal.timeout(QUIET_MS) });
         if (answer.ok) this.#list((await answer.json()).topics);
       } catch {
-        // The bridge is not there; the page says so.
+        // The bridge does not answer; the page says so elsewhere.
       }
       if (!this.#listed) await new Promise((resolve) => setTimeout(resolve, pause(tries)));
     }
@@ -180,7 +180,7 @@ export class Live {
   }
 }
 
-/** What one taker does wrong is told, and costs the others nothing. */
+/** Give a frame to a taker. An error of it is reported, and does not affect the others. */
 async function taken(take, header, payload) {
   try {
     await take(header, payload);

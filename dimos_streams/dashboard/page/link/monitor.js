@@ -7,11 +7,11 @@ const RETRY_MS = { first: 500, longest: 10_000 };
 
 /** A WebSocket that is opened again whenever it is lost. */
 export class Monitor {
-  /** `connecting`, `live`, `lost`, `refused`, or `token` where a (right) token is missing. */
+  /** The state of the connection: `connecting`, `live`, `lost`, `refused`, or `token` if a (right) token is missing. */
   status = "connecting";
-  /** Why the bridge refuses, in its words. */
+  /** The reason why the bridge refuses the connection, in its words. */
   refusal = "";
-  /** When the connection was lost. */
+  /** Time at which the connection was lost. */
   since = new Date();
   #tries = 0;
   #number = 0;
@@ -46,7 +46,7 @@ export class Monitor {
     socket.onclose = () => this.#lost(socket);
   }
 
-  /** Send a command. Its `reply` or `error`, which there always is. */
+  /** Send a command, and return its `reply` or `error`; there always is one. */
   ask(command) {
     if (this.status !== "live") return Promise.resolve({ type: "error", text: "there is no connection" });
     const id = ++this.#number;
@@ -59,7 +59,7 @@ export class Monitor {
   }
 
   /**
-   * Give an order in a request of its own: it waits for nothing that was asked before, and needs no live connection.
+   * Send an order in an HTTP request of its own: it waits for no earlier command, and needs no live connection.
    * @returns {Promise<object>} the bridge's report, or a problem
    */
   async order(path, body) {
@@ -73,7 +73,7 @@ export class Monitor {
     }
   }
 
-  /** A plain request, with the token. @returns {Promise<Response>} */
+  /** Send a plain request, with the token. @returns {Promise<Response>} */
   get(path, options = {}) {
     return fetch(path, { headers: this.authorization, cache: "no-store", ...options });
   }
@@ -99,7 +99,7 @@ export class Monitor {
     this.onMessage(JSON.parse(event.data));
   }
 
-  /** Nothing changes, or nothing comes through any more: after a while without messages, look which it is. */
+  /** Ask the bridge after a silence: either nothing changes, or nothing gets through any more. */
   #watch() {
     clearTimeout(this.#quiet);
     const socket = this.#socket;
@@ -132,7 +132,7 @@ export class Monitor {
     this.#retry = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2));
   }
 
-  /** Whether there is no sense in trying again before something is done here. */
+  /** Find out why the connection failed. Return whether a token is missing, so that trying again is of no use. */
   async #isRefused() {
     const response = await this.#probe();
     if (response === null || response.ok || this.#socket !== null) return false;
@@ -141,7 +141,7 @@ export class Monitor {
     return response.status === 401;
   }
 
-  /** What a plain request gets; browsers don't let pages know why a WebSocket was refused. Null if nobody answers. */
+  /** Return the answer to a plain request, null if there is none. Browsers hide why a WebSocket was refused. */
   async #probe() {
     try {
       return await this.get("healthz", { signal: AbortSignal.timeout(PROBE_MS) });

@@ -1,19 +1,19 @@
-/** All that is known of the floor, and which robots share one map of it. Free of the DOM. */
+/** All that is known of the floor, as maps that robots share. Free of the DOM. */
 
 import { namespaceOf } from "../format.js";
 import { composed, isPlace } from "./geometry.js";
 import { RobotOnMap } from "./robot.js";
 
 const MAX_ROBOTS = 32;
-/** Without odometry of its own for so long, a robot's pose is that of the monitor: µs. */
+/** Time without odometry, in µs, after which a robot's pose is taken from the monitor. */
 const SILENT_US = 1_500_000;
-/** Time that goes back by more begins anew: µs. */
+/** Maximum step back in time, in µs; after a larger one, all robots are forgotten. */
 const BACK_US = 2_000_000;
-/** Frames of this name are each robot's own: they begin where it was switched on. */
+/** Matches the names of frames that are each robot's own, as they begin where it was switched on. */
 const OWN = /(^|[/_])(odom|base_link|base_footprint)$/;
 
 /**
- * Robots in one frame.
+ * A map of robots whose poses are in one frame.
  * @typedef {{key: string, frame: string, robots: RobotOnMap[]}} SharedMap
  */
 
@@ -24,7 +24,7 @@ export class Floor {
 
   /** @param {object} header of a frame of `WS /live` @param {ArrayBuffer|null} payload */
   take(header, payload) {
-    if (header.utime < this.#utime - BACK_US) this.robots.clear(); // a recording that was put back
+    if (header.utime < this.#utime - BACK_US) this.robots.clear(); // a recording was set back
     this.#utime = header.utime;
     const robot = this.#robot(header.robot);
     if (robot === null) return;
@@ -37,7 +37,7 @@ export class Floor {
     else if (header.kind === "path") robot.path(header);
   }
 
-  /** What the monitor says, for robots whose odometry does not come by itself. @param {object} state @param {number} now */
+  /** Take the monitor's poses, for robots that send no odometry. @param {object} state @param {number} now */
   show(state, trails, now) {
     for (const [name, { x, y, yaw, frame_id: frame }] of Object.entries(state.robots)) {
       const robot = !isPlace({ x, y }) || yaw === null ? null : this.#robot(name);
@@ -50,7 +50,7 @@ export class Floor {
     }
   }
 
-  /** The maps that there are, each of one frame, those with most robots first. @returns {SharedMap[]} */
+  /** The maps, one for each frame, those with most robots first. @returns {SharedMap[]} */
   get maps() {
     const maps = new Map();
     for (const robot of [...this.robots.values()].sort((one, other) => one.name.localeCompare(other.name))) {
@@ -72,7 +72,7 @@ export class Floor {
   }
 }
 
-/** How a frame that somebody speaks of stands in the map of a robot, null where that is not known. */
+/** Return the pose of a frame, by default that of the odometry, in a robot's map; null if it is not known. */
 export function inMap(robot, frame = "") {
   const { pose: odometry } = robot.frames.rootOf(robot.frame);
   const stands = robot.frameInOdometry(frame);

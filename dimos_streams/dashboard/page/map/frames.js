@@ -1,10 +1,10 @@
-/** How frames stand to each other, as a robot's `tf` says it, seen from above. Free of the DOM. */
+/** The transforms between a robot's frames, as its `tf` has them, seen from above. Free of the DOM. */
 
 import { composed, inverse, ORIGIN, planar } from "./geometry.js";
 
 const MAX_FRAMES = 200;
 const DEEPEST = 32;
-/** What is tilted more than this has no place in the plane: the cosine. */
+/** Minimum cosine of a frame's tilt: a frame that is tilted more has no pose in the plane. */
 const UPRIGHT = 0.95;
 
 export class Frames {
@@ -22,7 +22,8 @@ export class Frames {
     }
   }
 
-  /** The frame that a frame stands in at last, and how. @returns {{root: string, pose: import("./geometry.js").Pose}} */
+  /** Return the last of a frame's parents, and the frame's pose in it.
+   * @returns {{root: string, pose: import("./geometry.js").Pose}} */
   rootOf(frame) {
     let [root, pose] = [frame, ORIGIN];
     for (let depth = 0; depth < DEEPEST; depth += 1) {
@@ -33,7 +34,7 @@ export class Frames {
     return { root, pose };
   }
 
-  /** How `frame` stands in `other`, null if nothing connects them. */
+  /** Return the pose of `frame` in `other`, null if nothing connects them. */
   within(frame, other) {
     if (frame === other) return ORIGIN;
     const [one, two] = [this.rootOf(frame), this.rootOf(other)];

@@ -3,7 +3,7 @@
 /** @typedef {{x: number, y: number, yaw: number}} Pose */
 /** @typedef {{x: number, y: number}} Point */
 
-/** Whoever says that something is farther away has lost it, or means no metres; maps in national grids are within. */
+/** Maximum coordinate, in metres: a larger one is an error or in another unit. National grids are within it. */
 const FARTHEST_M = 1e8;
 
 export const ORIGIN = Object.freeze({ x: 0, y: 0, yaw: 0 });
@@ -13,7 +13,7 @@ export function wrapped(angle) {
   return angle - 2 * Math.PI * Math.round(angle / (2 * Math.PI));
 }
 
-/** A point of a pose's frame in the frame that the pose is in. @param {Pose} pose @param {Point} point */
+/** Transform a point from a pose's frame into the frame that the pose is in. @param {Pose} pose @param {Point} point */
 export function placed(pose, { x, y }) {
   const [cos, sin] = [Math.cos(pose.yaw), Math.sin(pose.yaw)];
   return { x: pose.x + cos * x - sin * y, y: pose.y + sin * x + cos * y };
@@ -25,7 +25,7 @@ export function seenFrom(pose, { x, y }) {
   return { x: cos * (x - pose.x) + sin * (y - pose.y), y: cos * (y - pose.y) - sin * (x - pose.x) };
 }
 
-/** The pose `inner`, which is given in the frame of `outer`, in the frame that `outer` is in. */
+/** Transform the pose `inner` from the frame of `outer` into the frame that `outer` is in. */
 export function composed(outer, inner) {
   return { ...placed(outer, inner), yaw: wrapped(outer.yaw + inner.yaw) };
 }
@@ -35,7 +35,7 @@ export function inverse(pose) {
   return { ...seenFrom(pose, ORIGIN), yaw: -pose.yaw };
 }
 
-/** A pose on the way from one to another. @param {number} share 0 to 1 */
+/** Return a pose on the straight way from one to another. @param {number} share 0 to 1 */
 export function between(one, other, share) {
   return {
     x: one.x + (other.x - one.x) * share,
@@ -49,12 +49,13 @@ export function yawOf({ x, y, z, w }) {
   return Math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z));
 }
 
-/** Whether a point can be shown: one that nobody knows is NaN, which is null in JSON. @param {{x: unknown, y: unknown}} point */
+/** Return whether a point can be shown. One that is not known is NaN, which is null in JSON.
+ * @param {{x: unknown, y: unknown}} point */
 export function isPlace({ x, y }) {
   return Math.abs(x ?? NaN) <= FARTHEST_M && Math.abs(y ?? NaN) <= FARTHEST_M;
 }
 
-/** A pose or transform in the plane, null if a value is none. @returns {Pose|null} */
+/** Return a pose or transform in the plane, null if a value of it is not a number. @returns {Pose|null} */
 export function planar(position, orientation) {
   const pose = { x: position?.x, y: position?.y, yaw: orientation ? yawOf(orientation) : NaN };
   return isPlace(pose) && Number.isFinite(pose.yaw) ? pose : null;
@@ -69,7 +70,7 @@ export function inside(polygon, { x, y }) {
   return within;
 }
 
-/** Whether a straight way that begins outside of a polygon leads into it or through it. */
+/** Return whether a straight way that begins outside a polygon leads into it or through it. */
 export function crosses(polygon, start, end) {
   if (inside(polygon, start)) return false;
   return inside(polygon, end) || edges(polygon).some(([[x1, y1], [x2, y2]]) =>
@@ -88,18 +89,18 @@ function side(a, b, point) {
   return (b.x - a.x) * (point.y - a.y) - (b.y - a.y) * (point.x - a.x);
 }
 
-/** 1, 2 or 5 times a power of ten: the least that is not below. @param {number} least above 0 */
+/** Return 1, 2 or 5 times a power of ten: the smallest that is not below `least`. @param {number} least above 0 */
 export function roundStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return power * ([1, 2, 5].find((digit) => digit * power >= least * (1 - 1e-9)) ?? 10);
 }
 
-/** Metres to the centimetre, without a zero below zero. */
+/** Return metres as text, to the centimetre, without a minus sign before zero. */
 export function metresText(metres) {
   return (Math.round(metres * 100) / 100 + 0).toFixed(2);
 }
 
-/** The mean of polygon corners, for its name. @param {[number, number][]} polygon */
+/** Return the mean of a polygon's corners, the place of its name. @param {[number, number][]} polygon */
 export function middleOf(polygon) {
   const sum = polygon.reduce(([x, y], corner) => [x + corner[0], y + corner[1]], [0, 0]);
   return { x: sum[0] / polygon.length, y: sum[1] / polygon.length };

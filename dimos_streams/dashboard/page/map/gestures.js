@@ -1,4 +1,4 @@
-/** Wheel, mouse, fingers and keys on a map. */
+/** Gestures on a map, with wheel, mouse, fingers and keys. */
 
 const CLICK_PX = 6;
 const WHEEL = 0.0016;

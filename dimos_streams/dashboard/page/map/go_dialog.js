@@ -1,4 +1,4 @@
-/** Asks before a robot is sent anywhere. */
+/** The dialog that asks before a robot is sent anywhere. */
 
 import { useState } from "preact/hooks";
 import { html } from "../html.js";

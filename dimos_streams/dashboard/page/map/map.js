@@ -1,4 +1,4 @@
-/** The map: what the robots have found out of the floor, where they are, and who. */
+/** The map panel: what robots have found out about the floor, where they are, and who is there. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -19,10 +19,10 @@ import { Tiles } from "./tiles.js";
 import { View } from "./view.js";
 import { mapInWords } from "./words.js";
 
-/** How often each kind of topic is wanted. */
+/** Maximum rates of the kinds of topics that the map uses, in Hz. */
 const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
 const LEAST_M = 3;
-/** What is known has to grow so far that the view follows: metres. */
+/** Minimum change of the known area, in metres, for which the view is fitted again. */
 const WORTH_M = 0.4;
 
 /** @param {import("../session.js").Context} context */
@@ -41,7 +41,7 @@ export function MapPanel(context) {
   const chosen = useNewest({ choice, follows, point });
   const [canvas, surface] = useSurface((context2d, width, height) => {
     const map = paint(context2d, width, height, kept.current, { ...newest.current, ...chosen.current });
-    // In the same frame: no robot is seen below words that say that there is none.
+    // In the same frame, so that no robot is seen below words that there is none.
     write(nothing.current, map ? "" : `${newest.current.robot || "No robot"} has ${newest.current.robot ? "not " : ""}said yet where it is.`);
     know(kept.current.maps.map(({ key, robots }) => [key, ...robots.map(({ name }) => name)].join(",")).join(";"));
   });
@@ -68,16 +68,16 @@ export function MapPanel(context) {
       follow(false);
       change((view) => view.pan(right, down));
     },
-    // What is followed stays in the middle when somebody zooms.
+    // A robot that is followed stays in the middle when somebody zooms.
     zoom: (factor, pixel) => change((view) => view.zoom(factor, chosen.current.follows ? undefined : pixel)),
     pick: (pixel) => ask(kept.current.view.toFloor(pixel)),
     hover: (pixel) => write(where.current, pixel ? hovered(kept.current, pixel) : ""),
     key: onKey,
   }), []);
   const describe = () => {
-    if (document.hidden || !list.current) return; // references end before effects do
+    if (document.hidden || !list.current) return; // references are cleared before effects end
     kept.current.isDue = true;
-    surface.current?.refresh(); // ages grow although nothing comes
+    surface.current?.refresh(); // ages grow even if no message comes
     const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
     const said = mapInWords(map, newest.current.state, now()).map(shown);
     name(canvas.current, `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
@@ -87,9 +87,9 @@ export function MapPanel(context) {
     }
   };
   useTick(1000, describe);
-  useEffect(describe, [keys]); // who is there is said at once
+  useEffect(describe, [keys]); // a change of who is there is said at once
 
-  /** Change the view by hand: it does not fit itself to what is known any more. */
+  /** Change the view by hand, after which it no longer fits itself to the known area. */
   function change(how) {
     kept.current.fits = false;
     how(kept.current.view);
@@ -111,7 +111,7 @@ export function MapPanel(context) {
     else return false;
     return true;
   }
-  /** Only who uses keys sees what Enter would ask for. */
+  /** Show the point that Enter would ask for only to those who use keys. */
   function focus(isFocused) {
     if (kept.current.isFocused === isFocused) return;
     kept.current.isFocused = isFocused;
@@ -152,7 +152,7 @@ function titleOf({ frame, robots }) {
   return alone ? `in ${frame} of ${alone}` : `in ${frame || "no named frame"}`;
 }
 
-/** The robots in the order of their colours. */
+/** Return the names of robots in the order of their colours. */
 function namesOf(state) {
   return Object.keys(state?.robots ?? {}).sort();
 }
@@ -161,13 +161,13 @@ function watchedTopics(topics, robot) {
   const hasOdometry = new Set(topics.filter(({ kind }) => kind === "odometry").map((topic) => topic.robot));
   const isPose = ({ type, topic, robot: whose }) =>
     type === "geometry_msgs.PoseStamped" && /(^|\/)odom(#|$)/.test(topic) && !hasOdometry.has(whose);
-  // Simulators say in the same way what is true, which a robot does not know.
+  // Other topics of frames are ground truth of simulators, which a robot does not know.
   const isUsed = ({ kind, topic }) => kind in RATES && (kind !== "frames" || /\/tf(_static)?$/.test(topic));
   return topics.filter((topic) => (isUsed(topic) || isPose(topic)) && (robot === "" || topic.robot === robot))
     .map((topic) => ({ topic: topic.topic, rate: RATES[topic.kind] ?? RATES.odometry }));
 }
 
-/** The map that is shown: the one that was chosen, or that of the chosen robot. */
+/** Return the map that is shown: the one that was chosen, or that of the chosen robot. */
 function mapOf(kept, { choice, robot }) {
   kept.maps = kept.floor.maps;
   const withRobot = kept.maps.filter(({ robots }) => robot === "" || robots.some(({ name }) => name === robot));
@@ -196,7 +196,7 @@ function paint(context2d, width, height, kept, { state, run, now, robot: chosenR
   return map;
 }
 
-/** Where calls go to that are open, or are selected. */
+/** Return the goals of a robot's calls that are open or selected. */
 function goalsOf(state, run, robot, selected) {
   const calls = (state?.calls ?? []).filter((call) => namespaceOf(call.module) === robot);
   const looked = selected === null ? null : run.calls?.get(selected);
@@ -207,7 +207,7 @@ function goalsOf(state, run, robot, selected) {
   }));
 }
 
-/** The chosen robot, or the middle of all. */
+/** Return the place of the chosen robot, or the middle of all. */
 function middleOfRobots({ robots }, chosenRobot) {
   const followed = robots.filter(({ name }) => chosenRobot === "" || name === chosenRobot);
   const at = followed.map((robot) => placed(inMap(robot), robot.pose));
@@ -215,8 +215,8 @@ function middleOfRobots({ robots }, chosenRobot) {
   return { x: middle(at.map(({ x }) => x)), y: middle(at.map(({ y }) => y)) };
 }
 
-/** Show all that is known, and never less than a few metres. It is looked at once a second, and followed only so far as it
- * is worth a move. */
+/** Fit the view to the known area, and to a few metres at least. It is checked once a second, and small changes are
+ * ignored. */
 function fitView(kept, map, width, height) {
   const isOther = kept.fitted !== `${map.key} ${width} ${height}`;
   if (kept.bounds && !kept.isDue && !isOther) return;
@@ -244,7 +244,7 @@ function knownOf(map) {
   return { left: Math.min(...xs), right: Math.max(...xs), bottom: Math.min(...ys), top: Math.max(...ys) };
 }
 
-/** The place under the mouse, in the map's frame. */
+/** Return the coordinates under the mouse as text, in the map's frame. */
 function hovered(kept, pixel) {
   const { x, y } = kept.view.toFloor(pixel);
   return `x ${metresText(x)} m · y ${metresText(y)} m`;

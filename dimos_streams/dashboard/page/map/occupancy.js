@@ -1,30 +1,30 @@
-/** What the scans have shown of the floor, cell by cell. Free of the DOM. */
+/** The occupancy grid that is built from scans. Free of the DOM. */
 
 export const CELL_M = 0.05;
 export const TILE_CELLS = 64;
 export const TILE_M = CELL_M * TILE_CELLS;
-/** Beyond, the tiles that were seen longest ago go. 40 m × 40 m have room. */
+/** Maximum number of tiles, enough for 40 m × 40 m; of more, those that were seen longest ago are dropped. */
 const MAX_TILES = 160;
 const HIT = 20;
 const MISS = -5;
 const MOST = 100;
-/** Where nothing was hit, so far is free: metres. */
+/** The length of a ray that hit nothing, in metres: the floor is free that far. */
 const FREE_M = 5;
-/** What is farther away is not entered, and free up to here: metres. */
+/** Maximum length of a ray, in metres: what it hit farther away is not entered, and the floor is free up to here. */
 const SEEN_M = 40;
-/** Of a scan with more rays so many are looked at, evenly. */
+/** Maximum number of rays of a scan that are used; of more, an even selection is. */
 const MAX_RAYS = 1440;
-/** Rays that end so near each other end on the same thing: metres. */
+/** Maximum difference in length, in metres, between neighbouring rays that end on the same thing. */
 const ALIKE_M = 0.3;
 const HALF = 1 << 15;
 
 /**
  * A square of the floor.
  * @typedef {{column: number, row: number, cells: Int8Array, looked: Uint16Array, version: number, used: number}} Tile
- * `cells`: how sure it is that there is something, -100 (free) to 100; 0 where nothing is known; row by row from the least y
+ * `cells` has, row by row from the least y, how sure it is that there is something: -100 (free) to 100, 0 if unknown.
  */
 
-/** A sparse grid; each cell is the sum of what scans have said of it, within bounds, so what moves away is forgotten. */
+/** A sparse grid. A cell is the sum of what scans have said of it, within bounds, so that what moves is forgotten. */
 export class Occupancy {
   /** @type {Map<number, Tile>} */
   tiles = new Map();
@@ -46,20 +46,20 @@ export class Occupancy {
       row: cellOf(pose.y + length * Math.sin(pose.yaw + angle)),
       isHit,
     }));
-    // What was hit goes first, and each cell is judged once by a scan: else rays that graze a wall would wear it away.
+    // Hits go first, and a scan judges each cell once: otherwise rays that graze a wall would wear it away.
     for (const { column, row, isHit } of places) if (isHit) this.#judge(column, row, HIT);
     for (const end of places) this.#clear(at, end);
     this.#forget();
   }
 
-  /** How sure it is that there is something at a point: -100 to 100, 0 where nothing is known. */
+  /** Return how sure it is that there is something at a point: -100 (free) to 100, 0 if unknown. */
   at({ x, y }) {
     const [column, row] = [cellOf(x), cellOf(y)];
     const tile = this.tiles.get(keyOf(column >> 6, row >> 6));
     return tile ? tile.cells[placeOf(column, row)] : 0;
   }
 
-  /** Where scans have shown something, in metres; null while they have not. */
+  /** The bounds of what scans have hit, in metres; null if they have hit nothing. */
   get known() {
     const bounds = { left: Infinity, right: -Infinity, bottom: Infinity, top: -Infinity };
     for (const { column, row, cells } of this.tiles.values()) {
@@ -76,7 +76,7 @@ export class Occupancy {
     return bounds.left < bounds.right ? bounds : null;
   }
 
-  /** Cells from the robot to where a ray ended are free (Bresenham's line, without its end). */
+  /** Mark the cells from the robot to the end of a ray as free (Bresenham's line, without its end). */
   #clear(from, to) {
     let { column, row } = from;
     const [wide, high] = [Math.abs(to.column - column), -Math.abs(to.row - row)];
@@ -111,7 +111,7 @@ export class Occupancy {
       const size = TILE_CELLS * TILE_CELLS;
       tile = { column, row, cells: new Int8Array(size), looked: new Uint16Array(size), version: 1, used: 0 };
     }
-    // The one that was used last stands last.
+    // The tile that was used last is the last one of the map.
     if (tile.used !== this.#scan) {
       this.tiles.delete(key);
       this.tiles.set(key, tile);
@@ -131,7 +131,7 @@ export class Occupancy {
 }
 
 /**
- * The rays of a scan that say something.
+ * Return the rays of a scan that carry information.
  * @returns {{angle: number, length: number, isHit: boolean}[]} from the range finder, metres and radians
  */
 export function raysOf(scan, ranges) {
@@ -148,7 +148,7 @@ export function raysOf(scan, ranges) {
   return rays;
 }
 
-/** Every so manyth ray of a scan is looked at. */
+/** Return the step between the rays of a scan that are used. */
 function strideOf(ranges) {
   return Math.ceil(ranges.length / MAX_RAYS);
 }
@@ -157,7 +157,7 @@ function short(ray) {
   return ray.length > SEEN_M ? { ...ray, length: SEEN_M, isHit: false } : ray;
 }
 
-/** What is free between neighbours that end alike: far away, rays are wider apart than cells. */
+/** Return free rays between neighbours that end alike: far away, rays are wider apart than cells. */
 function raysBetween(rays, step) {
   const between = [];
   for (let index = 1; index < rays.length; index += 1) {

@@ -1,4 +1,4 @@
-/** Whether and how a robot can be sent to a point, and what is to be known before. Free of the DOM. */
+/** The way to send a robot to a point, and what should be known before. Free of the DOM. */
 
 import { bareSkill, clipped, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
@@ -9,10 +9,10 @@ const SKILL = "go_to";
 const SOMETHING = 20;
 
 /**
- * How a robot is sent to a point.
+ * The way to send a robot to a point.
  * @typedef {{skill: string, agent: string|null, why: string}} Way
- * `agent` is who is told, so that the call passes its gates; null where the robot has none, and the skill is called for the
- * operator. `why` says why it can't be, empty if it can.
+ * `agent` is the agent that is told, so that the call passes its gates; if the robot has none, it is null, and the
+ * skill is called for the operator. `why` is the reason why the robot can't be sent, empty if it can.
  */
 
 /** @param {object} state the monitor's snapshot @param {string} robot a namespace @returns {Way} */
@@ -27,7 +27,7 @@ export function wayTo(state, robot) {
   return { skill: skill.name, agent: able?.name ?? null, why: able ? "" : whys[0] ?? "" };
 }
 
-/** Why an agent can't be told; who has one never does without it, as what is called else passes no gates. */
+/** Return why an agent can't be told, empty if it can. It is never bypassed: a call without it would pass no gates. */
 function whyNot(state, name, agent, robot, skill) {
   if (!agent || agent.state === "closed" || !state.skills.some((each) => each.agent && each.module === name && each.available)) {
     return `The agent ${name} does not answer, and nobody else checks what it would be told.`;
@@ -36,13 +36,13 @@ function whyNot(state, name, agent, robot, skill) {
   return isForbidden ? `The agent ${name} may not use ${skill}: enable it among the skills.` : "";
 }
 
-/** What the agent is told. @param {import("./geometry.js").Point} point in the frame of the odometry */
+/** Return the words for the agent. @param {import("./geometry.js").Point} point in the frame of the odometry */
 export function words({ x, y }) {
   return `go to (${metresText(x)}, ${metresText(y)})`;
 }
 
 /**
- * What speaks against a point, or is to be known.
+ * Return what speaks against a point, or should be known of it.
  * @param {object} state @param {import("./robot.js").RobotOnMap} robot
  * @param {{point: import("./geometry.js").Point, from: import("./geometry.js").Point|null}} places where to, and where it
  *   is, in the frame of its zones
@@ -72,12 +72,12 @@ export function cautions(state, robot, { point, from }, way) {
   return found;
 }
 
-/** Whether an operator has stopped a robot. */
+/** Return whether an operator has stopped a robot. */
 export function isStopped(state, robot) {
   return Boolean(state?.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot));
 }
 
-/** The call that has the robot's base, null if none has. */
+/** Return the call that holds the robot's base, null if none does. */
 export function holderOf(state, robot) {
   const id = state.leases[robot ? `${robot}/base` : "base"];
   return id === undefined ? null : state.calls.find((call) => call.call_id === id) ?? null;

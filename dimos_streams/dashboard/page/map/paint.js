@@ -1,4 +1,4 @@
-/** Draws a map: the floor, what is on it, and who. */
+/** Draws a map: the floor, the things on it, robots and people. */
 
 import { inMap } from "./floor.js";
 import { ORIGIN, placed, roundStep } from "./geometry.js";
@@ -10,7 +10,7 @@ import { robotColour } from "./palette.js";
 const SCAN_OLD_US = 1_000_000;
 
 /**
- * What is drawn.
+ * The content of a map.
  * @typedef {{
  *   view: import("./view.js").View, colours: object, tiles: import("./tiles.js").Tiles, now: number,
  *   robots: {robot: import("./robot.js").RobotOnMap, place: number, name: string, followed: Set<string>, isStopped: boolean,
@@ -35,7 +35,7 @@ export function drawMap(context, shown) {
   drawScaleBar(context, shown);
 }
 
-/** Call `draw` with a context whose origin is that of a pose, in pixels, y down. */
+/** Call `draw` while the context has the origin and direction of a pose, in pixels, y down. */
 function standing(context, view, pose, draw) {
   const at = view.toScreen(pose);
   context.save();
@@ -54,7 +54,7 @@ function drawFloor(context, { robot }, { view, colours, tiles }) {
   standing(context, view, inMap(robot) ?? ORIGIN, () => tiles.drawOccupancy(context, robot.occupancy, view.scale, colours));
 }
 
-/** Lines of whole metres, or of more where these would be too near each other. */
+/** Draw a line at each metre, or with more between them if they would be too close to each other. */
 function drawGrid(context, { view, colours }) {
   const step = Math.max(1, roundStep(26 / view.scale));
   const { left, right, bottom, top } = view.bounds;
@@ -74,7 +74,7 @@ function drawGrid(context, { view, colours }) {
   context.stroke();
 }
 
-/** The way that it came, fainter the longer ago. */
+/** Draw the path that a robot has taken, fainter the longer ago. */
 function drawTrail(context, { robot, place }, { view, colours }) {
   const stands = inMap(robot);
   const points = robot.trail.map((point) => view.toScreen(placed(stands, point)));
@@ -94,7 +94,7 @@ function drawTrail(context, { robot, place }, { view, colours }) {
   context.globalAlpha = 1;
 }
 
-/** What the newest scan hit. */
+/** Draw the hits of the newest scan. */
 function drawScan(context, { robot }, { view, colours, now }) {
   if (now - robot.hitsUtime > SCAN_OLD_US) return;
   const stands = inMap(robot);
@@ -122,7 +122,7 @@ function drawPin(context, { x, y }, colours) {
   context.fill();
 }
 
-/** The middle, which Enter asks for. */
+/** Draw a cross at the middle, the point that Enter asks for. */
 function drawCross(context, { view, colours }) {
   const [x, y] = [Math.round(view.width / 2) + 0.5, Math.round(view.height / 2) + 0.5];
   for (const [width, stroke] of [[4, colours["map-halo"]], [1.5, colours.accent]]) {

@@ -1,14 +1,14 @@
-/** Draws what modules say of the floor and of the way ahead. */
+/** Draws what modules report of the floor and of the path ahead. */
 
 import { inMap } from "./floor.js";
 import { middleOf, placed } from "./geometry.js";
 import { robotColour } from "./palette.js";
 import { BOLD, write } from "./paint_text.js";
 
-/** What a call and its module both say is one goal. */
+/** Maximum distance, in metres, between the goals of a call and of its module that are drawn as one. */
 const NEAR_M = 0.1;
 
-/** Zones, way-points, paths and goals. */
+/** Draw zones, way-points, paths and goals. */
 export function drawScene(context, { robot, scene, goals, place }, { view, colours }) {
   const stands = inMap(robot, scene.frame_id);
   const on = (points) => points.map(([x, y]) => view.toScreen(placed(stands, { x, y })));
@@ -47,7 +47,7 @@ function drawZone(context, { name, polygon, restricted }, corners, colours) {
   write(context, name, middle.x, middle.y, { colour: restricted ? colours.bad : colours.quiet, colours, align: "center", font: BOLD });
 }
 
-/** Way-points, with the way around them. */
+/** Draw way-points, and the round that connects them. */
 function drawRound(context, waypoints, points, colours) {
   if (points.length === 0) return;
   context.strokeStyle = colours["map-way"];
@@ -86,7 +86,7 @@ function drawPath(context, points, stroke) {
   context.setLineDash([]);
 }
 
-/** A flag. */
+/** Draw a flag at a goal. */
 function drawGoal(context, { x, y }, { text, isSelected }, colours) {
   context.strokeStyle = colours["map-halo"];
   context.lineWidth = 5;

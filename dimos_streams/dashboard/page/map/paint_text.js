@@ -1,11 +1,11 @@
-/** Words on a map. */
+/** Texts on a map. */
 
 import { drawn } from "../texts.js";
 
 export const FONT = "11.5px system-ui, sans-serif";
 export const BOLD = "600 12px system-ui, sans-serif";
 
-/** A text that can be read on whatever is below it. */
+/** Draw a text with a halo, so that it can be read on whatever is below it. */
 export function write(context, text, x, y, { colour, colours, align = "left", font = FONT }) {
   context.font = font;
   context.textAlign = align;

@@ -13,7 +13,7 @@ const LINE_LETTERS = 20;
 const LINE_PX = 14;
 const BESIDE_PX = 17;
 
-/** All who are there, robots above the lines to whom they follow, and people's words where there is room.
+/** Draw all who are there: robots above the lines to those they follow, and labels of people where there is room.
  * @param {CanvasRenderingContext2D} context @param {import("./paint.js").Shown} shown */
 export function drawWho(context, shown) {
   for (const each of shown.robots) drawTies(context, each, shown);
@@ -26,41 +26,41 @@ export function drawWho(context, shown) {
   for (const each of people) faded(context, each, () => namePerson(context, each, words));
 }
 
-/** Who was not seen for long is hardly there any more. */
+/** Draw a person, fainter the longer they have been out of sight. */
 function faded(context, { person, age }, draws) {
   context.globalAlpha = person.isSeen ? 1 : Math.max(0.25, 1 - age / OLD_S);
   draws();
   context.globalAlpha = 1;
 }
 
-/** Of several robots each has its name, and one that is stopped says so, in any case. */
+/** Write a robot's name, if there are several, and that it is stopped, if it is, even where there is no room. */
 function nameRobot(context, { name, isStopped, size, ...at }, shown) {
   const lines = [name, isStopped && "stopped"].filter(Boolean);
   const colour = isStopped ? shown.colours.bad : shown.colours.text;
   if (lines.length > 0) writeBeside(context, lines, { ...at, apart: size + 4, first: "below" }, shown, { colour, colours: shown.colours, font: BOLD, must: true });
 }
 
-/** Who is followed comes first, and has their words in any case. */
+/** Write a person's label; that of a person who is followed is written even where there is no room. */
 function namePerson(context, { person, isFollowed, age, x, y }, shown) {
   const lines = [...inLines(person.label), ...(age > 2 ? [`${Math.round(age)} s ago`] : [])];
   const style = { colour: shown.colours.text, colours: shown.colours, font: isFollowed ? BOLD : FONT, must: isFollowed };
   writeBeside(context, lines, { x, y, apart: BESIDE_PX, first: "right" }, shown, style);
 }
 
-/** The robots of which it is known where they are, on the screen. */
+/** Return the robots whose pose is known, with their places on the screen. */
 function standingOn({ robots, view }) {
   const size = Math.max(10, ROBOT_M * view.scale);
   return robots.filter(({ robot }) => robot.pose)
     .map(({ robot, name, isStopped }) => ({ name, isStopped, size, ...view.toScreen(placed(inMap(robot), robot.pose)) }));
 }
 
-/** Where robots and people are drawn: no words are written over them. */
+/** Return the boxes in which robots and people are drawn: no labels are written over them. */
 function marksOnScreen(standing, people) {
   return [...standing, ...people.map(({ x, y }) => ({ x, y, size: 9 }))]
     .map(({ x, y, size }) => ({ left: x - size, top: y - size, wide: 2 * size, high: 2 * size }));
 }
 
-/** A label in lines that are not too long, two at most. */
+/** Return a label in lines that are not too long, two at most. */
 function inLines(label) {
   const lines = [""];
   for (const word of label.split(/\s+/)) {
@@ -71,8 +71,8 @@ function inLines(label) {
   return lines.length > 2 ? [lines[0], `${lines[1]} …`] : lines;
 }
 
-/** Lines beside a mark: where they are to be first, or where there is room that no other lines have taken; else only those
- * that must be. */
+/** Write lines beside a mark, in the preferred place or in another one that is free. If none is, they are only written
+ * if they must be. */
 function writeBeside(context, lines, { x, y, apart, first }, shown, style) {
   const { view, taken } = shown;
   context.font = style.font;
@@ -92,7 +92,7 @@ function writeBeside(context, lines, { x, y, apart, first }, shown, style) {
   for (const [index, line] of lines.entries()) write(context, line, at, top + (index + 0.5) * LINE_PX + 1, { ...style, align });
 }
 
-/** Head and shoulders from above, in what they wear. */
+/** Draw a person's head and shoulders from above, in the colour of their clothes. */
 function drawPerson(context, { x, y, isFollowed, person: { label, isSeen } }, colours) {
   if (isFollowed) {
     context.beginPath();
@@ -119,7 +119,7 @@ function drawPerson(context, { x, y, isFollowed, person: { label, isSeen } }, co
   context.fill();
 }
 
-/** From who follows to who is followed. */
+/** Draw lines from a robot to the people that it follows. */
 function drawTies(context, { robot, followed }, { view, now }) {
   const stands = inMap(robot);
   for (const person of robot.people.values()) {
@@ -139,7 +139,7 @@ function drawTie(context, from, to) {
   context.setLineDash([]);
 }
 
-/** A disc with an arrow to where it looks. */
+/** Draw a robot as a disc with an arrow in the direction that it faces. */
 function drawRobot(context, { robot, place }, { view, colours }) {
   if (!robot.pose) return;
   const pose = composed(inMap(robot), robot.pose);

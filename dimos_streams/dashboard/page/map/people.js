@@ -1,4 +1,4 @@
-/** Who is drawn on a map, each of them once. Free of the DOM. */
+/** The people on a map, each of them once. Free of the DOM. */
 
 import { inMap } from "./floor.js";
 import { placed } from "./geometry.js";
@@ -7,7 +7,7 @@ import { canBeSame } from "./robot.js";
 const OLD_US = 60e6;
 
 /**
- * Somebody on the map, as the robot knows them that saw them last, or that follows them.
+ * A person on the map, as known to the robot that follows them or that saw them last.
  * @typedef {{person: object, x: number, y: number, utime: number, robot: string, isFollowed: boolean}} Shown in metres of the map
  */
 
@@ -26,7 +26,7 @@ export function peopleOn(robots, now) {
   return all.filter((each, place) => !all.slice(0, place).some((other) => isSame(each, other)));
 }
 
-/** Whether two robots see one person: who looks alike, where they can have walked meanwhile. */
+/** Return whether two robots see one person: labels are equal, and the person can have walked from place to place. */
 function isSame(one, other) {
   return one.robot !== other.robot && one.person.label === other.person.label && canBeSame(one, other);
 }

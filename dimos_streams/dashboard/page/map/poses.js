@@ -1,11 +1,11 @@
-/** Where a robot was, and when. Free of the DOM. */
+/** The poses of a robot over time. Free of the DOM. */
 
 import { between } from "./geometry.js";
 
 const KEPT = 200;
-/** A scan that is so much newer than the newest pose is taken from there: µs. */
+/** Maximum time, in µs, by which a scan may be newer than the newest pose, which is then used for it. */
 const AHEAD_US = 500_000;
-/** One that is so much older than the oldest pose too: of a moment of a recording there is but the newest of either. µs. */
+/** Maximum time, in µs, by which a scan may be older than the oldest pose: a recording's jump brings one of each. */
 const BEHIND_US = 250_000;
 
 /** The newest poses of a robot. */
@@ -16,7 +16,7 @@ export class Poses {
   /** @param {number} stamp µs, of the robot's clock @param {import("./geometry.js").Pose} pose */
   add(stamp, pose) {
     const last = this.#kept.at(-1);
-    if (last && stamp < last.stamp) this.#kept = []; // a clock that was set, or a recording that was put back
+    if (last && stamp < last.stamp) this.#kept = []; // the clock was set, or a recording was set back
     this.#kept.push({ stamp, pose });
     if (this.#kept.length > KEPT) this.#kept.splice(0, this.#kept.length - KEPT);
   }
@@ -25,13 +25,13 @@ export class Poses {
     return this.#kept.at(-1)?.pose ?? null;
   }
 
-  /** Whether the newest pose is not older than a stamp. */
+  /** Return whether there is a pose at a stamp or later. */
   covers(stamp) {
     return this.#kept.length > 0 && this.#kept.at(-1).stamp >= stamp;
   }
 
   /**
-   * The pose at an instant.
+   * Return the pose at an instant.
    * @returns {import("./geometry.js").Pose|null} null where it is not known: long before the oldest, or after the newest
    */
   at(stamp) {

@@ -1,4 +1,4 @@
-/** What is known of one robot and of what it has seen, all in the frame of its odometry. Free of the DOM. */
+/** A robot and what it has seen, all in the frame of its odometry. Free of the DOM. */
 
 import { labelIn, placeOf } from "../camera/boxes.js";
 import { Frames } from "./frames.js";
@@ -8,47 +8,48 @@ import { Poses } from "./poses.js";
 
 const MAX_TRAIL = 800;
 const TRAIL_STEP_M = 0.04;
-/** No way that a robot went, but a new beginning: metres between two poses. */
+/** Maximum distance between two poses, in metres; after a larger one, the robot's map begins anew. */
 const JUMP_M = 1;
 const MAX_PEOPLE = 50;
 const FORGET_US = 120e6;
-/** Another track with the same label is the same person if it is where they can have gone meanwhile: metres, and m/s. */
+/** The reach within which a track of equal label is the same person: a distance in metres, and a speed in m/s. */
 const SAME_M = 1;
 const WALK_MPS = 1.5;
 const BASE = "base_link";
 
-/** Whether somebody who was seen at one place can have walked to another one. @param {{x: number, y: number, utime: number}} one */
+/** Return whether somebody who was seen at one place can have walked to another one.
+ * @param {{x: number, y: number, utime: number}} one */
 export function canBeSame(one, other) {
   const reach = SAME_M + (WALK_MPS * Math.abs(one.utime - other.utime)) / 1e6;
   return Math.hypot(one.x - other.x, one.y - other.y) < reach;
 }
 
 /**
- * Somebody who was seen.
+ * A person who was seen.
  * @typedef {{track: string, label: string, x: number, y: number, utime: number, isSeen: boolean}} Person
  */
 
 export class RobotOnMap {
   frames = new Frames();
   occupancy = new Occupancy();
-  /** Of its odometry; empty before the first. */
+  /** The frame of its odometry; empty before the first message. */
   frame = "";
   /** @type {import("./geometry.js").Pose|null} */
   pose = null;
-  /** When the pose came, µs of the run's clock. */
+  /** Time at which the pose came, in µs of the run's clock. */
   utime = 0;
-  /** m/s, as the odometry says it. */
+  /** The speed by the odometry, in m/s; null if it says none. */
   speed = null;
   /** @type {import("./geometry.js").Point[]} oldest first */
   trail = [];
-  /** The newest scan's hits: x, y, x, y … */
+  /** The hits of the newest scan, in metres: x, y, x, y … */
   hits = new Float32Array(0);
   hitsUtime = 0;
   /** @type {Map<string, Person>} */
   people = new Map();
-  /** Grids that somebody else has built, by topic. */
+  /** Grids that modules have published, by topic. */
   grids = new Map();
-  /** Paths that are sent as such, by topic. */
+  /** Paths that modules have published, by topic. */
   paths = new Map();
   #base = BASE;
   #poses = new Poses();
@@ -59,7 +60,7 @@ export class RobotOnMap {
     this.name = name;
   }
 
-  /** The pose in a frame of kind `odometry`, or of a `PoseStamped`. */
+  /** Take the pose from a frame of kind `odometry`, or from a `PoseStamped`. */
   odometry(header) {
     const { message } = header;
     const given = message.pose.pose ?? message.pose;
@@ -73,7 +74,7 @@ export class RobotOnMap {
     this.#settle(false);
   }
 
-  /** It is at a pose of a frame now. */
+  /** Move the robot to a pose in a frame; after a jump, its map begins anew. */
   goTo(pose, frame, utime) {
     const isElsewhere = this.frame !== "" && frame !== this.frame;
     if (isElsewhere || (this.pose && Math.hypot(pose.x - this.pose.x, pose.y - this.pose.y) > JUMP_M)) this.#beginAnew();
@@ -84,14 +85,14 @@ export class RobotOnMap {
     if (this.trail.length > MAX_TRAIL) this.trail.splice(0, this.trail.length - MAX_TRAIL);
   }
 
-  /** A frame of kind `scan`. It is put in its place when it is known where the robot was then. */
+  /** Take a frame of kind `scan`. It is entered when the robot's pose at its time is known. */
   scan(header, ranges) {
     if (this.#waiting) this.#settle(true);
     this.#waiting = { header, ranges };
     this.#settle(false);
   }
 
-  /** A frame of kind `detections`: where people are, as far as the robot could tell. */
+  /** Take a frame of kind `detections`: the places of people, as far as the robot knows them. */
   detections(header) {
     for (const person of this.people.values()) person.isSeen = false;
     for (const { id, results } of header.message.detections) {
@@ -104,19 +105,19 @@ export class RobotOnMap {
     }
   }
 
-  /** A frame of kind `grid`. */
+  /** Take a frame of kind `grid`. */
   grid(header, cells) {
     this.grids.set(header.topic, { ...header, cells });
   }
 
-  /** A frame of kind `path`. */
+  /** Take a frame of kind `path`. */
   path(header) {
     const { header: { frame_id: frame }, poses } = header.message;
     const points = poses.map(({ pose }) => pose.position).filter(isPlace);
     this.paths.set(header.topic, { frame, points, utime: header.utime });
   }
 
-  /** How a frame stands in that of the odometry; null if that is not known. */
+  /** Return the pose of a frame in that of the odometry; null if it is not known. */
   frameInOdometry(frame) {
     return frame === "" || frame === this.frame ? ORIGIN : this.frames.within(frame, this.frame);
   }
@@ -137,12 +138,12 @@ export class RobotOnMap {
     this.hitsUtime = header.utime;
   }
 
-  /** Whether there is a pose that is not older than a stamp. */
+  /** Return whether there is a pose at a stamp or later. */
   #isPosed(stamp) {
     return this.pose !== null && (stamp === null || this.#poses.covers(stamp));
   }
 
-  /** Where a frame of the robot's was at an instant, null where that is not known. */
+  /** Return the pose of one of the robot's frames at an instant, null if it is not known. */
   #poseOf(frame, stamp) {
     const fixed = frame === this.frame ? ORIGIN : null;
     if (fixed || this.pose === null) return fixed;
@@ -157,7 +158,7 @@ export class RobotOnMap {
       if (other === key || known.isSeen || known.label !== person.label) continue;
       if (canBeSame(known, person)) this.people.delete(other);
     }
-    this.people.delete(key); // whoever was seen last stands last
+    this.people.delete(key); // the person who was seen last is the last one
     this.people.set(key, { ...person, isSeen: true });
     if (this.people.size > MAX_PEOPLE) this.people.delete(this.people.keys().next().value);
   }

@@ -1,4 +1,4 @@
-/** What a robot's modules say of its surroundings: zones, way-points, goal and path. Free of the DOM. */
+/** A robot's surroundings, as its modules report them: zones, way-points, goal and path. Free of the DOM. */
 
 /**
  * @typedef {{
@@ -8,7 +8,7 @@
  * }} Scene in metres of its frame, which is that of the odometry if it has no name
  */
 
-/** So skills and gates call the frame of the odometry, whatever that calls itself. */
+/** The name that skills and gates use for the frame of the odometry, whatever its real name is. */
 const ODOMETRY = "odom";
 const NOTHING = { zones: [], waypoints: [], goal: null, path: [], frame_id: "" };
 

@@ -4,11 +4,11 @@ import { metresText } from "./geometry.js";
 import { holderOf, words } from "./orders.js";
 
 const LOOK_MS = 100;
-/** What was asked to end has so long; then the robot is sent all the same, and it is said who is in the way. */
+/** Time for the earlier call to end, in ms; then the robot is sent anyway, and the answer says what is in its way. */
 const WAIT_MS = 5_000;
 
 /**
- * What holds the base is ended before. What becomes of it is in the notices and in the conversation.
+ * Send a robot, after ending what holds its base. The result is in the notices and in the conversation.
  * @param {import("../session.js").Context} context @param {string} robot a namespace
  * @param {import("./orders.js").Way} way @param {import("./geometry.js").Point} goal in the frame of its odometry
  */

@@ -1,12 +1,12 @@
-/** Grids of the floor as small canvases, which are made anew only where something has changed. */
+/** Grids of the floor as small canvases; only those whose cells have changed are made again. */
 
 import { CELL_M, TILE_CELLS, TILE_M } from "./occupancy.js";
 
-/** A tile's picture is not made more often. */
+/** Minimum time between two pictures of a tile, in ms. */
 const LEAST_MS = 250;
-/** Beyond this, a grid of somebody else's is not drawn: cells. */
+/** Maximum number of cells of a module's grid; a larger one is not drawn. */
 const MAX_CELLS = 4_000_000;
-/** So wide and high can a canvas be everywhere. */
+/** Maximum width and height of a canvas in every browser, in pixels. */
 const MAX_SIDE = 8192;
 
 /** The pictures of tiles and grids. */
@@ -14,7 +14,7 @@ export class Tiles {
   /** @type {WeakMap<object, {canvas: HTMLCanvasElement, version: number, colours: object, at: number}>} */
   #made = new WeakMap();
 
-  /** Draw what is known; the context's unit is the pixel, y down, the origin that of the grid. */
+  /** Draw a robot's grid; the context's unit is the pixel, y down, and its origin that of the grid. */
   drawOccupancy(context, occupancy, scale, colours) {
     const size = TILE_M * scale;
     for (const tile of occupancy.tiles.values()) {
@@ -26,7 +26,7 @@ export class Tiles {
     }
   }
 
-  /** Draw a grid that somebody else has built: its cells are 0 (free) to 100, -1 where nothing is known. */
+  /** Draw a module's grid: its cells are 0 (free) to 100, or -1 if unknown. */
   drawGrid(context, grid, scale, colours) {
     const { width, height, cells } = grid;
     if (cells.length > MAX_CELLS || width * height !== cells.length || width < 1 || Math.max(width, height) > MAX_SIDE) return;
@@ -54,7 +54,7 @@ function sureness(cell) {
   return cell < 0 ? 0 : 2 * cell - 100;
 }
 
-/** Row by row from the least y, which is the lowest in the picture. */
+/** Return a picture of cells that are given row by row from the least y, which is at the picture's bottom. */
 function pictureOf(width, height, cells, { free, wall }) {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [width, height];
@@ -76,7 +76,7 @@ function pictureOf(width, height, cells, { free, wall }) {
   return canvas;
 }
 
-/** A map's cells are so wide, in pixels. */
+/** Return the width of a map's cells, in pixels. */
 export function cellPixels(scale) {
   return CELL_M * scale;
 }

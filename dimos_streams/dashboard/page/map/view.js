@@ -1,9 +1,9 @@
-/** Which part of the floor a map shows. Free of the DOM. */
+/** The part of the floor that a map shows. Free of the DOM. */
 
 const NEAREST = 400;
 const FARTHEST = 4;
 
-/** The middle of the map in metres, and how many pixels a metre has. */
+/** A view of the floor: its middle in metres, its scale in pixels per metre, and its size in pixels. */
 export class View {
   x = 0;
   y = 0;
@@ -21,7 +21,7 @@ export class View {
     return { x: this.x + (x - this.width / 2) / this.scale, y: this.y - (y - this.height / 2) / this.scale };
   }
 
-  /** Zoom, while the point at a pixel stays where it is. */
+  /** Zoom around a pixel: the point there stays in place. */
   zoom(factor, pixel = { x: this.width / 2, y: this.height / 2 }) {
     const kept = this.toFloor(pixel);
     this.scale = Math.max(FARTHEST, Math.min(NEAREST, this.scale * factor));
@@ -30,13 +30,13 @@ export class View {
     this.y += kept.y - now.y;
   }
 
-  /** Move the floor under the glass by so many pixels. */
+  /** Move the floor by a distance in pixels. */
   pan(right, down) {
     this.x -= right / this.scale;
     this.y += down / this.scale;
   }
 
-  /** Show all of some bounds. @param {{left: number, right: number, bottom: number, top: number}} bounds metres */
+  /** Fit the view to bounds. @param {{left: number, right: number, bottom: number, top: number}} bounds metres */
   fit({ left, right, bottom, top }, margin = 24) {
     this.x = (left + right) / 2;
     this.y = (bottom + top) / 2;
@@ -44,7 +44,7 @@ export class View {
     this.scale = Math.max(FARTHEST, Math.min(NEAREST, fits || NEAREST));
   }
 
-  /** What is seen, in metres. */
+  /** The bounds of the view, in metres. */
   get bounds() {
     const [wide, high] = [this.width / 2 / this.scale, this.height / 2 / this.scale];
     return { left: this.x - wide, right: this.x + wide, bottom: this.y - high, top: this.y + high };

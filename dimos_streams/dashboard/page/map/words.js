@@ -1,4 +1,4 @@
-/** A map in words, for who does not see it. Free of the DOM. */
+/** A map in words, for screen readers. Free of the DOM. */
 
 import { followedBy } from "../canvas/followed.js";
 import { inMap } from "./floor.js";

@@ -10,7 +10,7 @@ import { colour, onTheme } from "../theme.js";
 const COLOURS = 6;
 const FONT = "11px system-ui, sans-serif";
 const SYNC = "plots";
-/** Half of a time's words, which may stand under the right end. */
+/** Half the width of a time label, in pixels: the room for one below the right end. */
 const HALF_TIME_PX = 28;
 
 /** @param {{series: import("./series.js").Series[], samples: import("./samples.js").Samples, seconds: number,
@@ -79,7 +79,7 @@ function optionsOf(series) {
   };
 }
 
-/** With some room, and so much at least that noise is not drawn as if it were something. */
+/** Return the range of the y axis: with some room, and wide enough that noise stays small. */
 function rangeOf(_, low, high) {
   if (low === null || high === null) return [0, 1];
   const least = Math.max(0.2, Math.abs(high) * 0.1);

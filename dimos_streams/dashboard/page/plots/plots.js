@@ -1,4 +1,4 @@
-/** Plots of what changes: fields of open calls, speed and battery of robots, rates of topics. */
+/** Plots over time: fields of open calls, speed and battery of robots, numbers and rates of topics. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -71,7 +71,7 @@ function numberIn({ kind, robot, message, utime }) {
   return { kind, robot, utime, value: Math.hypot(x, y) };
 }
 
-/** Who draws at each tick. */
+/** Return a set of functions that `draw` calls together. */
 function ticking() {
   const all = new Set();
   return { add: (tick) => all.add(tick), delete: (tick) => all.delete(tick), draw: () => all.forEach((tick) => tick()) };
@@ -91,7 +91,7 @@ function Picker({ series, shown, isAutomatic, toggle, automatic }) {
   </details>`;
 }
 
-/** The newest values, for who does not see the charts. */
+/** The newest values as a table, for screen readers. */
 function ValuesInWords({ series, samples }) {
   const [, again] = useState(0);
   useTick(1000, () => document.hidden || again((count) => count + 1));

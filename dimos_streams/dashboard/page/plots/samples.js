@@ -1,10 +1,10 @@
-/** Values over time, as many as fit. Free of the DOM. */
+/** The newest values of series over time. Free of the DOM. */
 
 const MAX_SERIES = 64;
 
-/** A ring of samples: one time for all series, and a value of each, NaN where there is none. */
+/** A ring buffer of samples. A sample has one time, and a value of each series, NaN if there is none. */
 export class Samples {
-  /** Samples that were ever taken. */
+  /** The number of samples that were taken since the buffer was last cleared. */
   count = 0;
   #capacity;
   #times;
@@ -18,7 +18,7 @@ export class Samples {
   }
 
   /**
-   * Take a sample of all series. Time that goes back begins anew.
+   * Take a sample of all series. If the time goes back, all earlier samples are dropped.
    * @param {number} time seconds
    * @param {Iterable<[string, number]>} values by name
    */
@@ -49,21 +49,21 @@ export class Samples {
     return [...this.#series.keys()];
   }
 
-  /** The newest value of a series, null if its newest sample has none. */
+  /** Return the newest value of a series, null if the newest sample has none. */
   newest(name) {
     const series = this.#series.get(name);
     if (!series || series.last !== this.count - 1) return null;
     return series.values[series.last % this.#capacity];
   }
 
-  /** For how many seconds a series has had no value. */
+  /** Return the time since the newest value of a series, in seconds; infinite if there is none. */
   silence(name) {
     const series = this.#series.get(name);
     return series ? this.#last - this.#times[series.last % this.#capacity] : Infinity;
   }
 
   /**
-   * The samples of the last `seconds`, as uPlot takes them.
+   * Return the samples of the last `seconds`, in the form that uPlot takes.
    * @returns {(number|null)[][]} times, then the values of each series
    */
   window(names, seconds) {
@@ -92,7 +92,7 @@ export class Samples {
     return series;
   }
 
-  /** Series without any value left go, and of too many the ones that are silent longest. */
+  /** Drop series without any value left, and if there are too many, those without a value for longest. */
   #forget() {
     for (const [name, { last }] of this.#series) if (last <= this.count - 1 - this.#capacity) this.#series.delete(name);
     if (this.#series.size <= MAX_SERIES) return;

@@ -1,27 +1,27 @@
-/** What can be plotted: values of open calls, of robots and of topics. Free of the DOM. */
+/** The series that can be plotted: values of open calls, of robots and of topics. Free of the DOM. */
 
 import { measureOf } from "../format.js";
 
 const MAX_CHARTS = 3;
 const RATES_OF = "Rates of topics";
 const MAX_LINES = 6;
-/** What is beyond measures nothing, and uPlot finds no scale for it. */
+/** Maximum magnitude of a value: a larger one is no measurement, and uPlot finds no scale for it. */
 const LARGEST = 1e15;
-/** Kinds of topics whose rates are shown unless somebody chooses: what robots see and where they are. */
+/** Kinds of topics whose rates are shown by default: what robots see and where they are. */
 const SENSED = new Set(["picture", "detections", "scan", "odometry"]);
 const SPEED = measureOf("speed");
 const BATTERY = { title: "battery", unit: "%", decimals: 0 };
 const RATE = { title: "rates of topics", unit: "Hz", decimals: 1 };
 
 /**
- * Something that changes over time. `group` is what it belongs to, `chart` those that share an axis.
+ * A value over time. `group` is the heading under which it can be chosen; series of one `chart` share an axis.
  * @typedef {{name: string, label: string, group: string, chart: string, title: string, unit: string,
  *   decimals: number|null, utime: number, isShown: boolean}} Series
- * `utime` is when the call was asked for that it is of, else 0; `isShown` whether it is shown unless somebody chooses.
+ * `utime` is the time at which its call was requested, 0 if it has none; `isShown` says if it can be a default.
  */
 
 /**
- * The values now.
+ * Return the present values.
  * @param {object|null} state the monitor's snapshot
  * @param {Record<string, number>} rates of topics, Hz
  * @param {Map<string, {kind: string, robot: string, value: number}>} numbers by topic: speeds of robots as their odometry
@@ -78,14 +78,14 @@ function ofRate(topic, isShown) {
   return { name: `rate ${topic}`, label: topic, group: RATES_OF, ...onAxis(RATE), utime: 0, isShown };
 }
 
-/** Those that measure the same share an axis. */
+/** Return a measure with its chart, which is the same for equal titles and units. */
 function onAxis(measure) {
   return { ...measure, chart: `${measure.title} ${measure.unit}` };
 }
 
 /**
- * What is shown unless somebody chooses: the fields of the newest call that has any, and of calls that share their
- * charts; else how fast the robots are, and their batteries; else how often topics come.
+ * Return the series that are shown by default, in a few charts: those of the newest call that has any, then those of
+ * robots, numbers and rates of topics. Each chart has the other series that share it, too.
  * @param {Iterable<Series>} known
  * @returns {string[]} names
  */
@@ -98,7 +98,7 @@ export function defaults(known) {
   return charts.flatMap((chart) => all.filter((series) => series.chart === chart).slice(0, MAX_LINES).map(({ name }) => name));
 }
 
-/** The chosen ones by the charts that they share, in the order in which they were chosen. */
+/** Return the chosen series grouped by the charts that they share, in the order in which they were chosen. */
 export function chartsOf(known, chosen) {
   const charts = new Map();
   const byName = new Map(known.map((series) => [series.name, series]));

@@ -1,4 +1,4 @@
-/** The calls that are open, and what they hold. */
+/** The open calls, and the resources that they hold. */
 
 import { html } from "../html.js";
 import { Ago, Badge, Empty, Panel, Written } from "../parts.js";
@@ -24,7 +24,7 @@ export function CallsPanel(context) {
   <//>`;
 }
 
-/** Calls, each followed by those that belong to it: their ids begin with its id and a tilde. */
+/** Sort calls so that each is followed by its children, whose ids begin with its id and a tilde. */
 function inFamilies(calls) {
   const places = new Map(calls.map((call, place) => [call.call_id, String(place).padStart(6, "0")]));
   const lineOf = (id) => id.split("~").map((_, end, parts) => places.get(parts.slice(0, end + 1).join("~")) ?? "").join(" ");

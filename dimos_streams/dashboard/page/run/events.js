@@ -1,4 +1,4 @@
-/** What has happened, newest first. */
+/** The newest events of the run, newest first. */
 
 import { useState } from "preact/hooks";
 import { html } from "../html.js";

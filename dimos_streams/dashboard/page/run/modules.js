@@ -20,7 +20,7 @@ const Modules = memo(({ modules, session }) => {
   <//>`;
 });
 
-/** How all of them are. */
+/** Return the health of all modules in a few words. */
 function inAll(shown) {
   const ended = shown.filter(hasEnded).length;
   const unwell = shown.filter((module) => !isWell(module)).length - ended;
@@ -33,7 +33,7 @@ function unwellFirst(one, other) {
   return isWell(one) - isWell(other);
 }
 
-/** What a velocity gate says of itself. */
+/** Return the state that a velocity gate reports, in words. */
 function gateText(gate) {
   if (!gate.listens) return "can’t be told to keep the robot still";
   const holds = Array.isArray(gate.holds) ? gate.holds : [];

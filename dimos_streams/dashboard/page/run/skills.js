@@ -20,7 +20,7 @@ export function SkillsPanel(context) {
   <//>`;
 }
 
-/** Whether an agent's model is offered a module's skills: those of its namespace, and of none. */
+/** Return whether an agent's model is offered a module's skills: the module is in its namespace, or in none. */
 function isNear(module, agent) {
   const space = namespaceOf(agent);
   return !space || !module.includes("/") || module.startsWith(`${space}/`);

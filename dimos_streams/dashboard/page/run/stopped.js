@@ -1,4 +1,4 @@
-/** The robots that an operator has stopped, and whether they stand. It is in the page's head. */
+/** The robots that an operator has stopped, and whether they stand still; in the page's head. */
 
 import { heldBy, heldLines } from "../held.js";
 import { html } from "../html.js";

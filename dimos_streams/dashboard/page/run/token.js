@@ -1,4 +1,4 @@
-/** Asks for the run's token. */
+/** The form that asks for the run's token. */
 
 import { html } from "../html.js";
 

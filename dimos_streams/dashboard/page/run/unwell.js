@@ -1,4 +1,4 @@
-/** Modules that are not well, in the page's head: why a robot does nothing may be that one of them is gone. */
+/** Modules that are not well, in the page's head: one that is gone may be the reason why a robot does nothing. */
 
 import { html } from "../html.js";
 import { clipped } from "../format.js";
@@ -14,12 +14,12 @@ export function Unwell({ modules, session }) {
   return html`<p class="unwell" role="alert" title=${texts.join("\n")}>${texts.slice(0, MAX_NAMED).join(", ")}${more}</p>`;
 }
 
-/** Whether a module answers and has nothing to complain of. */
+/** Return whether a module answers and reports no problem. */
 export function isWell(module) {
   return module.alive && module.health === "ok";
 }
 
-/** Whether a module has said itself that it ends, as all do when a run is stopped. */
+/** Return whether a module has announced its own end, as all do when a run is stopped. */
 export function hasEnded(module) {
   return module.health === "ended";
 }

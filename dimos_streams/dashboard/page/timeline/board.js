@@ -1,4 +1,4 @@
-/** The timeline's state: the calls that are known, the part of time that is seen, and what is pointed at. */
+/** The timeline's state: the known calls, the time span in view, and the calls under mouse and cursor. */
 
 import { CallLog } from "./calls.js";
 import { History } from "./history.js";
@@ -10,23 +10,23 @@ const BESIDE = 0.25;
 const ALL_CALLS = 200;
 const NOTIFY_MS = 250;
 
-/** Begins the id of what waits for an approval: it is no call yet. */
+/** Prefix of the ids of approvals, which are shown like calls although they are none yet. */
 export const APPROVAL = "approval:";
 
 export class Board {
   log = new CallLog();
   history;
-  /** Whether the view goes along with the time. */
+  /** True while the view moves along with time. */
   follows = true;
-  /** The call that the arrow keys are at. @type {string|null} */
+  /** The call that was reached with the arrow keys. @type {string|null} */
   cursor = null;
   /** @type {string|null} */
   hovered = null;
-  /** Pixels that the rows are moved up. */
+  /** The distance by which the rows are scrolled up, in pixels. */
   scroll = 0;
   #session;
   #view = { from: 0, to: 0 };
-  /** The length of the view; null until somebody has chosen one. @type {number|null} */
+  /** The length of the view, in µs; null until somebody has chosen one. @type {number|null} */
   #chosenSpan = null;
   #layout = null;
   #layoutOf = "";
@@ -45,7 +45,7 @@ export class Board {
     this.history = new History(this.log, (path) => session.monitor.get(path), () => this.changed());
   }
 
-  /** Begin to hear. @returns {() => void} ends that */
+  /** Begin to take the messages of the session. @returns {() => void} ends that */
   start() {
     const { state } = this.#session.run;
     if (state) this.#takeState(state);
@@ -56,7 +56,7 @@ export class Board {
     };
   }
 
-  /** Call `listener` when something has changed that the page's own parts show, a few times a second at most. */
+  /** Call `listener` when something has changed: at once for what users do, else a few times a second at most. */
   listen(listener) {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -69,12 +69,12 @@ export class Board {
     }, NOTIFY_MS);
   }
 
-  /** The part of time that is seen. */
+  /** The time span in view. */
   get view() {
     return this.follows ? viewAt(this.now, this.#chosenSpan ?? this.#firstSpan) : this.#view;
   }
 
-  /** Of a run that has just begun all is seen, as large as can be. */
+  /** The length of the first view, in µs: all of a young run and a little more, within bounds. */
   get #firstSpan() {
     const age = this.log.beginning === null ? Infinity : (this.now - this.bounds.first) * 1.3;
     return Math.min(FIRST_SPAN.most, Math.max(FIRST_SPAN.least, age));
@@ -84,7 +84,7 @@ export class Board {
     return this.#session.now();
   }
 
-  /** What is later has not happened yet: a recording is looked at from its middle. */
+  /** The time after which nothing has happened yet: now in a recording, whose later calls may be known; else never. */
   get until() {
     return this.#session.readOnly ? this.now : Infinity;
   }
@@ -99,7 +99,7 @@ export class Board {
     return this.#layout;
   }
 
-  /** What may be looked at: from the first that is known to now. */
+  /** The times that can be looked at: from the first known call to now, or to the last known end in a recording. */
   get bounds() {
     const { calls, knownFrom } = this.log;
     const first = [...calls.values()].reduce((least, { begin }) => Math.min(least, begin), Math.min(knownFrom, this.now));
@@ -107,7 +107,7 @@ export class Board {
     return { first, last };
   }
 
-  /** Times in which robots were kept still, as far as that is known. @returns {import("./layout.js").Band[]} */
+  /** The times in which robots were kept still, as far as they are known. @returns {import("./layout.js").Band[]} */
   get bands() {
     const { state } = this.#session.run;
     if (state !== this.#bandsOf || this.log.version !== this.#bandsVersion) {
@@ -121,13 +121,13 @@ export class Board {
     return [...pausesOf(this.log.calls.values(), (agent) => state?.agents[agent]?.mode === "paused"), ...stops];
   }
 
-  /** From when on all is known; before, nothing was or nothing is known. */
+  /** The time from which on all calls are known; before it there were none, or none are known. */
   get knownFrom() {
     if (this.log.beginning === null) return Math.min(this.log.knownFrom, this.now);
     return this.log.calls.size > 0 ? this.bounds.first : -Infinity;
   }
 
-  /** What there is to say of the time before the first that is known. */
+  /** The text about the time before `knownFrom`. */
   get before() {
     if (this.history.problem) return this.history.problem;
     if (this.log.beginning !== null) return this.log.beginning;
@@ -135,7 +135,7 @@ export class Board {
     return this.history.busy ? "Reads what was earlier …" : "";
   }
 
-  /** Read what is seen and a little more, if it is not known. */
+  /** Read the calls in view and a little before, if they are not known. */
   lookBack() {
     const { view } = this;
     if (this.#session.monitor.status === "live") this.history.reach(view.from - BESIDE * spanOf(view));
@@ -152,14 +152,14 @@ export class Board {
     this.#become(panned(view, share, this.bounds));
   }
 
-  /** See a time as a whole, with something around it. */
+  /** Show the whole of a time span, with some margin. */
   show(from, to) {
     const margin = Math.max(SECOND, (to - from) * 0.15);
     this.follows = false;
     this.#become({ from: from - margin, to: to + margin });
   }
 
-  /** See a call, if it is not seen: its beginning, in the present scale. */
+  /** Move to the beginning of a call if it is not in view, without a change of scale. */
   reveal(id) {
     const bar = this.layout.byId.get(id);
     const { view } = this;
@@ -194,7 +194,7 @@ export class Board {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Whether the page hears of the run; asked whenever that may have changed. */
+  /** Note whether the page is connected to the run. Call it whenever that may have changed. */
   hears(isSeeing) {
     if (this.#session.readOnly || isSeeing === this.#isSeeing) return;
     if (isSeeing) this.log.sees(this.now);
@@ -209,7 +209,7 @@ export class Board {
     if (message.type === "call") this.log.take(message.offset, message.event);
     else if (message.type === "gap") this.#missed = true;
     else if (message.type === "snapshot" || message.change?.calls || message.change?.agents) this.#takeState(this.#session.run.state);
-    // Who goes to another moment of a recording gets a snapshot, and not what was said on the way.
+    // A jump in a recording brings a snapshot, but not the events that were passed over.
     if (message.type === "snapshot" && (this.#missed || this.#session.readOnly)) {
       this.#missed = false;
       this.history.catchUp(() => this.now, this.#session.readOnly);
@@ -219,7 +219,7 @@ export class Board {
   }
 
   #takeState(state) {
-    // At an earlier moment of a recording calls are not open that are known to come.
+    // In a recording, a known call that is not listed may be yet to come: it is not lost.
     this.log.takeState(state.calls, this.now, state.calls.length < ALL_CALLS && !this.#session.readOnly);
     const agents = Object.values(state.agents);
     for (const { call_id: id, missions } of agents.flatMap((agent) => agent.conversation)) {
@@ -229,7 +229,7 @@ export class Board {
   }
 }
 
-/** What waits for an operator's word, as if it were a call that is about to begin. */
+/** Return a pending approval as if it were a call that is about to begin. */
 function asked(agent, approval) {
   return {
     id: APPROVAL + approval.id, skill: approval.skill, module: approval.module, caller: agent.agent, parent: approval.missions?.[0] ?? "",

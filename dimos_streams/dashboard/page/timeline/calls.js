@@ -1,4 +1,4 @@
-/** The calls of a run, folded from their events, in whatever order these come, and bounded. */
+/** The calls of a run, assembled from events that may come in any order, up to bounds. */
 
 import { clipped } from "../format.js";
 import { endedAs } from "../calls/outcomes.js";
@@ -11,9 +11,9 @@ const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600
  *   resources: string[], state: string, begin: number, end: number|null, isWhole: boolean, text: string, result: unknown,
  *   error: string, ticks: Tick[], omitted: number, fraction: number|null, most: Record<string, number>,
  *   first: number, last: number}} Call
- * Times are µs since the Unix epoch. `state` is `requested`, `open`, an outcome, or `unknown` where the end was not
- * heard. `isWhole` says whether its beginning is known, and not only that it was there; `omitted` counts updates that are
- * not kept; `first` and `last` are the offsets of its oldest and newest event.
+ * Times are µs since the Unix epoch. `state` is `requested`, `open`, an outcome, or `unknown` if its end was
+ * missed. `isWhole` says whether its beginning is known, and not only that it was running; `omitted` counts updates
+ * that are not kept; `first` and `last` are the offsets of its oldest and newest event.
  * @typedef {{from: number, to: number|null, text: string}} Break a time of which the page has not heard
  */
 
@@ -22,18 +22,18 @@ export class CallLog {
   calls = new Map();
   /** @type {Break[]} */
   breaks = [];
-  /** Another number after each change. */
+  /** The number of changes so far. */
   version = 0;
-  /** Missions by the ids of calls, as far as these say which are theirs. @type {Map<string, string>} */
+  /** Ids of missions by the ids of calls that belong to them, as far as that was said. @type {Map<string, string>} */
   missionOf = new Map();
-  /** Everything at this offset and behind it was taken, up to `newest`. */
+  /** The offset from which on every event was taken, up to `newest`. */
   since = Infinity;
   newest = 0;
-  /** What the newest one is, by which one knows the journal again. */
+  /** The key of the newest event, by which the journal is recognised. */
   newestEvent = "";
-  /** The time of the oldest event from which on everything was taken. */
+  /** The time from which on every event was taken, in µs. */
   knownFrom = Infinity;
-  /** What there is before the oldest one: null as long as there may be more. @type {string|null} */
+  /** The text about what is before the oldest event; null as long as there may be more events. @type {string|null} */
   beginning = null;
   #ticks = 0;
   #limits;
@@ -42,7 +42,7 @@ export class CallLog {
     this.#limits = { ...MAX, ...limits };
   }
 
-  /** An event, as the monitor sends it or a page of `GET /events` has it. */
+  /** Take an event, as the monitor sends it or a page of `GET /events` has it. */
   take(offset, event) {
     this.since = Math.min(this.since, offset);
     if (offset > this.newest) [this.newest, this.newestEvent] = [offset, keyOf(event)];
@@ -63,7 +63,7 @@ export class CallLog {
     this.version += 1;
   }
 
-  /** A page of older events, and from which offset on it was looked for them; null if there are no more. */
+  /** Take a page of older events. `since` is the offset from which on it has all; null if there are no older ones. */
   takePage(entries, since) {
     for (const { offset, event } of entries) this.take(offset, event);
     const times = entries.filter(({ event }) => event.call_id).map(({ event }) => event.utime);
@@ -73,7 +73,8 @@ export class CallLog {
     this.version += 1;
   }
 
-  /** The calls that are open now. @param {object[]} lines of the monitor's state @param {boolean} isAll */
+  /** Take the calls that are open now; if these are all, the ends of others were missed.
+   * @param {object[]} lines of the monitor's state @param {boolean} isAll */
   takeState(lines, now, isAll) {
     const open = new Map(lines.map((line) => [line.call_id, line]));
     for (const line of lines) this.#takeLine(line);
@@ -83,14 +84,14 @@ export class CallLog {
     }
   }
 
-  /** From now on nothing is heard. */
+  /** Begin a break: from now on nothing is heard. */
   lostSight(utime, text) {
     if (this.breaks.at(-1)?.to === null) return;
     this.breaks = [...this.breaks.slice(1 - MAX.breaks), { from: utime, to: null, text }];
     this.version += 1;
   }
 
-  /** The page hears again. */
+  /** End the break: the page hears again. */
   sees(utime) {
     const last = this.breaks.at(-1);
     if (last?.to !== null) return;
@@ -98,13 +99,13 @@ export class CallLog {
     this.version += 1;
   }
 
-  /** At a time something is missing, or begins. */
+  /** Mark a time at which something is missing, or begins. */
   missed(utime, text) {
     this.breaks = [...this.breaks.slice(1 - MAX.breaks), { from: utime, to: utime, text }];
     this.version += 1;
   }
 
-  /** Another journal is read from now on: offsets mean other events. */
+  /** Go over to another journal, in which offsets mean other events. */
   beginAnew(utime) {
     this.missed(utime, "another run begins");
     for (const call of this.calls.values()) {
@@ -114,7 +115,7 @@ export class CallLog {
     [this.since, this.newest, this.beginning] = [Infinity, 0, null];
   }
 
-  /** Forget the calls that ended first, as far as there are too many; pages have them again. */
+  /** If there are too many calls, forget those that ended first; they can be read again from pages. */
   trim() {
     const { calls, ticks } = this.#limits;
     if (this.calls.size <= calls && this.#ticks <= ticks) return;
@@ -131,7 +132,7 @@ export class CallLog {
     this.version += 1;
   }
 
-  /** Whether it keeps as much as it may: who looks further back sees no more. */
+  /** True if nearly as much is kept as may be: there is no use in looking further back. */
   get isFull() {
     return this.calls.size >= this.#limits.calls * 0.95 || this.#ticks >= this.#limits.ticks * 0.95;
   }
@@ -182,7 +183,7 @@ export class CallLog {
     this.#ticks += 1;
   }
 
-  /** A mission tells what became of what its model asked for: a call that is its own, or none because it was refused. */
+  /** Take a mission's report of what its model asked for: a call of the mission, or a refusal, shown as a call. */
   #takeEntry(mission, offset, { utime, data: { entry }, module }) {
     if (typeof entry?.call_id === "string") this.missionOf.set(entry.call_id, mission.id);
     else if (entry?.role === "tool" && entry.is_error && entry.skill) {
@@ -220,13 +221,13 @@ export class CallLog {
   }
 }
 
-/** What an event is, so that it is known again. */
+/** Return a key by which an event is recognised. */
 export function keyOf({ call_id: id, seq, type }) {
   return `${id} ${seq} ${type}`;
 }
 
 /**
- * How much of a call is done, by the numbers in its newest progress, 0 to 1; null if these don't tell.
+ * Return how much of a call is done, 0 to 1, by the numbers in its newest progress; null if these don't tell.
  * @param {Record<string, unknown>} progress @param {Record<string, number>} most the most that each of them was
  */
 export function fractionOf(progress, most) {
@@ -251,7 +252,7 @@ function textOf(value) {
   return typeof value === "string" ? value : "";
 }
 
-/** A value as it is, or the beginning of its JSON where that is long: a call may say 60 kB at a time. */
+/** Return a value, or the beginning of its JSON if that is long: an event may have 60 kB. */
 function kept(value) {
   const text = JSON.stringify(value);
   return text !== undefined && text.length > MAX.json ? { beginning: clipped(text, MAX.json) } : value;

@@ -1,4 +1,4 @@
-/** What there is to know of one call, and the table of all that are seen. */
+/** The details of one call, and the table of all calls in view. */
 
 import { html } from "../html.js";
 import { clipped, counted, listed } from "../format.js";
@@ -11,7 +11,7 @@ import { labelOf, nameOf, plain } from "./words.js";
 
 const MAX_ROWS = 100;
 
-/** The sign of a state with its word: no colour has to be told from another. */
+/** The sign of a state with its word, so that nobody has to tell colours apart. */
 export function State({ state }) {
   const { word, colour, sign } = lookOf(state);
   return html`<span class=${`state ${colour}`}><svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d=${sign} /></svg>${word}</span>`;

@@ -1,4 +1,4 @@
-/** Draws what is seen of the calls on a canvas. Nothing here knows the page. */
+/** Draws the calls in view on a canvas. Nothing here depends on the page. */
 
 import { drawn } from "../texts.js";
 import { bars, familyOf } from "./draw_bars.js";
@@ -47,7 +47,7 @@ function grid(g, scene) {
   g.font = FONT;
 }
 
-/** The names of robots, where there are several. */
+/** Draw the names of robots, if there are several. */
 function sections(g, scene) {
   const { layout, width, colour, scroll } = scene;
   if (layout.sections.length < 2) return;
@@ -64,7 +64,7 @@ function sections(g, scene) {
   g.font = FONT;
 }
 
-/** Times in which robots were kept still, over the rows of these. */
+/** Draw the times in which robots were kept still, over the rows of these robots. */
 function bands(g, scene) {
   const { layout, view, width, now, colour } = scene;
   for (const { robot, from, to, text: said, tone } of scene.bands) {
@@ -84,7 +84,7 @@ function bands(g, scene) {
   }
 }
 
-/** Times in which the page heard nothing, and places where something is missing. */
+/** Draw the times in which the page heard nothing, and those at which something is missing. */
 function breaks(g, scene) {
   const { view, width, height, now, colour } = scene;
   for (const { from, to, text } of scene.breaks) {
@@ -101,7 +101,7 @@ function breaks(g, scene) {
   }
 }
 
-/** The time before which nothing is known, or nothing was. */
+/** Draw the time in which no call is known, or none was, with the text about it. */
 function unknown(g, { view, width, height, knownFrom, before, colour }) {
   const x = Math.min(width, xOf(view, width, knownFrom));
   if (!(x > 0)) return;

@@ -1,4 +1,4 @@
-/** Draws the bars of calls, each with its updates, its sign and its words. */
+/** Draws the bars of calls, each with its updates, sign and text. */
 
 import { drawn } from "../texts.js";
 import { LEGIBLE, PAD, shortened, widthOf } from "./draw_text.js";
@@ -13,7 +13,7 @@ const SIGN = 12;
 
 const signs = new Map();
 
-/** A quiet ground under calls that belong together. */
+/** Draw a pale background under calls that belong together. */
 export function familyOf(g, scene, { from, to, row, rows }, seen) {
   if (row > seen.to || row + rows < seen.from) return;
   const part = extent(scene, from, to);
@@ -33,7 +33,7 @@ export function bars(g, scene, rows) {
   }
 }
 
-/** Until where a text may go on beside its bar: where the next bar of its row begins. */
+/** Return the limit, in pixels, of the text beside each bar: where the next bar of its row begins. */
 function nextBegins({ layout, view, width }) {
   const found = new Map();
   layout.bars.forEach((bar, place) => {
@@ -104,7 +104,7 @@ function hatch(g, left, y, right, tone) {
   g.restore();
 }
 
-/** One line for each update, where they are apart; a gap is a break through the bar. */
+/** Draw a mark for each update, unless it is too close to the last one; a gap is drawn as a break in the bar. */
 function ticks(g, { view, width, until, colour }, call, y, tone) {
   let before = -Infinity;
   for (const tick of call.ticks) {
@@ -122,7 +122,7 @@ function ticks(g, { view, width, until, colour }, call, y, tone) {
   }
 }
 
-/** Its sign and name, in the bar or behind it, wherever there is room. */
+/** Draw the sign and label of a call in its bar or behind it, wherever there is room. */
 function label(g, scene, call, look, { y, left, right, nextX }) {
   const inside = right - left - SIGN - 2 * PAD;
   const outside = Math.min(nextX, scene.width) - right - SIGN - 2 * PAD;

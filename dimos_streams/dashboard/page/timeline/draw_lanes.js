@@ -40,13 +40,13 @@ export function lanes(g, scene) {
   g.font = FONT;
 }
 
-/** What those who have it have in common, whose names are in the lane. */
+/** Return the label of a resource's lane, which the names of its calls complete: `robot1 driven by`. */
 function laneText(resource) {
   const robot = namespaceOf(resource);
   return drives(resource) ? `${robot || "robot"} driven by` : `${resource} used by`;
 }
 
-/** The name of a lane at its left edge, over what is there. */
+/** Draw the label of a lane at its left edge, over what is there. */
 function tag(g, { colour }, text, y) {
   const wide = g.measureText(text).width;
   g.fillStyle = colour("panel");

@@ -3,13 +3,13 @@
 export const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 export const SMALL = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 export const PAD = 6;
-/** What is narrower than this has no room for words, in pixels. */
+/** The minimum room, in pixels, for a text that is to be legible. */
 export const LEGIBLE = 90;
 
 const widths = new Map();
 const MAX_WIDTHS = 2000;
 
-/** The width of a text in the font of bars. */
+/** Return the width of a text in the font of bars, in pixels. */
 export function widthOf(g, text) {
   let width = widths.get(text);
   if (width === undefined) {

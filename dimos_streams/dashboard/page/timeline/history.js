@@ -1,4 +1,4 @@
-/** Looks back through the journal: pages of `GET /events`, from now to what is seen and no further. */
+/** Reads the journal backwards, in pages of `GET /events`, as far as the time in view and no further. */
 
 import { keyOf } from "./calls.js";
 
@@ -10,9 +10,9 @@ const AGAIN_MS = 3_000;
 /** @typedef {(path: string) => Promise<Response>} Get */
 
 export class History {
-  /** Whether a page is under way. */
+  /** True while pages are read. */
   busy = false;
-  /** Why nothing more can be read, empty if it can. */
+  /** The reason why no more can be read, empty if there is none. */
   problem = "";
   #log;
   #get;
@@ -28,17 +28,17 @@ export class History {
     this.#changed = changed;
   }
 
-  /** Ask for no other page: nobody looks at them. */
+  /** Ask for no more pages, as nobody looks at them any longer. */
   stop() {
     this.#isStopped = true;
   }
 
-  /** Whether there may be something older than what is known, and it is worth while to ask. */
+  /** True if there may be older events than those that are known, and it is of use to ask for them. */
   get hasMore() {
     return this.#log.beginning === null && !this.#log.isFull && !this.#isGone && !this.#isStopped;
   }
 
-  /** Read until everything from a time on is known. It may be called again and again. @param {number} utime µs */
+  /** Read until everything from a time on is known. It may be called repeatedly. @param {number} utime µs */
   async reach(utime) {
     const isKnown = () => this.#log.knownFrom <= utime;
     if (this.busy || isKnown() || !this.hasMore || performance.now() < this.#notBefore) return;
@@ -52,7 +52,7 @@ export class History {
   }
 
   /**
-   * Read what came while nothing was heard, from the newest event back to what is known.
+   * Read the events that came while nothing was heard, from the newest back to those that are known.
    * @param {() => number} now µs
    * @param {boolean} isSame whether it can be no other journal
    */

@@ -1,4 +1,4 @@
-/** Where bars are: a row for each call, families together, robots below each other, leases below all. */
+/** The layout of the timeline: calls in rows, families together, robots one below the other, leases below all. */
 
 import { namespaceOf } from "../format.js";
 import { parentsOf, skillOf } from "../calls/families.js";
@@ -12,7 +12,7 @@ import { parentsOf, skillOf } from "../calls/families.js";
  * @typedef {{resource: string, holds: {call: Call, from: number, to: number}[]}} Lane
  * @typedef {{bars: Bar[], byId: Map<string, Bar>, families: Family[], sections: Section[], lanes: Lane[], rows: number,
  *   parents: Map<string, string>}} Layout
- * Times are µs; what goes on ends at Infinity. Bars are in the order in which they are read: from above, then by time.
+ * Times are in µs, Infinity for the end of what goes on. Bars are ordered from top to bottom, then by time.
  */
 
 /**
@@ -43,7 +43,7 @@ export function laidOut(calls, missionOf) {
   return { bars, byId, families, sections, lanes: lanesOf(inOrder, parents), rows, parents };
 }
 
-/** A call with all that belongs to it: a rectangle in time and rows. Its own row is the first. */
+/** Return a call and all that belongs to it as a block, a rectangle in time and rows. Its own row is the first. */
 function blockOf(call, children) {
   const below = (children.get(call.id) ?? []).map((child) => blockOf(child, children));
   const rows = 1 + placed(below);
@@ -53,8 +53,8 @@ function blockOf(call, children) {
 }
 
 /**
- * Give each block its first row: the highest where nothing is in its way. What began earlier is not moved by what began
- * later, so that bars stay where they are while time goes on. How many rows it takes is returned.
+ * Give each block its first row, the topmost where it has room, and return the number of rows. A block is not moved by
+ * those that begin later, so that bars stay where they are while time goes on.
  */
 function placed(blocks) {
   const ends = [];
@@ -74,12 +74,12 @@ function spread(block, row, depth, bars, families) {
   for (const each of block.below) spread(each, row + 1 + each.row, depth + 1, bars, families);
 }
 
-/** Who held what when. What a call holds its children use; of a family the one that holds it is shown. */
+/** Return the lanes of leases. Children use what their parent holds, so a family shows only its topmost holder. */
 function lanesOf(calls, parents) {
   const byId = new Map(calls.map((call) => [call.id, call]));
   const lanes = new Map();
   for (const call of calls) {
-    if (call.state === "rejected" || call.state === "asked") continue; // it was given nothing
+    if (call.state === "rejected" || call.state === "asked") continue; // it held nothing
     for (const resource of call.resources) {
       if (isHeldAbove(call, resource, parents, byId)) continue;
       if (!lanes.has(resource)) lanes.set(resource, []);
@@ -101,7 +101,7 @@ function before(one, other) {
 }
 
 /**
- * Times in which agents were paused: from their answer to `pause` to the next `resume`, or to the end of what is known.
+ * Return the times in which agents were paused: from the end of a `pause` to the next `resume`. The last may go on.
  * @param {Iterable<Call>} calls @param {(agent: string) => boolean} isPaused says so of agents now
  * @typedef {{robot: string|null, from: number, to: number|null, text: string, tone: string}} Band on every robot where that is null
  * @returns {Band[]}
@@ -124,7 +124,7 @@ export function pausesOf(calls, isPaused) {
   return bands;
 }
 
-/** The next bar for who goes through them with the arrow keys; null if there is none.
+/** Return the next bar in the direction of an arrow key, null if there is none.
  * @param {Layout} layout @param {string|null} id where one is @param {"left"|"right"|"up"|"down"} way */
 export function neighbour(layout, id, way) {
   const here = id === null ? null : layout.byId.get(id);

@@ -1,4 +1,4 @@
-/** Where on the canvas the parts of the timeline are. */
+/** The places of the timeline's parts on the canvas. */
 
 import { xOf } from "./scale.js";
 
@@ -12,18 +12,18 @@ const MAX_LANES = 4;
  * @typedef {{layout: import("./layout.js").Layout, view: import("./scale.js").View, width: number, height: number,
  *   scroll: number, now: number, until: number, selected: string|null, cursor: string|null, hovered: string|null,
  *   breaks: import("./calls.js").Break[], bands: import("./layout.js").Band[], knownFrom: number, before: string, colour: (name: string) => string}} Scene
- * Lengths are in pixels of CSS. What is later than `until` has not happened yet, where a recording is looked at; `before`
- * is what there is to say of the time before `knownFrom`.
+ * Lengths are in CSS pixels. In a recording, what is later than `until` has not happened yet; `before` is the text for
+ * the time before `knownFrom`.
  */
 
-/** Where the rows and the lanes are. @param {Scene} scene */
+/** Return the places of the rows and the lanes. @param {Scene} scene */
 export function places({ layout, height }) {
   const lanes = Math.min(layout.lanes.length, MAX_LANES);
   const lanesTop = height - lanes * LANE;
   return { top: AXIS, bottom: lanesTop, lanesTop, lanes };
 }
 
-/** The part of a bar that is seen; null if none is. @param {Scene} scene */
+/** Return the horizontal place of a bar and the part of it in view; null if none is. @param {Scene} scene */
 export function extent(scene, from, to) {
   const { view, width, now } = scene;
   const x = xOf(view, width, from);

@@ -1,4 +1,4 @@
-/** The scale of time: what part of it is seen, and where its marks are. Times are µs since the Unix epoch. */
+/** The time axis: the span in view and its marks. Times are in µs since the Unix epoch. */
 
 import { dateOf } from "../format.js";
 
@@ -8,7 +8,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const NARROWEST = 0.2 * SECOND;
 const WIDEST = 14 * DAY;
-/** The part of a view that is left for the names of what has just begun. */
+/** The fraction of a view after now: the room for the names of calls that have just begun. */
 const AHEAD = 0.16;
 const STEPS = [
   1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 15 * SECOND, 30 * SECOND,
@@ -18,7 +18,7 @@ const STEPS = [
 
 /** @typedef {{from: number, to: number}} View */
 
-/** The view of a length in which `now` stands near the right edge. @returns {View} */
+/** Return the view of a given length with `now` near its right edge. @returns {View} */
 export function viewAt(now, span) {
   const to = now + span * AHEAD;
   return { from: to - span, to };
@@ -39,14 +39,15 @@ export function timeAt(view, width, x) {
   return view.from + (x / width) * spanOf(view);
 }
 
-/** The same around a time that stays where it is; `factor` below 1 shows less of it. @param {View} view @returns {View} */
+/** Zoom a view around a time that stays in place; a `factor` below 1 shows less. @param {View} view @returns {View} */
 export function zoomed(view, factor, at) {
   const span = Math.min(WIDEST, Math.max(NARROWEST, spanOf(view) * factor));
   const share = (at - view.from) / spanOf(view);
   return { from: at - share * span, to: at + (1 - share) * span };
 }
 
-/** Moved by a part of its length, without leaving what there is. @param {View} view @param {{first: number, last: number}} bounds */
+/** Move a view by a fraction of its length, without leaving the bounds.
+ * @param {View} view @param {{first: number, last: number}} bounds */
 export function panned(view, share, { first, last }) {
   const span = spanOf(view);
   const least = Math.min(first - span / 2, last - span);
@@ -55,14 +56,14 @@ export function panned(view, share, { first, last }) {
   return { from, to: from + span };
 }
 
-/** Marks at round times of the clock on the wall, at least `apart` pixels from each other.
+/** Return marks at round times of day, at least `apart` pixels from each other.
  * @param {View} view @param {number} width @returns {{utime: number, text: string}[]} */
 export function marks(view, width, apart = 90) {
   const least = (spanOf(view) * apart) / Math.max(1, width);
   const step = STEPS.find((each) => each >= least) ?? Math.ceil(least / DAY) * DAY;
   const zone = -dateOf(view.from).getTimezoneOffset() * MINUTE;
   const first = Math.ceil((view.from + zone) / step) * step - zone;
-  // Counted: far from now a step may be less than what numbers tell apart.
+  // By their count: far from now, a step may be less than the precision of numbers.
   const count = Math.max(0, Math.min(Math.floor((view.to - first) / step), Math.ceil(width / apart)) + 1) || 0;
   return Array.from({ length: count }, (_, place) => first + place * step).map((utime) => ({ utime, text: markText(utime, step) }));
 }
@@ -77,7 +78,7 @@ function markText(utime, step) {
   return step >= SECOND ? seconds : `${seconds}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** How long something took, short. @param {number} span µs */
+/** Return a duration as a short text. @param {number} span µs */
 export function tookText(span) {
   const seconds = Math.max(0, span) / SECOND;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;

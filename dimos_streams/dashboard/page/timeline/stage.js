@@ -1,4 +1,4 @@
-/** The canvas of the timeline with its mouse, touch and wheel. It draws when something has changed, and as time goes on. */
+/** The canvas of the timeline, with mouse, touch and wheel. It is drawn after changes, and as time goes on. */
 
 import { drawNext, drawNot, drawSoon } from "../canvas/pace.js";
 import { colour, onTheme } from "../theme.js";
@@ -14,7 +14,7 @@ const CLICK_PX = 4;
 const NEAR_PX = 5;
 const QUICKEST_MS = 100;
 const SLOWEST_MS = 1000;
-/** Of the time, so much may go into drawing what nobody has asked for. */
+/** Maximum fraction of time for drawing what the user has not asked for. */
 const SHARE = 0.08;
 
 export class Stage {
@@ -29,7 +29,7 @@ export class Stage {
   #undo = [];
   #notBefore = 0;
   #later = 0;
-  /** How often it was drawn. */
+  /** The number of times that it was drawn. */
   drawn = 0;
 
   /**
@@ -65,12 +65,12 @@ export class Stage {
     clearTimeout(this.#later);
   }
 
-  /** Draw in the next frame: somebody waits for it. */
+  /** Draw in the very next frame. */
   changed() {
     if (this.#isShown) drawNext(this.#draw);
   }
 
-  /** Draw soon, with others. */
+  /** Draw soon, together with other canvases. */
   #wentOn() {
     if (this.#isShown) drawSoon(this.#draw);
   }
@@ -79,7 +79,7 @@ export class Stage {
     return this.#isSeen && !document.hidden;
   }
 
-  /** Draw when that is worth it: a busy run must not make the page slow. */
+  /** Draw after a change, but not too often: a busy run must not make the page slow. */
   #heard() {
     const pause = this.#notBefore - performance.now();
     if (this.#drag) this.changed();
@@ -140,7 +140,7 @@ export class Stage {
     this.#timer = setTimeout(() => this.#wentOn(), Math.max(Math.min(SLOWEST_MS, pixel), least));
   }
 
-  /** How far the rows can be moved up: those that are seen now. */
+  /** Return how far the rows in view can be scrolled up, in pixels. */
   #room() {
     const scene = this.#scene();
     const { top, bottom } = places(scene);
@@ -154,7 +154,7 @@ export class Stage {
       .filter(({ part }) => part);
   }
 
-  /** The call at a place; small ones are found near it, too. */
+  /** Return the call at a point, or one within a few pixels of it: some are small. */
   #callAt({ offsetX: x, offsetY: y }) {
     const scene = this.#scene();
     const { top, bottom, lanesTop } = places(scene);
@@ -229,7 +229,7 @@ export class Stage {
     return this.#board.scroll !== before;
   }
 
-  /** Say what is at a place, beside it. */
+  /** Show a tooltip about the call under the mouse. */
   #point(event) {
     const call = event && this.#callAt(event);
     const id = call?.id ?? null;
@@ -252,7 +252,7 @@ export class Stage {
     this.#tip.style.top = `${Math.max(0, below + box.height > height ? event.offsetY - box.height - 10 : below)}px`;
   }
 
-  /** What there is to say of a call and of the update that is nearest. */
+  /** Return the lines of the tooltip: a call, its state and its nearest update. */
   #said(call, x) {
     const { view, now } = this.#board;
     const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;

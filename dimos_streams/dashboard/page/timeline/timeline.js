@@ -1,4 +1,4 @@
-/** A timeline of calls: what was asked for, what was done then, how it went on and how it ended. */
+/** The timeline of calls: what was asked for, what was done about it, how that went on and how it ended. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -55,13 +55,13 @@ function Tools({ board, asTable, becomeTable }) {
     <button type="button" aria-pressed=${String(asTable)} onClick=${() => becomeTable(!asTable)}>Table</button>`;
 }
 
-/** The bars that are seen. */
+/** Return the bars in view. */
 function seen(board) {
   const { view, now } = board;
   return board.layout.bars.filter(({ call }) => call.begin <= view.to && (call.end ?? now) >= view.from);
 }
 
-/** The canvas, and over it a list box that is what those find who don't see it. */
+/** The canvas, and over it a list box of the same calls for screen readers. */
 function Bars(context) {
   const { board, session, selected, select, now } = context;
   const [stage, canvas, tip, drawer] = [useRef(null), useRef(null), useRef(null), useRef(null)];
@@ -84,8 +84,8 @@ function Bars(context) {
   </div>`;
 }
 
-/** The calls that are seen, in words; made anew once a second, as long as there is something new, and when others are
- * pointed at. */
+/** Return the calls in view, in words. They are made again when the cursor moves, and once a second as long as there is
+ * something new. */
 function useOptions(board, now) {
   const kept = useRef({ at: -Infinity, of: "", cursor: null, count: 0, shown: [] });
   const seenNow = () => `${board.log.version} ${board.follows || board.view.from}`;
@@ -96,7 +96,7 @@ function useOptions(board, now) {
     const shown = bars.slice(from, from + MAX_OPTIONS).map(({ call }) => ({ id: call.id, text: inWords(call, now()) }));
     kept.current = { at: performance.now(), of: seenNow(), cursor: board.cursor, count: bars.length, shown };
   }
-  useSecond(() => (kept.current.of === seenNow() ? "" : performance.now())); // what came too soon after the last time
+  useSecond(() => (kept.current.of === seenNow() ? "" : performance.now())); // for what came too soon after the last
   return kept.current;
 }
 

@@ -9,15 +9,15 @@ import { tookText } from "./scale.js";
 
 /** @typedef {import("./calls.js").Call} Call */
 
-/** A skill as people say it; which robot's it is stands beside it. @param {Call} call */
+/** Return the title of a call's skill, without its robot, which is shown beside it. @param {Call} call */
 export function nameOf(call) {
   return titled(skillOf(call));
 }
 
-/** What operators decide, in their words: nobody knows an approval by its id. */
+/** Words for operators' decisions, without the approval's id, which nobody would recognise. */
 const DECIDED = { approve: "Approved", reject: "Rejected", delete: "Deleted" };
 
-/** What a call is called on its bar. @param {Call} call */
+/** Return the label of a call's bar. @param {Call} call */
 export function labelOf(call) {
   if (isMission(call)) return missionTitle(call);
   if (isDecision(call)) return DECIDED[call.arguments.decision];
@@ -30,7 +30,7 @@ export function labelOf(call) {
   return `${nameOf(call)}${waits}${share}${given ? ` · ${clipped(given, 60)}` : ""}`;
 }
 
-/** What a call has said last, but for what is only its progress; of a mission, what stands in its way, or why it failed.
+/** Return the newest text of a call, but not its progress; for a mission, what stands in its way, or why it failed.
  * @param {Call} call */
 export function saidOf(call) {
   if (call.state === "completed" && (isMission(call) || isDecision(call) || isReview(call))) return "";
@@ -39,7 +39,7 @@ export function saidOf(call) {
   return last && (!isMission(call) || last.isNote) ? plain(call, last.text) : "";
 }
 
-/** What a call has said, as people say it. @param {Call} call */
+/** Return a text of a call as people would say it. @param {Call} call */
 export function plain(call, text) {
   return reasonText(reportOf(text).text || text, namespaceOf(call.module));
 }
@@ -48,7 +48,7 @@ function isDecision(call) {
   return skillOf(call) === "decide" && call.arguments.decision in DECIDED;
 }
 
-/** What was asked for; of a mission, what the operator said. @param {Call} call */
+/** Return what was asked for: a skill with arguments, or for a mission, what the operator said. @param {Call} call */
 export function askedFor(call) {
   if (isMission(call)) return `Mission ${labelOf(call)}`;
   if (isReview(call)) return labelOf(call);
@@ -56,7 +56,7 @@ export function askedFor(call) {
   return `${nameOf(call)}${given ? ` · ${given}` : ""}`;
 }
 
-/** What a call is, in words. @param {Call} call */
+/** Return a call with its state in words. @param {Call} call */
 export function inWords(call, now) {
   const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
   const state = `${lookOf(call.state).word}${call.isWhole ? ` ${took}` : ""}`;

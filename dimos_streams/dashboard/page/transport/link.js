@@ -6,7 +6,7 @@ const SEEK_MS = 80;
 /** @typedef {{utime: number, kind: string, text: string}} Mark */
 
 export class Transport {
-  /** What the recording is: name, blueprint, begin, end, marks, notes; null before it is known. */
+  /** Facts about the recording: name, blueprint, begin, end, marks, notes; null before they are known. */
   about = null;
   playing = false;
   speed = 1;
@@ -42,7 +42,7 @@ export class Transport {
     this.#ask({ command: this.playing ? "pause" : "play" });
   }
 
-  /** To the next event of a call, or to the one before. */
+  /** Go to the next event of a call, or to the one before. */
   step(back = false) {
     this.#ask({ command: "step", back });
   }
@@ -51,7 +51,7 @@ export class Transport {
     this.#ask({ command: "speed", speed });
   }
 
-  /** Go to a moment. Of many wishes in a row the newest counts. */
+  /** Go to a moment, in µs. Of many requests in a row only the newest counts. */
   seek(utime) {
     this.#wanted = Math.round(Math.min(this.about.end, Math.max(this.about.begin, utime)));
     this.#due ||= setTimeout(() => {
@@ -66,7 +66,7 @@ export class Transport {
     return this.about?.marks.findLast((mark) => mark.utime <= now) ?? null;
   }
 
-  /** Whoever opens the page sees something happen at once, unless somebody has gone through the recording before. */
+  /** Start to play when the page is opened, unless somebody has moved through the recording before. */
   #beginOnce() {
     if (this.#isOpened && !this.playing && this.#utime === this.about?.begin) this.toggle();
     this.#isOpened = false;

@@ -1,6 +1,6 @@
 /** Moments of a recording, as people read and write them. */
 
-/** `1:02:03.4`, `0:12.3`. @param {number} us from the beginning, µs */
+/** Return a moment as text: `1:02:03.4`, `0:12.3`. @param {number} us from the beginning, µs */
 export function momentText(us) {
   const tenths = Math.max(0, Math.round(us / 1e5));
   const seconds = Math.floor(tenths / 10);
@@ -9,7 +9,8 @@ export function momentText(us) {
   return `${shown.map((part, place) => (place ? String(part).padStart(2, "0") : part)).join(":")}.${tenths % 10}`;
 }
 
-/** The inverse, also of fewer parts (`75`, `1:15`). @returns {number|null} µs from the beginning; null for anything else */
+/** Return the moment that a text means, also one with fewer parts (`75`, `1:15`).
+ * @returns {number|null} µs from the beginning; null for anything else */
 export function momentOf(text) {
   const parts = text.trim().split(":");
   if (parts.length > 3 || !parts.every((part) => /^\d+(\.\d+)?$/.test(part))) return null;

@@ -1,4 +1,4 @@
-/** The bar by which a recording is played, slowed down, gone through event by event, and set to any moment. */
+/** The bar with which a recording is played, at any speed, stepped from event to event, and set to any moment. */
 
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
@@ -45,7 +45,7 @@ export function TransportBar({ transport }) {
   </div>`;
 }
 
-/** The moment, again and again while it passes. */
+/** Return the present moment, and render again and again while the recording plays. */
 function useMoment(transport) {
   const [, look] = useState(0);
   useEffect(() => {
@@ -61,7 +61,7 @@ function Key({ name, label, press }) {
     <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true" focusable="false"><path fill="currentColor" d=${PATHS[name]} /></svg></button>`;
 }
 
-/** What happened when, in one path for each kind: thousands of marks cost no more than a few. */
+/** The marks of what happened, one path for each kind: thousands of marks cost no more than a few. */
 function Marks({ about, span }) {
   const paths = {};
   for (const { utime, kind } of about.marks) {
@@ -73,7 +73,7 @@ function Marks({ about, span }) {
     ${Object.entries(paths).map(([kind, d]) => html`<path key=${kind} class=${kind} d=${d} vector-effect="non-scaling-stroke" />`)}</svg>`;
 }
 
-/** The moment as text, which can be written over. */
+/** The present moment as a text that can be edited. */
 function Entry({ transport, now, span }) {
   const [text, write] = useState(null);
   const go = (event) => {
