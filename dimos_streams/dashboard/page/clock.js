@@ -3,15 +3,13 @@
 const DRIFT = 0.05;
 
 export class RunClock {
-  /** Seconds of the run's clock per second of real time. */
-  rate = 1;
   #utime = 0;
   #heardAt = 0;
 
   /** @param {number} utime µs since the Unix epoch, when a message was sent */
   heard(utime) {
     const ahead = utime - this.now();
-    const jumps = this.#utime === 0 || this.rate !== 1 || Math.abs(ahead) > 2e6;
+    const jumps = this.#utime === 0 || Math.abs(ahead) > 2e6;
     // The message with the least delay gives the best estimate; others pull the clock back slowly, as clocks drift.
     const now = jumps || ahead > 0 ? utime : this.now() + ahead * DRIFT;
     this.#utime = now;
@@ -21,6 +19,6 @@ export class RunClock {
   /** @returns {number} µs since the Unix epoch, by the run's clock; this machine's until the run was heard of */
   now() {
     if (this.#utime === 0) return Date.now() * 1000;
-    return this.#utime + (performance.now() - this.#heardAt) * 1000 * this.rate;
+    return this.#utime + (performance.now() - this.#heardAt) * 1000;
   }
 }

@@ -51,9 +51,9 @@ export function spanText(seconds) {
 /** Return an age in words: `5 min ago`. @param {number} seconds its age */
 export function agoText(seconds) {
   if (seconds < 3) return "now";
-  if (seconds < 60) return `${Math.round(seconds)} s ago`;
-  if (seconds < 3600) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 86400) return `${Math.round(seconds / 3600)} h ago`;
+  if (seconds < 59.5) return `${Math.round(seconds)} s ago`;
+  if (seconds < 59.5 * 60) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 23.5 * 3600) return `${Math.round(seconds / 3600)} h ago`;
   return `${Math.round(seconds / 86400)} d ago`;
 }
 

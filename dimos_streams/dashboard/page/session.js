@@ -41,7 +41,6 @@ export class Session {
   live = new Live({ token: () => this.monitor.token });
   robot = "";
   selected = null;
-  everyStep = false;
   helps = false;
   notices = [];
   /** The clock of a recording, null for a run. @type {Transport|null} */

@@ -64,15 +64,21 @@ def scene_state(scene: SceneView, most: int = MAX_BYTES) -> dict[str, Any]:
 
 
 def joined(scenes: Iterable[SceneView]) -> SceneView:
-    """Return one scene of those of several modules of a namespace. Of goals and ways the first counts."""
+    """Return one scene of those of several modules of a namespace. Of goals and ways the first counts.
+
+    It is in the frame of the first module that knows zones, else of the first one. What others say in another frame
+    is left out: it would be shown at places where it is not.
+    """
     found = list(scenes)
-    moving = next((each for each in found if each.goal is not None), None) or next(
-        (each for each in found if each.path), SceneView()
+    first = next((each for each in found if each.zones), found[0] if found else SceneView())
+    alike = [each for each in found if each.frame_id == first.frame_id]
+    moving = next((each for each in alike if each.goal is not None), None) or next(
+        (each for each in alike if each.path), SceneView()
     )
     return SceneView(
-        zones=tuple(zone for each in found for zone in each.zones),
-        waypoints=tuple(point for each in found for point in each.waypoints),
+        zones=tuple(zone for each in alike for zone in each.zones),
+        waypoints=tuple(point for each in alike for point in each.waypoints),
         goal=moving.goal,
         path=moving.path,
-        frame_id=found[0].frame_id if found else "odom",
+        frame_id=first.frame_id,
     )

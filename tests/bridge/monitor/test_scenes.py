@@ -49,6 +49,15 @@ def test_what_modules_of_a_namespace_say_is_put_together() -> None:
     assert (gone.goal, gone.path) == (None, ()), "who is not there goes nowhere"
 
 
+def test_what_is_in_another_frame_than_the_zones_is_left_out() -> None:
+    scenes = Scenes()
+    route = {"frame_id": "map", "waypoints": [{"name": "1", "x": 2.0, "y": 3.0}], "goal": {"x": 2.0, "y": 3.0}}
+    scene = scenes.of([says("a_route", route), says("agent", {"zones": [ZONE]})], {})[""]
+    assert (len(scene.zones), scene.waypoints, scene.goal, scene.frame_id) == (1, (), None, "odom")
+    alone = scenes.of([says("a_route", route)], {})[""]
+    assert (alone.goal, alone.frame_id) == (GoalView(x=2.0, y=3.0), "map")
+
+
 @pytest.mark.parametrize("said", [None, 7, [], {"zones": [{"name": 1}]}, {"goal": {"x": "far"}}, {"walls": []}])
 def test_what_is_no_scene_is_left_out(said: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert Scenes().of([says("patrol", said)], {}) == {}

@@ -1,5 +1,6 @@
 /** Suggestions of what to say, for a conversation in which nothing was said yet. */
 
+import { bareSkill, namespaceOf } from "../format.js";
 import { html } from "../html.js";
 
 const EXAMPLES = [
@@ -12,7 +13,8 @@ const EXAMPLES = [
 ];
 
 export function Suggestions({ state, readOnly }) {
-  const offered = new Set(state.skills.filter((skill) => skill.available).map((skill) => skill.name));
+  const available = state.skills.filter((skill) => skill.available);
+  const offered = new Set(available.map((skill) => bareSkill(skill.name, namespaceOf(skill.module))));
   const examples = EXAMPLES.filter(([name]) => offered.has(name)).slice(0, 4);
   if (readOnly) return html`<p class="empty">Nothing was said yet.</p>`;
   return html`<div class="suggestions">

@@ -136,7 +136,7 @@ export class Monitor {
   async #isRefused() {
     const response = await this.#probe();
     if (response === null || response.ok || this.#socket !== null) return false;
-    this.refusal = (await response.json()).detail;
+    this.refusal = await detailOf(response);
     this.#become(response.status === 401 ? "token" : "refused");
     return response.status === 401;
   }
@@ -157,5 +157,14 @@ export class Monitor {
   #become(status) {
     this.status = status;
     this.onChange();
+  }
+}
+
+/** Return what a refusal says; a proxy's own may be no JSON. @param {Response} response @returns {Promise<string>} */
+async function detailOf(response) {
+  try {
+    return (await response.json()).detail;
+  } catch {
+    return `${response.status} ${response.statusText}`.trim();
   }
 }

@@ -5,7 +5,7 @@ import { html } from "../html.js";
 import { Dialog } from "../dialog.js";
 import { skillTitle } from "../format.js";
 import { inMap } from "./floor.js";
-import { metresText, seenFrom } from "./geometry.js";
+import { metresText, placed, seenFrom } from "./geometry.js";
 import { cautions, holderOf, wayTo, words } from "./orders.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
@@ -33,7 +33,8 @@ function Question({ context, robot, state, point, close }) {
   const zones = inMap(robot, sceneOf(state, robot.name).frame_id);
   const way = wayTo(state, robot.name);
   const at = robot.pose;
-  const places = { point: zones ? seenFrom(zones, point) : goal, from: at };
+  const inZones = (place) => (zones ? seenFrom(zones, place) : seenFrom(stands, place));
+  const places = { goal, point: inZones(point), from: at && inZones(placed(stands, at)) };
   const metres = at && Math.hypot(goal.x - at.x, goal.y - at.y);
   const busy = holderOf(state, robot.name);
   const go = () => {

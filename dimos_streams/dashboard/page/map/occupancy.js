@@ -162,7 +162,7 @@ function raysBetween(rays, step) {
   const between = [];
   for (let index = 1; index < rays.length; index += 1) {
     const [one, other] = [rays[index - 1], rays[index]];
-    const isNext = other.angle - one.angle < 1.5 * Math.abs(step);
+    const isNext = Math.abs(other.angle - one.angle) < 1.5 * Math.abs(step);
     if (!isNext || Math.abs(one.length - other.length) > ALIKE_M) continue;
     between.push({ angle: (one.angle + other.angle) / 2, length: Math.min(one.length, other.length) - CELL_M, isHit: false });
   }

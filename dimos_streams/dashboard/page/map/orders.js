@@ -44,12 +44,13 @@ export function words({ x, y }) {
 /**
  * Return what speaks against a point, or should be known of it.
  * @param {object} state @param {import("./robot.js").RobotOnMap} robot
- * @param {{point: import("./geometry.js").Point, from: import("./geometry.js").Point|null}} places where to, and where it
- *   is, in the frame of its zones
+ * @param {{goal: import("./geometry.js").Point, point: import("./geometry.js").Point,
+ *   from: import("./geometry.js").Point|null}} places where to, in the frame of its odometry and in that of its zones, and
+ *   where it is, in that of its zones
  * @param {Way} way
  * @returns {{text: string, isBad: boolean}[]}
  */
-export function cautions(state, robot, { point, from }, way) {
+export function cautions(state, robot, { goal, point, from }, way) {
   const found = [];
   const say = (text, isBad = false) => found.push({ text, isBad });
   const zone = sceneOf(state, robot.name).zones.filter(({ restricted }) => restricted).find(({ polygon }) =>
@@ -59,7 +60,7 @@ export function cautions(state, robot, { point, from }, way) {
     say(`${how} the restricted zone “${zone.name}”. ${way.agent
       ? "The agent asks for an approved plan before." : "No agent checks what you call yourself."}`, true);
   }
-  const sure = robot.occupancy.at(point);
+  const sure = robot.occupancy.at(goal);
   if (sure > SOMETHING) say("Something stands there, as the scans show it.", true);
   else if (sure === 0) say("No scan has shown yet what is there.");
   if (isStopped(state, robot.name)) {

@@ -11,20 +11,26 @@ const NEAR_M = 0.1;
 /** Draw zones, way-points, paths and goals. */
 export function drawScene(context, { robot, scene, goals, place }, { view, colours }) {
   const stands = inMap(robot, scene.frame_id);
+  const odometry = inMap(robot);
   const on = (points) => points.map(([x, y]) => view.toScreen(placed(stands, { x, y })));
   if (stands) {
     for (const zone of scene.zones) drawZone(context, zone, on(zone.polygon), colours);
     drawRound(context, scene.waypoints, on(scene.waypoints.map(({ x, y }) => [x, y])), colours);
-    const from = robot.pose && scene.path.length > 0 ? [view.toScreen(placed(inMap(robot), robot.pose))] : [];
+    const from = robot.pose && scene.path.length > 0 ? [view.toScreen(placed(odometry, robot.pose))] : [];
     drawPath(context, [...from, ...on(scene.path)], robotColour(colours, place));
-    if (scene.goal && !goals.some(({ x, y }) => Math.hypot(x - scene.goal.x, y - scene.goal.y) < NEAR_M)) drawGoal(context, on([[scene.goal.x, scene.goal.y]])[0], { text: "goal", isSelected: false }, colours);
+    const at = scene.goal && placed(stands, scene.goal);
+    const isCalls = (goal) => areNear(placed(odometry, goal), at);
+    if (at && !goals.some(isCalls)) drawGoal(context, view.toScreen(at), { text: "goal", isSelected: false }, colours);
   }
   for (const path of robot.paths.values()) {
     const from = inMap(robot, path.frame);
     if (from) drawPath(context, path.points.map((point) => view.toScreen(placed(from, point))), robotColour(colours, place));
   }
-  const odometry = inMap(robot);
   for (const goal of goals) drawGoal(context, view.toScreen(placed(odometry, goal)), goal, colours);
+}
+
+function areNear(one, other) {
+  return Math.hypot(one.x - other.x, one.y - other.y) < NEAR_M;
 }
 
 function drawZone(context, { name, polygon, restricted }, corners, colours) {

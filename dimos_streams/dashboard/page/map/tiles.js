@@ -75,8 +75,3 @@ function pictureOf(width, height, cells, { free, wall }) {
   context.putImageData(image, 0, 0);
   return canvas;
 }
-
-/** Return the width of a map's cells, in pixels. */
-export function cellPixels(scale) {
-  return CELL_M * scale;
-}

@@ -168,18 +168,19 @@ export class CallLog {
   }
 
   #addTick(call, offset, event) {
-    const at = call.ticks.findLastIndex((tick) => tick.offset <= offset) + 1;
+    let at = call.ticks.findLastIndex((tick) => tick.offset <= offset) + 1;
     if (call.ticks[at - 1]?.offset === offset) return;
     if (!call.isWhole) call.begin = Math.min(call.begin, event.utime);
     if (call.ticks.length >= MAX.ticksOfOne) {
       call.omitted += 1;
       if (at === 0) return;
       call.ticks.shift();
+      at -= 1;
       this.#ticks -= 1;
     }
     const { entry } = event.data;
     const marks = { isBad: event.type === "gap" || (entry?.is_error === true && entry.outcome !== "cancelled"), isNote: entry?.role === "note" };
-    call.ticks.splice(Math.min(at, call.ticks.length), 0, { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), ...marks });
+    call.ticks.splice(at, 0, { offset, utime: event.utime, type: event.type, text: clipped(event.text, MAX.text), ...marks });
     this.#ticks += 1;
   }
 

@@ -52,14 +52,17 @@ function sections(g, scene) {
   const { layout, width, colour, scroll } = scene;
   if (layout.sections.length < 2) return;
   const { top, bottom } = places(scene);
-  g.font = `600 ${SMALL}`;
   for (const { name, row } of layout.sections) {
     const y = top + row * ROW - scroll;
     if (y < top - 2 || y + ROW > bottom) continue;
     g.fillStyle = colour("raised");
     g.fillRect(0, y, width, ROW - 4);
+    g.font = `600 ${SMALL}`;
     g.fillStyle = colour("quiet");
-    g.fillText(drawn(name) || "no namespace", PAD, y + ROW / 2 - 1);
+    const title = drawn(name) || "no namespace";
+    g.fillText(title, PAD, y + ROW / 2 - 1);
+    const from = PAD + g.measureText(title).width + PAD;
+    for (const band of scene.bands) if (isOf(band, name)) bandText(g, scene, band, y + ROW / 2 - 1, from);
   }
   g.font = FONT;
 }
@@ -67,21 +70,34 @@ function sections(g, scene) {
 /** Draw the times in which robots were kept still, over the rows of these robots. */
 function bands(g, scene) {
   const { layout, view, width, now, colour } = scene;
-  for (const { robot, from, to, text: said, tone } of scene.bands) {
-    const text = drawn(said);
-    const [x, end] = [xOf(view, width, from), xOf(view, width, to ?? now)];
+  const below = layout.sections.length > 1 ? 0 : ROW; // robots that are named have the text beside their names
+  for (const band of scene.bands) {
+    const [x, end] = [xOf(view, width, band.from), xOf(view, width, band.to ?? now)];
     if (end < 0 || x > width) continue;
-    for (const { name, row, rows } of layout.sections.filter((section) => robot === null || section.name === robot)) {
-      const [left, y, wide] = [Math.max(0, x), row * ROW, Math.min(width, end) - Math.max(0, x)];
-      g.fillStyle = colour(tone);
+    for (const { row, rows } of layout.sections.filter(({ name }) => isOf(band, name))) {
+      const [left, y] = [Math.max(0, x), row * ROW];
+      g.fillStyle = colour(band.tone);
       g.globalAlpha = 0.13;
-      g.fillRect(left, y, wide, rows * ROW + ROW);
+      g.fillRect(left, y, Math.min(width, end) - left, rows * ROW + below);
       g.globalAlpha = 1;
-      g.font = `600 ${SMALL}`;
-      if (g.measureText(text).width + PAD < wide) g.fillText(text, left + 4, y + rows * ROW + ROW / 2);
-      g.font = FONT;
+      if (below > 0) bandText(g, scene, band, y + rows * ROW + ROW / 2);
     }
   }
+}
+
+function isOf({ robot }, name) {
+  return robot === null || robot === name;
+}
+
+/** Write the text of a band where it has room, from an x on. */
+function bandText(g, { view, width, now, colour }, { from, to, text: said, tone }, y, least = 0) {
+  const text = drawn(said);
+  const left = Math.max(least, xOf(view, width, from));
+  const right = Math.min(width, xOf(view, width, to ?? now));
+  g.font = `600 ${SMALL}`;
+  g.fillStyle = colour(tone);
+  if (g.measureText(text).width + PAD < right - left) g.fillText(text, left + 4, y);
+  g.font = FONT;
 }
 
 /** Draw the times in which the page heard nothing, and those at which something is missing. */

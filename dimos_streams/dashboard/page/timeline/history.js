@@ -18,6 +18,8 @@ export class History {
   #get;
   #changed;
   #notBefore = 0;
+  /** What `catchUp` was given while pages were read; null if it was not called meanwhile. */
+  #owed = null;
   #isGone = false;
   #isStopped = false;
 
@@ -57,8 +59,13 @@ export class History {
    * @param {boolean} isSame whether it can be no other journal
    */
   async catchUp(now, isSame) {
+    if (this.busy) {
+      this.#owed = [now, isSame];
+      return;
+    }
     const { newest, newestEvent } = this.#log;
-    if (this.busy || newest === 0 || this.#isStopped) return;
+    if (newest === 0 || this.#isStopped) return;
+    let isRead = false;
     await this.#read(async () => {
       const found = [];
       let before = Infinity;
@@ -73,7 +80,9 @@ export class History {
       if (isReached && !isSame && !found.some(isKnown)) this.#log.beginAnew(now());
       for (const { offset, event } of found) this.#log.take(offset, event);
       if (!isReached) this.#log.missed(now(), "more happened than is shown here");
+      isRead = true;
     });
+    if (!isRead && !this.#isStopped) this.#log.missed(now(), "what happened meanwhile can't be read");
   }
 
   async #read(work) {
@@ -89,6 +98,9 @@ export class History {
       this.busy = false;
       this.#changed();
     }
+    const owed = this.#owed;
+    this.#owed = null;
+    if (owed !== null) await this.catchUp(...owed);
   }
 
   /** @returns {Promise<{entries: object[], before: number|null}>} and from which offset on they were looked for */

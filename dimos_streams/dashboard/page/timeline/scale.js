@@ -81,9 +81,10 @@ function markText(utime, step) {
 /** Return a duration as a short text. @param {number} span µs */
 export function tookText(span) {
   const seconds = Math.max(0, span) / SECOND;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const [minutes, rest] = [Math.floor(seconds / 60), Math.round(seconds % 60)];
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole} s`;
+  const [minutes, rest] = [Math.floor(whole / 60), whole % 60];
   if (minutes < 60) return rest ? `${minutes} min ${rest} s` : `${minutes} min`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -45,7 +45,7 @@ export function plain(call, text) {
 }
 
 function isDecision(call) {
-  return skillOf(call) === "decide" && call.arguments.decision in DECIDED;
+  return skillOf(call) === "decide" && Object.hasOwn(DECIDED, call.arguments.decision);
 }
 
 /** Return what was asked for: a skill with arguments, or for a mission, what the operator said. @param {Call} call */

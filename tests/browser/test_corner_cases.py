@@ -1,0 +1,172 @@
+"""What the page's functions give for values at their bounds, and for what seldom happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.browser.script_modules import ScriptModules
+from tests.browser.test_timeline import BEGAN, MISSION, STORY, S, begun, said
+
+_SECOND_HALF = "(m, given) => given.map((each) => m.{}(each))"
+
+
+def test_a_decision_is_one_by_its_own_name_only(script_modules: ScriptModules) -> None:
+    calls = [
+        {"skill": "decide", "module": "agent", "caller": "me", "arguments": {"decision": decision}, "state": "open"}
+        | {"fraction": None, "end": None, "ticks": []}
+        for decision in ("approve", "constructor", "toString", "__proto__")
+    ]
+    labels = script_modules("timeline/words.js", "(m, calls) => calls.map((call) => m.labelOf(call))", calls)
+    assert labels[0] == "Approved"
+    assert all(label.startswith("Decide · ") for label in labels[1:]), labels
+
+
+def test_a_duration_is_rounded_before_it_is_cut_into_units(script_modules: ScriptModules) -> None:
+    spans = [9.94, 9.96, 59.4, 59.7, 119.7, 3599.8, 7260.0]
+    took = script_modules("timeline/scale.js", _SECOND_HALF.format("tookText"), [each * S for each in spans])
+    assert took == ["9.9 s", "10 s", "59 s", "1 min", "2 min", "1 h 0 min", "2 h 1 min"]
+    ages = script_modules("format.js", _SECOND_HALF.format("agoText"), [59.4, 59.7, 3569, 3571, 84_500, 84_700])
+    assert ages == ["59 s ago", "1 min ago", "59 min ago", "1 h ago", "23 h ago", "1 d ago"]
+
+
+def test_updates_of_a_call_with_the_most_of_them_stay_in_order(script_modules: ScriptModules) -> None:
+    late = 403
+    entries = [begun(1, "c", 0)]
+    entries += [said(offset, "c", "update", offset) for offset in range(2, 406) if offset != late]
+    entries += [said(late, "c", "update", late)]
+    fold = """(m, given) => {
+        const log = new m.CallLog();
+        for (const { offset, event } of given) log.take(offset, event);
+        return log.calls.get("c").ticks.map(({ offset }) => offset);
+    }"""
+    offsets = script_modules("timeline/calls.js", fold, entries)
+    assert offsets == sorted(offsets)
+    assert offsets[-3:] == [403, 404, 405]
+
+
+@pytest.mark.parametrize(
+    ("answer", "refusal"),
+    [
+        ("new Response('<html>Bad gateway</html>', { status: 502, statusText: 'Bad Gateway' })", "502 Bad Gateway"),
+        ("Response.json({ detail: 'this host is not served' }, { status: 403 })", "this host is not served"),
+    ],
+)
+def test_who_is_refused_by_a_proxy_tries_again(script_modules: ScriptModules, answer: str, refusal: str) -> None:
+    found = script_modules(
+        "link/monitor.js",
+        f"""async ({{ Monitor }}) => {{
+            const plain = globalThis.WebSocket;
+            let tries = 0;
+            globalThis.WebSocket = class extends EventTarget {{
+              constructor() {{ super(); tries += 1; setTimeout(() => this.onclose?.(new Event("close"))); }}
+              close() {{}}
+              send() {{}}
+            }};
+            try {{
+              const monitor = new Monitor(() => 0, () => 0);
+              monitor.get = async () => {answer};
+              monitor.connect();
+              while (tries < 2) await new Promise((done) => setTimeout(done, 20));
+              return monitor.refusal;
+            }} finally {{
+              globalThis.WebSocket = plain;
+            }}
+        }}""",
+    )
+    assert found == refusal
+
+
+def test_what_was_missed_while_a_page_is_read_is_read_behind_it(script_modules: ScriptModules) -> None:
+    look = """async (m, given) => {
+        const { CallLog } = await import(`${given.url}/calls.js`);
+        const log = new CallLog();
+        for (const { offset, event } of given.known) log.take(offset, event);
+        let isRefused = false;
+        const release = [];
+        const pages = [[], [...given.known, ...given.missed]];
+        const get = async () => {
+          await new Promise((done) => release.push(done));
+          const page = isRefused ? null : pages.shift();
+          return page ? Response.json(page) : new Response("", { status: 503 });
+        };
+        const history = new m.History(log, get, () => 0);
+        const letGo = async () => {
+          while (release.length === 0) await new Promise((done) => setTimeout(done, 5));
+          release.shift()();
+        };
+        const reading = history.reach(-1);
+        await history.catchUp(() => given.now, true);
+        await letGo();
+        await letGo();
+        await reading;
+        const offsets = log.calls.get("c2").ticks.map(({ offset }) => offset);
+        isRefused = true;
+        const failing = history.catchUp(() => given.now, true);
+        await letGo();
+        await failing;
+        return { offsets, breaks: log.breaks.map(({ text }) => text) };
+    }"""
+    given: dict[str, Any] = {"known": STORY, "missed": [said(12, "c2", "update", 8)], "now": BEGAN + 9 * S}
+    found = script_modules(
+        "timeline/history.js", look, given | {"url": script_modules.page.url + "dashboard/timeline"}
+    )
+    assert found["offsets"] == [12]
+    assert found["breaks"][-1] == "what happened meanwhile can't be read"
+
+
+def test_each_of_several_robots_says_beside_its_name_that_it_was_paused(script_modules: ScriptModules) -> None:
+    entries = [
+        begun(offset, f"{robot}-1", 0, **(MISSION | {"module": f"{robot}/agent"}))
+        for offset, robot in enumerate(("a", "b"), start=1)
+    ]
+    draw = """async (m, given) => {
+        const load = (name) => import(`${given.url}/${name}.js`);
+        const [{ laidOut }, { draw }, { ROW }] = [await load("layout"), await load("draw"), await load("places")];
+        const log = new m.CallLog();
+        for (const { offset, event } of given.entries) log.take(offset, event);
+        const g = new OffscreenCanvas(1000, 300).getContext("2d");
+        const texts = [];
+        const write = g.fillText.bind(g);
+        g.fillText = (text, x, y) => { texts.push([text, Math.floor(y / ROW)]); write(text, x, y); };
+        const band = { robot: "a", from: given.began, to: null, text: "paused", tone: "warn" };
+        const view = { from: given.began, to: given.began + 10e6 };
+        draw(g, { layout: laidOut([...log.calls.values()]), view, width: 1000, height: 300, scroll: 0,
+          now: given.began + 9e6, until: Infinity, selected: null, cursor: null, hovered: null, breaks: [],
+          bands: [band], knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
+        const rowOf = (wanted) => texts.filter(([text]) => text === wanted).map(([, row]) => row);
+        return [rowOf("paused"), rowOf("a")];
+    }"""
+    given = {"url": script_modules.page.url + "dashboard/timeline", "entries": entries, "began": BEGAN}
+    paused, heading = script_modules("timeline/calls.js", draw, given)
+    assert len(paused) == 1
+    assert paused == heading
+
+
+def test_an_obstacle_is_looked_for_in_the_odometrys_frame_and_a_zone_in_its_own(
+    script_modules: ScriptModules,
+) -> None:
+    zone = {"name": "lab", "restricted": True, "polygon": [[10, 10], [12, 10], [12, 12], [10, 12]]}
+    look = """(m, zone) => {
+        const scene = { zones: [zone], waypoints: [], goal: null, path: [], frame_id: "map" };
+        const state = { scene: { "": scene }, skills: [], agents: {}, calls: [], leases: {}, modules: [],
+          stopped: { stops: [] } };
+        const robot = { name: "", occupancy: { at: ({ x, y }) => (x === 1 && y === 1 ? 100 : 0) } };
+        const places = { goal: { x: 1, y: 1 }, point: { x: 11, y: 11 }, from: { x: 9, y: 9 } };
+        return m.cautions(state, robot, places, { agent: null }).map(({ text }) => text);
+    }"""
+    said = script_modules("map/orders.js", look, zone)
+    assert said[0].startswith("It lies in the restricted zone “lab”")
+    assert "Something stands there, as the scans show it." in said
+
+
+def test_examples_are_of_what_a_robot_in_a_namespace_can_do(script_modules: ScriptModules) -> None:
+    render = """async (m, skills) => {
+        const { render } = await import("preact");
+        const root = document.createElement("div");
+        render(m.Suggestions({ state: { skills }, readOnly: false }), root);
+        return [...root.querySelectorAll("button")].map((button) => button.textContent);
+    }"""
+    skills = [{"name": "robot1_turn", "module": "robot1/drive", "available": True}]
+    assert script_modules("conversation/suggestions.js", render, skills) == ["turn left 90 degrees"]
