@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import FastAPI, Header, Query, Response
+from fastapi import FastAPI, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
-from dimos_streams.bridge.http import event_pages, problems
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
-from dimos_streams.bridge.http.described import answers, describe, refusals
-from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.http.described import describe, refusals
+from dimos_streams.bridge.http.event_routes import mount_events
+from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.pictures import mount_pictures
 from dimos_streams.bridge.http.robots import mount_robots
@@ -26,9 +26,8 @@ from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.http.settings import mount_settings
-from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
+from dimos_streams.bridge.http.stream_options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.mcp.calls import BrokerCalls
@@ -37,7 +36,6 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
-from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -68,7 +66,7 @@ def create_app(
 
     _mount_views(app, broker, broadcast, disk, fleet_hub)
     mount_calls(app, broker, broadcast)
-    _mount_streams(app, broker, broadcast, options, abort)
+    mount_events(app, broker, broadcast, options, abort)
     mount_robots(app, broker)
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
@@ -98,35 +96,7 @@ def _mount_views(
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        journal, receiver = broadcast.journal, broker.receiver.statistics()
-        lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
-        if trouble := disk():
-            lost += ["logs", "mission records", "pictures"]
-        if broker.is_deaf:
-            lost.append("what is said on the bus: the bridge does not even hear itself")
-        return {
-            "status": "degraded" if lost else "ok",
-            "disk": trouble or "ok",
-            "lost": lost,
-            "stopped": broker.stops.stopped().model_dump(mode="json"),
-            "not_ending": [call.model_dump(mode="json") for call in broker.stops.lingering()],
-            "unwell": broker.directory.unwell(),
-            "journal": {
-                "state": journal.state,
-                "first_offset": journal.first_offset,
-                "last_offset": journal.last_offset,
-                "bytes": journal.size(),
-            },
-            "hub": fleet_hub(),
-            "offset": broadcast.last_offset,
-            "counts": {
-                "modules": broker.directory.count,
-                "open_calls": len(broker.ledger.calls.open),
-                "leases": broker.ledger.leases.holders(),
-                "broadcast": asdict(broadcast.statistics()),
-                "receiver": asdict(receiver),
-            },
-        }
+        return health_of(broker, broadcast, disk(), fleet_hub())
 
     registry = registry_of(broker, broadcast)
 
@@ -150,65 +120,3 @@ def _module(module: ModuleView) -> dict[str, Any]:
     for rival in fields["rivals"]:
         del rival["id"]
     return {**fields, "alive": module.alive, "skills": [skill.name for skill in module.skills]}
-
-
-def _mount_streams(
-    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, options: StreamOptions, abort: Callable[[object], None]
-) -> None:
-    """Add the routes that serve the events of all calls."""
-
-    @app.get(
-        "/tool_streams",
-        response_class=Response,
-        response_model=None,
-        responses=answers(
-            200,
-            "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
-            "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
-            {"type": "string"},
-            media_type="text/event-stream",
-        )
-        | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
-    )
-    async def tool_streams(
-        call: str | None = None,
-        caller: str | None = None,
-        from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
-        last_event_id: Annotated[LastEventId | None, Header()] = None,
-    ) -> EventStream:
-        _check_call(broker, call)
-        return EventStream(
-            broadcast,
-            after=after_offset(last_event_id, from_),
-            caller=caller,
-            call_id=call,
-            ping_s=options.ping_s,
-            send_timeout_s=options.send_timeout_s,
-            abort=abort,
-        )
-
-    @app.get(
-        "/events",
-        response_class=Response,
-        response_model=None,
-        responses=event_pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
-    )
-    async def events(
-        call: str | None = None,
-        caller: str | None = None,
-        before: event_pages.Before = event_pages.NEWEST,
-        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
-        progress: event_pages.Progress = False,
-    ) -> Response:
-        _check_call(broker, call)
-        return await event_pages.page_back(broadcast, QueryBack(before, caller, call, progress=progress), limit)
-
-
-def _check_call(broker: Broker, call: str | None) -> None:
-    """Raise an error for a text that can't be a call's id, and for a call whose events are not kept. An unknown id
-    passes: whoever calls on the bus chooses it, perhaps later, and events outlast their calls."""
-    if call is not None and not is_call_id(call):
-        raise UnknownCallError(call)
-    if call is not None and not broker.journals(call):
-        why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
-        raise problems.ProblemError(kinds.NOT_FOUND, why)

@@ -9,11 +9,11 @@ import pytest
 from tests.browser.script_modules import ScriptModules
 from tests.browser.test_timeline import BEGAN, MISSION, STORY, S, begun, said
 
-_SECOND_HALF = "(m, given) => given.map((each) => m.{}(each))"
+_EACH = "(m, given) => given.map((each) => m.{}(each))"
 
 
 def test_a_decision_is_one_by_its_own_name_only(script_modules: ScriptModules) -> None:
-    calls = [
+    calls: list[dict[str, Any]] = [
         {"skill": "decide", "module": "agent", "caller": "me", "arguments": {"decision": decision}, "state": "open"}
         | {"fraction": None, "end": None, "ticks": []}
         for decision in ("approve", "constructor", "toString", "__proto__")
@@ -25,9 +25,9 @@ def test_a_decision_is_one_by_its_own_name_only(script_modules: ScriptModules) -
 
 def test_a_duration_is_rounded_before_it_is_cut_into_units(script_modules: ScriptModules) -> None:
     spans = [9.94, 9.96, 59.4, 59.7, 119.7, 3599.8, 7260.0]
-    took = script_modules("timeline/scale.js", _SECOND_HALF.format("tookText"), [each * S for each in spans])
+    took = script_modules("timeline/scale.js", _EACH.format("tookText"), [each * S for each in spans])
     assert took == ["9.9 s", "10 s", "59 s", "1 min", "2 min", "1 h 0 min", "2 h 1 min"]
-    ages = script_modules("format.js", _SECOND_HALF.format("agoText"), [59.4, 59.7, 3569, 3571, 84_500, 84_700])
+    ages = script_modules("format.js", _EACH.format("agoText"), [59.4, 59.7, 3569, 3571, 84_500, 84_700])
     assert ages == ["59 s ago", "1 min ago", "59 min ago", "1 h ago", "23 h ago", "1 d ago"]
 
 

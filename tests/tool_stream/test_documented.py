@@ -11,7 +11,7 @@ from dimos_streams.runtime import neighbours
 from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.hosting import heart, loss
-from dimos_streams.tool_stream.liveness import directory, instances, module_view
+from dimos_streams.tool_stream.liveness import heartbeat, instances, module_view
 from dimos_streams.tool_stream.receiving import acks, inflow, nacks
 from dimos_streams.tool_stream.sending import call_writer, receivers
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
@@ -35,7 +35,7 @@ def test_timers_and_bounds() -> None:
         "receivers.RECEIVER_FORGOTTEN_S": f"{receivers.RECEIVER_FORGOTTEN_S:g} s, at most {receivers.MAX_RECEIVERS} ",
         "PublisherLimits.history": f"{limits.history} and {limits.history_bytes >> 20} MB",
         "PublisherLimits.closed_calls": f"{limits.closed_calls},",
-        "directory.HEARTBEAT_S": f"every {directory.HEARTBEAT_S:g} s",
+        "heartbeat.HEARTBEAT_S": f"every {heartbeat.HEARTBEAT_S:g} s",
         "heart.HEARTBEAT_RETRY_S": f"{heart.HEARTBEAT_RETRY_S:g} s,",
         "neighbours.NAME_PROBE_S": f"{neighbours.NAME_PROBE_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",

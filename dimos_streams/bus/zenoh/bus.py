@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _KEPT_SAMPLES = 4096
 """Number of messages of a reliable channel that its sender keeps for those who missed them."""
-_HEARTBEAT_S = 0.25
+_MISS_DETECTION_S = 0.25
 """Interval, in seconds, at which the sender of a reliable channel says which message was its last."""
 _MAX_PUBLISHERS = 1024
 _UNDECLARED_WITHIN_S = 2.0
@@ -253,7 +253,7 @@ class ZenohBus(Bus):
             priority=priority,
             allowed_destination=Locality.REMOTE,
             cache=ext.CacheConfig(_KEPT_SAMPLES),
-            sample_miss_detection=ext.MissDetectionConfig(heartbeat=_HEARTBEAT_S, sporadic_heartbeat=None),
+            sample_miss_detection=ext.MissDetectionConfig(heartbeat=_MISS_DETECTION_S, sporadic_heartbeat=None),
         )
 
     def _opened_session(self) -> zenoh.Session:

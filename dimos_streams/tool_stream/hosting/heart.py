@@ -16,15 +16,15 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
-from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S, ModuleDirectory
-from dimos_streams.tool_stream.liveness.heartbeat import CALLS_BYTES, ENDED, MAX_HEALTH
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import CALLS_BYTES, ENDED, HEARTBEAT_S, MAX_HEALTH
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 HEARTBEAT_RETRY_S = 0.1
 """The time, in seconds, after which a heartbeat that names calls and is not acknowledged is sent again, while a
 receiver lives."""
-_DESCRIBE_EVERY_S = (0.1, 0.8)
+_DESCRIBE_PAUSES_S = (0.1, 0.8)
 """The shortest and the longest pause between descriptions of all skills, in seconds; each is twice as long as the one
 before while many go on asking."""
 _BETWEEN_PARTS_S = 0.005
@@ -59,7 +59,7 @@ class Heart:
         self._task: asyncio.Task[None] | None = None
         self._described: asyncio.TimerHandle | None = None
         self._asked_again = 0
-        self._describe_pause_s = _DESCRIBE_EVERY_S[0]
+        self._describe_pause_s = _DESCRIBE_PAUSES_S[0]
 
     @property
     def beats(self) -> bool:
@@ -167,7 +167,7 @@ class Heart:
 
     def _describe_again(self) -> None:
         self._described = None
-        shortest, longest = _DESCRIBE_EVERY_S
+        shortest, longest = _DESCRIBE_PAUSES_S
         many = self._asked_again > _MANY_ASK
         self._describe_pause_s = min(2 * self._describe_pause_s, longest) if many else shortest
         if self._asked_again:

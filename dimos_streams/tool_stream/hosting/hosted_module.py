@@ -11,7 +11,7 @@ from dimos_streams.skill import SkillSpec
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
-from dimos_streams.tool_stream.liveness.heartbeat import stopping
+from dimos_streams.tool_stream.liveness.heartbeat import module_said, stopping
 from dimos_streams.tool_stream.liveness.skill_parts import described
 
 
@@ -48,7 +48,7 @@ class HostedModule:
         if self.loss.runaway:
             cut_off = "; velocities are cut off" if self.loss.consequence else ""
             return f"call {self.loss.runaway} does not end{cut_off}"
-        return self.module.health
+        return module_said(self.module.health)
 
     @property
     def state_json(self) -> str:

@@ -30,8 +30,7 @@ from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
 from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 
-HEARTBEAT_S = 0.25
-_DESCRIBE_EVERY_S = 0.2
+_ASK_AGAIN_S = 0.2
 _ASKING = (1.0, 10.0)
 """Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
 _QUEUE_BYTES = 1024 * 1024
@@ -351,7 +350,7 @@ class ModuleDirectory:
 
     def _ask_for_skills(self) -> None:
         now = clock.monotonic()
-        if now - self._described >= _DESCRIBE_EVERY_S and self._may_ask.take():
+        if now - self._described >= _ASK_AGAIN_S and self._may_ask.take():
             self._described = now
             request = ToolStreamRequest(utime=clock.utime(), kind=DESCRIBE)
             self._bus.publish(REQUESTS, encode(request))

@@ -9,6 +9,8 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import other_type
 from dimos_streams.messages.dimos_streams import ModuleStatus
 
+HEARTBEAT_S = 0.25
+"""Seconds from one heartbeat of a module to the next."""
 ENDED = "ended"
 """The health in the last heartbeat of a module that stops."""
 STOPPING = "stopping"
@@ -36,6 +38,12 @@ BEGIN = len(_FINGERPRINT) + _LONG
 def stopping(reason: str) -> str:
     """Return the health of a module that stops for a reason."""
     return STOPPING if reason == STOPS else f"{STOPPING}: {reason}"
+
+
+def module_said(health: str) -> str:
+    """Return a module's own text of its health; one that would say that it stops is in quotation marks, for whoever
+    hears that believes it."""
+    return f'"{health}"' if health == ENDED or stop_reason(health) is not None else health
 
 
 def stop_reason(health: str) -> str | None:

@@ -11,7 +11,7 @@ from dimos_streams.tool_stream.event import ACK, NACK, REQUESTS
 from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.signature import parse_signature, signed
 
-_NACK_RATE = 10_000.0
+_NACKS_PER_S = 10_000.0
 """Maximum number of requests for missing events per second, of all calls together."""
 _STRANGERS_NACKS = (20.0, 200.0)
 """The bound of those requests for calls that nobody here has begun: per second, and at once. Everybody on the bus
@@ -32,7 +32,7 @@ class Requests:
         """Number of nacks that were sent."""
         self._bus = bus
         self._name = name
-        self._allowed = Allowance(_NACK_RATE, _NACK_RATE)
+        self._allowed = Allowance(_NACKS_PER_S, _NACKS_PER_S)
         self._strangers_nacks = {is_bound: Allowance(*_STRANGERS_NACKS) for is_bound in (False, True)}
         self._strangers_acks = Allowance(*_STRANGERS_ACKS)
 

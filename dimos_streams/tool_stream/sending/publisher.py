@@ -36,7 +36,7 @@ from dimos_streams.tool_stream.signature import parse_signature
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-_NACK_RATE = 32 * 1024 * 1024
+_RESEND_BYTES_PER_S = 32 * 1024 * 1024
 """Maximum number of bytes per second that are sent again."""
 
 
@@ -59,7 +59,7 @@ class ToolStreamPublisher:
         call."""
         self._bound = float("-inf")
         """The time on the loop's clock at which a receiver last named it."""
-        self._nacks = Allowance(_NACK_RATE, _NACK_RATE)
+        self._nacks = Allowance(_RESEND_BYTES_PER_S, _RESEND_BYTES_PER_S)
         self._bus = bus
         self._open: dict[str, CallWriter] = {}
         self._ended: OrderedDict[str, CallWriter] = OrderedDict()

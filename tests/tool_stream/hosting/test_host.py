@@ -25,6 +25,7 @@ from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import admission, host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import stop_reason
 from dimos_streams.tool_stream.threads import ToolStream
 from dimos_streams.tool_stream.wire import unpack_event
 
@@ -291,6 +292,21 @@ async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_hea
         harness.module.report_state({})
         await asyncio.sleep(0)
         assert heard[-1].state_json == ""
+        directory.stop()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("word", ["ended", "stopping", "stopping: for lunch"])
+async def test_a_module_that_says_of_itself_that_it_stops_does_not_stop(word: str) -> None:
+    async with ModuleHarness(Counter) as harness:
+        directory = ModuleDirectory(harness.bus)
+        directory.start()
+        harness.module.health = word
+        await asyncio.sleep(1.0)
+        view = directory.module(harness.module.name)
+        assert view is not None
+        assert (view.alive, view.health) == (True, f'"{word}"')
+        assert stop_reason(view.health) is None
         directory.stop()
 
 

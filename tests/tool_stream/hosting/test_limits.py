@@ -16,7 +16,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import begun_calls, host
-from dimos_streams.tool_stream.liveness.directory import HEARTBEAT_S
+from dimos_streams.tool_stream.liveness.heartbeat import HEARTBEAT_S
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 
 

@@ -1,0 +1,80 @@
+"""The routes that serve the events of all calls: a stream, and pages for those who look back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import FastAPI, Header, Query, Response
+
+from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.http import event_pages, problems
+from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.tool_stream.event import is_call_id
+
+
+def mount_events(
+    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, options: StreamOptions, abort: Callable[[object], None]
+) -> None:
+    """Add the routes that serve the events of all calls."""
+
+    @app.get(
+        "/tool_streams",
+        response_class=Response,
+        response_model=None,
+        responses=answers(
+            200,
+            "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
+            "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
+            {"type": "string"},
+            media_type="text/event-stream",
+        )
+        | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
+    )
+    async def tool_streams(
+        call: str | None = None,
+        caller: str | None = None,
+        from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
+        last_event_id: Annotated[LastEventId | None, Header()] = None,
+    ) -> EventStream:
+        _check_call(broker, call)
+        return EventStream(
+            broadcast,
+            after=after_offset(last_event_id, from_),
+            caller=caller,
+            call_id=call,
+            ping_s=options.ping_s,
+            send_timeout_s=options.send_timeout_s,
+            abort=abort,
+        )
+
+    @app.get(
+        "/events",
+        response_class=Response,
+        response_model=None,
+        responses=event_pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
+    )
+    async def events(
+        call: str | None = None,
+        caller: str | None = None,
+        before: event_pages.Before = event_pages.NEWEST,
+        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
+        progress: event_pages.Progress = False,
+    ) -> Response:
+        _check_call(broker, call)
+        return await event_pages.page_back(broadcast, QueryBack(before, caller, call, progress=progress), limit)
+
+
+def _check_call(broker: Broker, call: str | None) -> None:
+    """Raise an error for a text that can't be a call's id, and for a call whose events are not kept. An unknown id
+    passes: whoever calls on the bus chooses it, perhaps later, and events outlast their calls."""
+    if call is not None and not is_call_id(call):
+        raise UnknownCallError(call)
+    if call is not None and not broker.journals(call):
+        why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
+        raise problems.ProblemError(kinds.NOT_FOUND, why)
