@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.secrets import know, know_settings
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
@@ -81,7 +82,7 @@ class RunContext:
     seed: int = 0
     namespace: str = ""
     """Prefix of the module's topics and resources, ``"robot1/"`` or empty."""
-    bridge_url: str = "http://127.0.0.1:7780"
+    bridge_url: str = f"http://127.0.0.1:{BRIDGE_PORT}"
     token: str | None = None
     """The token that the bridge asks of every request, or None if it asks for none."""
     run_dir: Path | None = None

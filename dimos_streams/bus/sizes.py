@@ -1,8 +1,11 @@
-"""The maximum sizes of messages by type, for transports that have to put large ones together."""
+"""Maximum sizes: of the names of channels, and of messages by type, for transports that put large ones together."""
 
 from __future__ import annotations
 
 from dimos_streams.bus.base import MAX_MESSAGE, ONE_PIECE
+
+MAX_CHANNEL_BYTES = 63
+"""LCM's limit for the name of a channel, in UTF-8."""
 
 _SMALL = frozenset(
     {

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, TypeVar
 
+from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Field, Message, fields_of
 from dimos_streams.messages.plain_classes import class_of
 
 M = TypeVar("M", bound=Message)
-
-MAX_CHANNEL_BYTES = 63
-"""LCM's limit for the name of a channel, in UTF-8."""
 
 _FINGERPRINT_BYTES = 8
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")

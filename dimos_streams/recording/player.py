@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel
@@ -19,7 +20,6 @@ _TURN = 64
 """The largest number of messages that are published in one go."""
 _PAUSE_S = 0.001
 """The shortest wait that is worth it, in seconds."""
-_LONGEST_CHANNEL = 63
 
 
 class Player:
@@ -41,7 +41,7 @@ class Player:
         self.untyped: dict[str, int] = {}
         """The number of messages of types that are not known here, by channel: they are passed on as they are."""
         self.unpublishable: dict[str, int] = {}
-        """The number of messages that a bus can't carry, by channel: LCM's names have 63 bytes at most."""
+        """The number of messages that no bus can carry, by channel: names have ``MAX_CHANNEL_BYTES`` at most."""
 
     async def play(self, bus: Bus, on_progress: Callable[[Player], None] | None = None) -> int:
         """Play once from the beginning and return the number of messages."""
@@ -60,7 +60,7 @@ class Player:
             if ahead_s >= _PAUSE_S or in_a_row >= _TURN:
                 in_a_row = 0
                 await asyncio.sleep(max(0.0, ahead_s))
-            if len(event.channel.encode()) > _LONGEST_CHANNEL:
+            if len(event.channel.encode()) > MAX_CHANNEL_BYTES:
                 self.unpublishable[event.channel] = self.unpublishable.get(event.channel, 0) + 1
                 continue
             bus.publish(event.channel, event.data)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
+from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.module import LOSS_BOUND_S
-
-DEFAULT_PORT = 7780
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +17,7 @@ class RunOptions:
     """Options that hold for all modules of a run."""
 
     bus_url: str = field(default_factory=bus_url)
-    port: int = DEFAULT_PORT
+    port: int = BRIDGE_PORT
     """The TCP port of the bridge, on 127.0.0.1."""
     seed: int = 0
     token: str | None = None

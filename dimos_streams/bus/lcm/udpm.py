@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams.bus.base import MAX_MESSAGE
-from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.lcm.url import RECEIVE_BUFFER, UdpmUrl
+from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
 from dimos_streams.errors import BusUrlError
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
@@ -24,9 +25,7 @@ _FRAGMENT_HEADER = struct.Struct(">IIIIHH")
 """Magic number "LC03", message number and size, offset of this fragment's data, fragment number and count."""
 _DATAGRAM = 65507
 _FRAGMENT_SPACE = _DATAGRAM - _FRAGMENT_HEADER.size
-_LONGEST_CHANNEL = 63
 _LONGEST_MESSAGE = MAX_MESSAGE
-_RECEIVE_BUFFER = 4 << 20
 _SENDERS = 64
 """Maximum number of senders whose messages are put together at the same time; each has one incomplete message."""
 _MAX_HELD = 2 * MAX_MESSAGE
@@ -94,7 +93,7 @@ class UdpmSocket:
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "SO_REUSEPORT"):
             receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _number(url, "recv_buf_size", _RECEIVE_BUFFER))
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _number(url, "recv_buf_size", RECEIVE_BUFFER))
         receiving.bind(("", url.port))  # as LCM does: other systems than Linux can't bind to a group
         group = struct.pack("=4sL", socket.inet_aton(url.group), socket.INADDR_ANY)
         receiving.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
@@ -123,8 +122,8 @@ class UdpmSocket:
         """Send one message. Raises ``OSError`` if it can't be sent or is too large, and for names that LCM does not
         accept."""
         name = channel.encode()
-        if len(name) > _LONGEST_CHANNEL or b"\0" in name or len(data) > _LONGEST_MESSAGE:
-            raise OSError(f"channel names have {_LONGEST_CHANNEL} bytes at most, messages {_LONGEST_MESSAGE}")
+        if len(name) > MAX_CHANNEL_BYTES or b"\0" in name or len(data) > _LONGEST_MESSAGE:
+            raise OSError(f"channel names have {MAX_CHANNEL_BYTES} bytes at most, messages {_LONGEST_MESSAGE}")
         number, self._number = self._number, (self._number + 1) & 0xFFFF_FFFF
         body = name + b"\0" + data
         if len(body) <= _DATAGRAM - _SHORT_HEADER.size:
@@ -206,7 +205,7 @@ class UdpmSocket:
     def _name(self, begin: int, size: int) -> tuple[str, int] | None:
         """Return the channel name that begins at an index of the datagram, and the index behind its NUL; None if it
         is invalid."""
-        end = self._buffer.find(0, begin, min(size, begin + _LONGEST_CHANNEL + 1))
+        end = self._buffer.find(0, begin, min(size, begin + MAX_CHANNEL_BYTES + 1))
         if end < 0:
             return None
         try:

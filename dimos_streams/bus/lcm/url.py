@@ -12,7 +12,7 @@ from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusUrlError
 
 DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
-_RECEIVE_BUFFER = 4 * 1024 * 1024
+RECEIVE_BUFFER = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class UdpmUrl:
     def for_lcm(self) -> str:
         """Return the URL with a receive buffer of 4 MB, or as much of it as the kernel gives, unless it names
         another."""
-        options = {"recv_buf_size": str(_RECEIVE_BUFFER)} | self.options
+        options = {"recv_buf_size": str(RECEIVE_BUFFER)} | self.options
         return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
 
     def route_problem(self) -> str | None:

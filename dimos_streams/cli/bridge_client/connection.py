@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SkillError, SkillUnavailableError, UserError
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_DEFAULT_PORT = 7780
 _TIMEOUT_S = 3.0
 
 
@@ -112,12 +112,12 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
         raise UserError("--url and --port name the same thing; give one of them")
     if url is not None:
         if not url.startswith(("http://", "https://")):
-            raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{_DEFAULT_PORT}'")
+            raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{BRIDGE_PORT}'")
         return BridgeAddress(url.rstrip("/"), token)
     living = [run for run in runs() if run.bridge_url is not None and port in (None, run.port)]
     if living and living[0].bridge_url is not None:
         return BridgeAddress(living[0].bridge_url, token or living[0].token)
-    return BridgeAddress(f"http://127.0.0.1:{port or _DEFAULT_PORT}", token)
+    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token)
 
 
 def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:

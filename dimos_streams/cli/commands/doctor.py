@@ -8,6 +8,7 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.common.process.loopback import BRIDGE_PORT
 
 if TYPE_CHECKING:
     from dimos_streams.cli.system.finding import Finding
@@ -19,7 +20,7 @@ def doctor(
     bus: options.BusUrl = None,
     port: Annotated[
         int, typer.Option("--port", min=1, max=65535, help="The port that a bridge is to serve on.")
-    ] = 7780,
+    ] = BRIDGE_PORT,
     as_json: options.Json = False,
 ) -> None:
     """Look whether this machine can run blueprints, and show the exact commands that mend it. Changes nothing."""

@@ -155,8 +155,10 @@ def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, lo
         note_damage(logs)
         check_found(player.published + sum(player.unpublishable.values()), logs, part)
     if player.unpublishable:
+        from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
+
         listed = ", ".join(f"{channel!r} ({count})" for channel, count in player.unpublishable.items())
-        note(f"not published, because the bus takes no channel name of over 63 bytes: {listed}")
+        note(f"not published, because the bus takes no channel name of over {MAX_CHANNEL_BYTES} bytes: {listed}")
     if player.untyped:
         listed = ", ".join(f"{channel} ({count})" for channel, count in player.untyped.items())
         note(f"published as they are, of types that are not known here: {listed}")

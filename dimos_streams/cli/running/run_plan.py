@@ -22,11 +22,12 @@ from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.printable import LogFormatter
+from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S, Module
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
-from dimos_streams.runtime.options import DEFAULT_PORT, RunOptions
+from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
@@ -123,7 +124,7 @@ class RunPlan:
     def port(self) -> int:
         """The port on which the bridge will serve."""
         configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
-        return configured if isinstance(configured, int) else DEFAULT_PORT
+        return configured if isinstance(configured, int) else BRIDGE_PORT
 
 
 def prepare(

@@ -1,8 +1,12 @@
-"""Addresses that are this machine's own only."""
+"""Addresses that are this machine's own only, and the port of a bridge."""
 
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
+
+BRIDGE_PORT: Final = 7780
+"""The TCP port on which a bridge serves, unless another one is chosen."""
 
 
 def is_loopback(host: str) -> bool:
