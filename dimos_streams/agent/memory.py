@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.control.undo import UndoJournal
+from dimos_streams.agent.control.undo import UndoLog
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption
@@ -34,7 +34,7 @@ class AgentMemory:
             record_dir, name, offset=offset, kept=config.missions_kept, standing=lambda: self._standing.events
         )
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
-        self.journal = UndoJournal()
+        self.journal = UndoLog()
 
     def apply(self, event: AgentEvent) -> None:
         """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""

@@ -25,7 +25,7 @@ from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
 from dimos_streams.streams.conversion import other_type
-from dimos_streams.tool_stream.liveness.skill_parts import described
+from dimos_streams.tool_stream.liveness.skill_fragments import described
 
 
 def check(blueprint: Blueprint) -> list[Problem]:

@@ -17,7 +17,7 @@ from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.selection import EVERYTHING, Selection
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.event import STATUS
-from dimos_streams.tool_stream.liveness.skill_parts import part_number
+from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
 
 _PROGRESS_EVERY = 4096
 
@@ -143,7 +143,7 @@ def _remember(waiting: dict[str, tuple[str, bytes]], channel: str, event: LogEve
     except MessageError:  # not a heartbeat; whoever reads the log sees it
         return
     if status.skills_json:
-        number = part_number(status.skills_json)
+        number = fragment_number(status.skills_json)
         if number == 0:  # what else was said before it is of an older description
             for key in [key for key in waiting if key.startswith(f"{status.module}#")]:
                 del waiting[key]

@@ -21,7 +21,7 @@ from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
-from dimos_streams.tool_stream.liveness.skill_parts import SkillPart
+from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
 from dimos_streams.tool_stream.receiving import inflow as inflows
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.sending.history import EventHistory
@@ -444,8 +444,8 @@ def test_a_directory_knows_how_much_its_modules_have_said(
             if what == "skills":
                 table.take_skills(report, ModuleStatus(module=name, skills_version=version, skills_json=text), ())
             elif what == "part":
-                part = SkillPart(part=number % 2, parts=2, skills=())
-                table.take_part(report, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
+                part = SkillFragment(part=number % 2, parts=2, skills=())
+                table.take_fragment(report, ModuleStatus(module=name, skills_version=version, skills_json=text), part)
             else:
                 table.take_state(report, ModuleStatus(module=name, state_json=json.dumps({"x": text})))
             assert table.bytes == sum(each.bytes for each in table.entries.values())

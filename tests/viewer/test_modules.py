@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.liveness.skill_parts import described
+from dimos_streams.tool_stream.liveness.skill_fragments import described
 from dimos_streams.viewer.state.modules import Modules
 
 START = 1_600_000_000_000_000

@@ -69,7 +69,7 @@ class Undone(BaseModel):
         return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
 
 
-class UndoJournal:
+class UndoLog:
     """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives the
     agent."""
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dimos_streams import clock
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
-from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoJournal, Undone
+from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
@@ -25,7 +25,7 @@ class CommandRunner:
     """Runs one command at a time, in the loop's task; the loop is in no turn then."""
 
     def __init__(
-        self, parts: LoopParts, journal: UndoJournal, machine: StateMachine, intake: Intake, wake: asyncio.Event
+        self, parts: LoopParts, journal: UndoLog, machine: StateMachine, intake: Intake, wake: asyncio.Event
     ) -> None:
         """``wake`` is set when something may have changed."""
         self._parts = parts

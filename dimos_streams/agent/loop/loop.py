@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, UndoCommand
-from dimos_streams.agent.control.undo import UndoJournal, Undone
+from dimos_streams.agent.control.undo import UndoLog, Undone
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.intake import Intake, release
@@ -36,7 +36,7 @@ class AgentLoop:
     def __init__(
         self,
         parts: LoopParts,
-        journal: UndoJournal,
+        journal: UndoLog,
         *,
         name: str = "agent",
         on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,

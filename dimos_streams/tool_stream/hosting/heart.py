@@ -27,7 +27,7 @@ receiver lives."""
 _DESCRIBE_PAUSES_S = (0.1, 0.8)
 """The shortest and the longest pause between descriptions of all skills, in seconds; each is twice as long as the one
 before while many go on asking."""
-_BETWEEN_PARTS_S = 0.005
+_BETWEEN_FRAGMENTS_S = 0.005
 _CALL_BYTES = 9
 """Bytes of a call in a heartbeat, besides its id."""
 _MANY_ASK = 10
@@ -155,7 +155,7 @@ class Heart:
         first, *others = self._modules[name].descriptions
         self.send(name, skills_json=first)
         for number, text in enumerate(others, start=1):
-            asyncio.get_running_loop().call_later(number * _BETWEEN_PARTS_S, self._send_part, name, text)
+            asyncio.get_running_loop().call_later(number * _BETWEEN_FRAGMENTS_S, self._send_fragment, name, text)
 
     def describe(self) -> None:
         """Describe all skills at once, but only once more to many who ask at the same moment."""
@@ -178,7 +178,7 @@ class Heart:
         for name in self._modules:
             self.introduce(name)
 
-    def _send_part(self, name: str, text: str) -> None:
+    def _send_fragment(self, name: str, text: str) -> None:
         if self.beats and name in self._modules and text in self._modules[name].descriptions:
             self.send(name, skills_json=text)
 

@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
 from dimos_streams.tool_stream.liveness.heartbeat import module_said, stopping
-from dimos_streams.tool_stream.liveness.skill_parts import described
+from dimos_streams.tool_stream.liveness.skill_fragments import described
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
-from dimos_streams.tool_stream.liveness.skill_parts import SkillPart, is_part
+from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, is_fragment
 from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 
 _ASK_AGAIN_S = 0.2
@@ -291,8 +291,8 @@ class ModuleDirectory:
         now = clock.monotonic()
         entry = self._entries.get(status.module)
         known = None if entry is None else entry.report_of(status.instance)
-        part = self._part_in(status, known)
-        skills = None if is_part(status.skills_json) else self._skills_in(status, known)
+        part = self._fragment_in(status, known)
+        skills = None if is_fragment(status.skills_json) else self._skills_in(status, known)
         if entry is None:
             entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
         # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
@@ -313,7 +313,7 @@ class ModuleDirectory:
         if status.health == ENDED:
             entry.instances.left(status.instance)
         if part is not None:
-            self._table.take_part(report, status, part)
+            self._table.take_fragment(report, status, part)
         elif skills is not None:
             self._table.take_skills(report, status, skills)
         elif report.skills_version != status.skills_version or self._table.has_room_again(status.module, report):
@@ -332,12 +332,12 @@ class ModuleDirectory:
             check_schema(info.parameters)
         return skills
 
-    def _part_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillPart | None:
+    def _fragment_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillFragment | None:
         """Return the part of a description in a heartbeat; None for no part or a known one. Raises ``ValueError``."""
         text = status.skills_json
-        if not is_part(text) or (known is not None and known.knows(status.skills_version)):
+        if not is_fragment(text) or (known is not None and known.knows(status.skills_version)):
             return None
-        part = SkillPart.model_validate_json(well_formed_json(text))
+        part = SkillFragment.model_validate_json(well_formed_json(text))
         for info in part.skills:
             check_schema(info.parameters)
         return part

@@ -8,7 +8,7 @@ from typing import Any
 
 from dimos_streams.common.text import parse_json
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills
+from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
-from dimos_streams.tool_stream.liveness.skill_parts import SkillPart
+from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
 
 MAX_MODULES = 1000
 MAX_NEW = 256
@@ -99,7 +99,7 @@ class ModuleTable:
             entry.current.forget_skills()
             self._grow(name, entry.bytes - before)
 
-    def take_part(self, report: InstanceReport, status: ModuleStatus, part: SkillPart) -> None:
+    def take_fragment(self, report: InstanceReport, status: ModuleStatus, part: SkillFragment) -> None:
         """Keep a part until all have come; while one is missing, heartbeats without any ask for them again."""
         size, before = len(status.skills_json), report.bytes
         if self._has_room(status.module, size):

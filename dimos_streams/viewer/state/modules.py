@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import is_name
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
-from dimos_streams.tool_stream.liveness.skill_parts import PartialSkills, SkillPart, is_part
+from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills, SkillFragment, is_fragment
 
 MAX_MODULES = 1000
 _REPORT_US = 1_500_000
@@ -91,8 +91,8 @@ class Modules:
         if known is not None:
             return known
         try:
-            if is_part(text):
-                part = SkillPart.model_validate_json(well_formed_json(text))
+            if is_fragment(text):
+                part = SkillFragment.model_validate_json(well_formed_json(text))
                 partial = self._partial.setdefault(status.module, PartialSkills())
                 whole = partial.add(status.skills_version, part, len(text))
                 if whole is not None:

@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.event import REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
-from dimos_streams.tool_stream.liveness.skill_parts import described
+from dimos_streams.tool_stream.liveness.skill_fragments import described
 
 
 class Heard:

@@ -1,4 +1,4 @@
-"""The skills of one module as JSON that fits into heartbeats: in one piece, or in numbered parts."""
+"""The skills of one module as JSON that fits into heartbeats: in one piece, or in numbered fragments."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.skill import SkillInfo
 
-PART_BYTES = 40_000
+FRAGMENT_BYTES = 40_000
 """Maximum size of what one heartbeat describes, in bytes: a message of more than 60 kB would be lost on an untuned
 machine."""
-MAX_PARTS = 10
+MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
 
 
-class SkillPart(BaseModel):
-    """A part of a description in several parts. Described in one piece, skills are a plain list."""
+class SkillFragment(BaseModel):
+    """A fragment of a description that is too long for one heartbeat; in one piece, skills are a plain list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    part: int = Field(ge=0, lt=MAX_PARTS)
-    parts: int = Field(ge=2, le=MAX_PARTS)
+    part: int = Field(ge=0, lt=MAX_FRAGMENTS)
+    parts: int = Field(ge=2, le=MAX_FRAGMENTS)
     skills: tuple[SkillInfo, ...]
 
 
@@ -31,20 +31,20 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     """Return what a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than
     fits."""
     groups: list[list[str]] = [[]]
-    room = PART_BYTES + 1
+    room = FRAGMENT_BYTES + 1
     for info in infos:
         text = json.dumps(info.model_dump(mode="json"), separators=(",", ":"))
-        if len(text) > PART_BYTES:
-            raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {PART_BYTES} are possible")
+        if len(text) > FRAGMENT_BYTES:
+            raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {FRAGMENT_BYTES} are possible")
         if len(text) + 1 > room:
             groups.append([])
-            room = PART_BYTES + 1
+            room = FRAGMENT_BYTES + 1
         groups[-1].append(text)
         room -= len(text) + 1
-    if len(groups) > MAX_PARTS:
+    if len(groups) > MAX_FRAGMENTS:
         size = f"{sum(len(text) for group in groups for text in group)} bytes"
         raise TypeError(
-            f"module {module!r}: the schemas of its skills have {size}, {MAX_PARTS * PART_BYTES} are possible"
+            f"module {module!r}: the schemas of its skills have {size}, {MAX_FRAGMENTS * FRAGMENT_BYTES} are possible"
         )
     if len(groups) == 1:
         return (f"[{','.join(groups[0])}]",)
@@ -54,20 +54,20 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     )
 
 
-def is_part(text: str) -> bool:
-    """Return whether a description is one of several parts."""
+def is_fragment(text: str) -> bool:
+    """Return whether a description is a fragment of one."""
     return text.startswith(_BEGINNING)
 
 
-def part_number(text: str) -> int:
-    """Return the number of the part that a description is; 0 for a whole one, and for what is neither."""
-    digits = text.removeprefix(_BEGINNING).partition(",")[0] if is_part(text) else ""
+def fragment_number(text: str) -> int:
+    """Return the number of a fragment; 0 for a whole description, and for what is neither."""
+    digits = text.removeprefix(_BEGINNING).partition(",")[0] if is_fragment(text) else ""
     return int(digits) if len(digits) < 4 and digits.isdecimal() else 0
 
 
 @dataclass(slots=True)
 class PartialSkills:
-    """The parts of one description that have come, until all are there."""
+    """The fragments of one description that have come, until all are there."""
 
     version: str = ""
     parts: int = 0
@@ -76,19 +76,19 @@ class PartialSkills:
 
     @property
     def bytes(self) -> int:
-        """The size of the parts that are there, as JSON."""
+        """The size of the fragments that are there, as JSON."""
         return sum(self.sizes.values())
 
-    def add(self, version: str, part: SkillPart, size: int) -> tuple[SkillInfo, ...] | None:
-        """Take a part; return all skills once the last one has come, else None. Parts of another version are
+    def add(self, version: str, fragment: SkillFragment, size: int) -> tuple[SkillInfo, ...] | None:
+        """Take a fragment; return all skills once the last one has come, else None. Those of another version are
         forgotten."""
-        if (version, part.parts) != (self.version, self.parts):
-            self.version, self.parts = version, part.parts
+        if (version, fragment.parts) != (self.version, self.parts):
+            self.version, self.parts = version, fragment.parts
             self.found.clear()
             self.sizes.clear()
-        if part.part >= part.parts:
+        if fragment.part >= fragment.parts:
             return None
-        self.found[part.part], self.sizes[part.part] = part.skills, size
+        self.found[fragment.part], self.sizes[fragment.part] = fragment.skills, size
         if len(self.found) < self.parts:
             return None
         return tuple(info for number in range(self.parts) for info in self.found[number])

@@ -19,7 +19,13 @@ from dimos_streams.testing.harness import ModuleHarness
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.liveness.skill_parts import MAX_PARTS, PART_BYTES, described, is_part, part_number
+from dimos_streams.tool_stream.liveness.skill_fragments import (
+    FRAGMENT_BYTES,
+    MAX_FRAGMENTS,
+    described,
+    fragment_number,
+    is_fragment,
+)
 from tests.helpers import until
 
 SKILLS = 200
@@ -61,7 +67,7 @@ async def test_a_module_may_have_two_hundred_skills() -> None:
         assert [info.name for _, info in directory.skills()] == [f"work_{number}" for number in range(SKILLS)]
         assert max(map(len, sent)) < 60_000
         parts = [decode(ModuleStatus, data, channel=STATUS).skills_json for data in sent]
-        assert sum(map(is_part, parts)) >= 3
+        assert sum(map(is_fragment, parts)) >= 3
         call = await harness.call("work_199")
         assert await call.result() == 199
         directory.stop()
@@ -152,9 +158,9 @@ def test_descriptions_are_split_only_where_they_must_be() -> None:
     assert [info["name"] for info in json.loads(whole[0])] == ["s0", "s1", "s2"]
     assert described("m", []) == ("[]",)
     parts = described("m", infos(100, 1000))
-    assert [part_number(text) for text in parts] == list(range(len(parts)))
-    assert all(len(text) < PART_BYTES + 100 for text in parts)
-    assert part_number(whole[0]) == part_number('{"part":x') == 0
+    assert [fragment_number(text) for text in parts] == list(range(len(parts)))
+    assert all(len(text) < FRAGMENT_BYTES + 100 for text in parts)
+    assert fragment_number(whole[0]) == fragment_number('{"part":x') == 0
 
 
 @pytest.mark.slow
@@ -163,6 +169,6 @@ def test_check_sees_schemas_that_are_too_large_for_heartbeats() -> None:
     assert check(blueprint("x", module(Handy))) == []
     [wordy] = check(blueprint("x", module(Wordy)))
     assert "skill 'work_0' has a schema of" in wordy.text
-    assert wordy.text.endswith(f"bytes, {PART_BYTES} are possible")
+    assert wordy.text.endswith(f"bytes, {FRAGMENT_BYTES} are possible")
     [endless] = check(blueprint("x", module(Endless)))
-    assert endless.text.endswith(f"bytes, {MAX_PARTS * PART_BYTES} are possible")
+    assert endless.text.endswith(f"bytes, {MAX_FRAGMENTS * FRAGMENT_BYTES} are possible")
