@@ -17,7 +17,8 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.described import describe, refusals
-from dimos_streams.bridge.http.event_routes import mount_events
+from dimos_streams.bridge.http.events.options import StreamOptions
+from dimos_streams.bridge.http.events.routes import mount_events
 from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.pictures import mount_pictures
@@ -26,7 +27,6 @@ from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.http.settings import mount_settings
-from dimos_streams.bridge.http.stream_options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics

@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.fleet.settings import HubAddress
-from dimos_streams.bridge.http.stream_options import StreamOptions
+from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos

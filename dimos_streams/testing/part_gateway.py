@@ -105,7 +105,7 @@ class PartGateway:
     def _serve(
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
-        from dimos_streams.bridge.http.event_stream import EventStream
+        from dimos_streams.bridge.http.events.stream import EventStream
 
         async def respond() -> None:
             try:

@@ -10,9 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.http import event_pages, problems
+from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import describe
+from dimos_streams.bridge.http.events import pages
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
@@ -117,13 +118,13 @@ def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> Non
     async def events(
         call: str | None = None,
         caller: str | None = None,
-        before: event_pages.Before = event_pages.NEWEST,
-        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
-        progress: event_pages.Progress = False,
+        before: pages.Before = pages.NEWEST,
+        limit: pages.Limit = pages.DEFAULT_LIMIT,
+        progress: pages.Progress = False,
     ) -> Response:
         # What comes later has not happened yet.
         query = QueryBack(min(before, stage.world.offset + 1), caller, call, progress=progress)
-        return await event_pages.page_back(broadcast, query, limit)
+        return await pages.page_back(broadcast, query, limit)
 
 
 def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Callable[[object], None]) -> None:

@@ -14,11 +14,12 @@ from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.http import event_pages, problem_kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.http.events import pages
+from dimos_streams.bridge.http.events.options import LastEventId, after_offset
+from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.http.metrics import Family, counter, gauge
-from dimos_streams.bridge.http.stream_options import LastEventId, after_offset
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.hub.http import kinds
 from dimos_streams.hub.http.call_routes import RobotQuery
@@ -104,7 +105,7 @@ def mount_streams(app: FastAPI, parts: HubParts) -> None:
         "/events",
         response_class=Response,
         response_model=None,
-        responses=event_pages.ANSWER
+        responses=pages.ANSWER
         | refusals(
             kinds.HUB_UNAVAILABLE,
             problem_kinds.UNKNOWN_CALL,
@@ -116,14 +117,14 @@ def mount_streams(app: FastAPI, parts: HubParts) -> None:
         robot: RobotQuery = None,
         call: str | None = None,
         caller: str | None = None,
-        before: event_pages.Before = event_pages.NEWEST,
-        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
-        progress: event_pages.Progress = False,
+        before: pages.Before = pages.NEWEST,
+        limit: pages.Limit = pages.DEFAULT_LIMIT,
+        progress: pages.Progress = False,
     ) -> Response:
         await _check(parts, call, robot)
         with refused():
             query = QueryBack(before, caller, call, robot, progress)
-            return await event_pages.page_back(parts.feed.broadcast, query, limit)
+            return await pages.page_back(parts.feed.broadcast, query, limit)
 
 
 async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:

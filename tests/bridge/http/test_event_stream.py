@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.event_stream import EventStream
+from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.http import event_pages
+from dimos_streams.bridge.http.events import pages
 from tests.bridge.http.test_http import problem
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
@@ -64,7 +64,7 @@ def test_what_is_not_kept_any_more_is_a_gap_on_the_oldest_page() -> None:
 
 @pytest.mark.slow
 def test_a_page_is_bounded_in_bytes_and_in_what_it_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_pages, "PAGE_BYTES", 10_000)
+    monkeypatch.setattr(pages, "PAGE_BYTES", 10_000)
     with served(journal_events=20_000) as bridge:
         publish(bridge, *(event(seq, "update", text="x" * 4000) for seq in (1, 2, 3, 4)))
         assert [len(page) for page in looked_back(bridge)] == [2, 2]

@@ -8,11 +8,12 @@ from typing import Annotated
 from fastapi import FastAPI, Header, Query, Response
 
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
-from dimos_streams.bridge.http import event_pages, problems
 from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.event_stream import EventStream
-from dimos_streams.bridge.http.stream_options import LastEventId, StreamOptions, after_offset
+from dimos_streams.bridge.http.events import pages
+from dimos_streams.bridge.http.events.options import LastEventId, StreamOptions, after_offset
+from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.tool_stream.event import is_call_id
@@ -57,17 +58,17 @@ def mount_events(
         "/events",
         response_class=Response,
         response_model=None,
-        responses=event_pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
+        responses=pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
     )
     async def events(
         call: str | None = None,
         caller: str | None = None,
-        before: event_pages.Before = event_pages.NEWEST,
-        limit: event_pages.Limit = event_pages.DEFAULT_LIMIT,
-        progress: event_pages.Progress = False,
+        before: pages.Before = pages.NEWEST,
+        limit: pages.Limit = pages.DEFAULT_LIMIT,
+        progress: pages.Progress = False,
     ) -> Response:
         _check_call(broker, call)
-        return await event_pages.page_back(broadcast, QueryBack(before, caller, call, progress=progress), limit)
+        return await pages.page_back(broadcast, QueryBack(before, caller, call, progress=progress), limit)
 
 
 def _check_call(broker: Broker, call: str | None) -> None:
