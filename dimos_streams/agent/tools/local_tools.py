@@ -41,7 +41,7 @@ class LocalTool:
     polling: bool = False
 
     def schema(self) -> ToolSchema:
-        """As a model is offered it."""
+        """Return the tool's schema, as a model is offered it."""
         return ToolSchema(self.name, self.description, _parameters(self.arguments))
 
 

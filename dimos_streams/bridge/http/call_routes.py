@@ -82,6 +82,25 @@ class CancelRequest(BaseModel):
     reason: str = Field(default="cancelled over HTTP", max_length=4000)
 
 
+_BEGUN = answers(
+    201,
+    "The call was requested; with `wait`, as it is after that.",
+    Location="The call.",
+    Link='`rel="events"`: the event stream from before the call began.',
+) | refusals(
+    kinds.SKILL_ERROR,
+    kinds.UNKNOWN_SKILL,
+    kinds.UNKNOWN_AGENT,
+    kinds.UNKNOWN_CALL,
+    kinds.CALL_REJECTED,
+    kinds.CONFLICT,
+    kinds.BAD_REQUEST,
+    kinds.BAD_ARGUMENTS,
+    kinds.SKILL_UNAVAILABLE,
+    takes_body=True,
+)
+
+
 def mount_calls(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:
     """Add the routes to an app, and those by which calls are looked at."""
     _mount_begin(app, broker, broadcast)
@@ -102,24 +121,7 @@ def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> N
         "/calls",
         status_code=201,
         response_model=BegunCall | WaitedCall,
-        responses=answers(
-            201,
-            "The call was requested; with `wait`, as it is after that.",
-            Location="The call.",
-            Link='`rel="events"`: the event stream from before the call began.',
-        )
-        | refusals(
-            kinds.SKILL_ERROR,
-            kinds.UNKNOWN_SKILL,
-            kinds.UNKNOWN_AGENT,
-            kinds.UNKNOWN_CALL,
-            kinds.CALL_REJECTED,
-            kinds.CONFLICT,
-            kinds.BAD_REQUEST,
-            kinds.BAD_ARGUMENTS,
-            kinds.SKILL_UNAVAILABLE,
-            takes_body=True,
-        ),
+        responses=_BEGUN,
     )
     async def call(
         request: Request,
@@ -130,24 +132,32 @@ def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> N
         first = broadcast.last_offset + 1
         if BEGIN_BY not in request.scope:
             check_caller(body.caller)
-        call_id = await broker.call(
-            body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
-            body.arguments,
-            caller=body.caller,
-            on_duplicate=body.on_duplicate,
-            idempotency_key=body.idempotency_key,
-            lease_wait_s=body.lease_wait_s,
-            on_loss=body.on_loss,
-            begin_by=request.scope.get(BEGIN_BY),
-        )
-        answer: BegunCall | WaitedCall = BegunCall(call_id=call_id)
-        if wait is not None:
-            ended = await broker.wait(call_id, wait, timeout_s)
-            view = await broker.view(call_id)
-            if conflict := conflict_of(broker.ledger.calls.get(call_id)):
-                raise conflict
-            answer = WaitedCall(**dict(view), waited=wait if ended else "timed_out")
+        call_id = await _begin(broker, body, request.scope.get(BEGIN_BY))
+        answer = BegunCall(call_id=call_id) if wait is None else await _waited(broker, call_id, wait, timeout_s)
         return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
+
+
+async def _begin(broker: Broker, body: CallBody, begin_by: float | None) -> str:
+    """Begin the call that a request asks for; return its id."""
+    return await broker.call(
+        body.skill if body.agent is None else await _skill_of_agent(broker, body.agent, body.skill),
+        body.arguments,
+        caller=body.caller,
+        on_duplicate=body.on_duplicate,
+        idempotency_key=body.idempotency_key,
+        lease_wait_s=body.lease_wait_s,
+        on_loss=body.on_loss,
+        begin_by=begin_by,
+    )
+
+
+async def _waited(broker: Broker, call_id: str, wait: Wait, timeout_s: float) -> WaitedCall:
+    """Return a call as it is after a wait. Raises the conflict for which it was rejected meanwhile."""
+    ended = await broker.wait(call_id, wait, timeout_s)
+    view = await broker.view(call_id)
+    if conflict := conflict_of(broker.ledger.calls.get(call_id)):
+        raise conflict
+    return WaitedCall(**dict(view), waited=wait if ended else "timed_out")
 
 
 async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:

@@ -113,5 +113,5 @@ def _fingerprint(cls: type[Message]) -> str:
 
 
 def _path(cls: type[Message]) -> str:
-    """Where Python has it, as in ``"package.messages.package_msgs.Class"``."""
+    """Return the class's import path, as in ``"package.messages.package_msgs.Class"``."""
     return cls.__module__

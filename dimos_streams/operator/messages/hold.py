@@ -40,7 +40,7 @@ class HoldView(MonitorMessage):
 
     @property
     def confirmed(self) -> bool:
-        """Whether there is a gate, and each has said that it holds."""
+        """True if there is a velocity gate, and each has said that it holds."""
         return bool(self.held) and not self.not_held
 
     def __str__(self) -> str:

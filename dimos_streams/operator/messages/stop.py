@@ -63,7 +63,7 @@ class CancelReport(MonitorMessage):
 
     @property
     def confirmed(self) -> bool:
-        """Whether all have ended."""
+        """True if all have ended."""
         return not self.going_on
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class StopReport(HoldView):
 
     @property
     def confirmed(self) -> bool:
-        """Whether each gate holds, there is one for each robot, no motion goes on, and the order is kept."""
+        """True if each velocity gate holds, there is one for each robot, no motion goes on, and the order is kept."""
         return super().confirmed and self.calls.confirmed and not self.unsaved
 
     def __str__(self) -> str:

@@ -157,7 +157,8 @@ AGENTS = "agents"
 
 
 def whose_list(reviewer: Reviewer) -> dict[str, list[str]]:
-    """The same of a reviewer's calls, as data of their events; nothing where there are none."""
+    """Return the sub-agents whose lists a reviewer's calls are held to, as data of their events; empty if there are
+    none."""
     return {AGENTS: list(reviewer.agents)} if reviewer.agents else {}
 
 
