@@ -49,6 +49,11 @@ class Redaction:
         self._beginnings: set[str] = set()
         self._longest = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to look for."""
+        return not self._forms
+
     def add(self, secret: str) -> bool:
         """Look for a secret from now on; return False if it is too short for that."""
         if len(secret) < SHORTEST:
@@ -175,6 +180,13 @@ def redacted(text: str) -> str:
     if _has_user(text):
         text = _USER_OF_URL.sub(f"{REDACTED}@", text)
     return _process.redacted(text)
+
+
+def has_secret(text: str) -> bool:
+    """Return whether a text has anything in it that ``redacted`` takes out."""
+    if _has_user(text) and _USER_OF_URL.search(text):
+        return True
+    return not _process.is_empty and bool(_process.spans(text))
 
 
 def redacted_data(value: Any) -> Any:

@@ -32,7 +32,7 @@ from dimos_streams.tool_stream.event import (
     is_call_id,
     is_name,
     json_object,
-    json_text,
+    json_without_secrets,
 )
 from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -216,7 +216,7 @@ class BusSkillClient:
             skill=skill,
             caller=self._own.caller,
             parent=self._call_id,
-            arguments_json=json_text(arguments),
+            arguments_json=json_without_secrets(arguments).decode(),
         )
 
     def _request(self, message: SkillCall) -> RepeatedRequest:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
+from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.common.text import parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import channel_name
@@ -148,6 +149,9 @@ _FIELD_TYPES: dict[str, type] = {
 _FIELDS_OF = operator.attrgetter(*_FIELD_TYPES)
 
 
+_JSON_RULE = "valid: texts, numbers, True, False, None, lists, dicts, dataclasses and pydantic models"
+
+
 def is_name(text: str) -> bool:
     """Return whether a text may name a module, a caller or a skill; the empty one may, and names nobody."""
     return len(text) <= MAX_NAME and text.isprintable()
@@ -191,7 +195,14 @@ def json_bytes(value: Any) -> bytes:
     try:
         return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
     except PydanticSerializationError as error:
-        raise SkillError(f"not JSON: {error}") from error
+        raise SkillError(f"not JSON: {error}; {_JSON_RULE}") from error
+
+
+def json_without_secrets(value: Any) -> bytes:
+    """Return ``json_bytes`` of a value with ``[redacted]`` in place of each secret of this process. Raises as it
+    does."""
+    encoded = json_bytes(value)
+    return json_bytes(redacted_data(from_json(encoded))) if has_secret(encoded.decode()) else encoded
 
 
 def json_object(text: str, channel: str, type_name: str) -> dict[str, Any]:

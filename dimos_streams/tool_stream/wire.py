@@ -13,6 +13,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import well_formed
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
@@ -29,9 +30,9 @@ from dimos_streams.tool_stream.event import (
     ToolEvent,
     is_call_id,
     is_name,
-    json_bytes,
     json_object,
     json_text,
+    json_without_secrets,
 )
 
 _TYPE = ToolStreamEvent.msg_name
@@ -53,8 +54,11 @@ class EventPacker:
         self._types = {type: _string(type) + names for type in EVENT_TYPES}
 
     def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
-        """Return an event's bytes. Raises ``SkillError`` if the data is not JSON, or data and text are too large."""
-        encoded, data_json = _utf8(text), json_bytes(data)
+        """Return an event's bytes, without secrets that this process knows. Raises ``SkillError`` if the data is not
+        JSON, or data and text are too large."""
+        if not isinstance(text, str):
+            raise SkillError(f"the text of an {type} is {text!r}, which is no str")
+        encoded, data_json = _utf8(redacted(text)), _json_of(data, type)
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
             raise SkillError(f"text and data of one event are {size} bytes long; {MAX_PAYLOAD} are possible")
@@ -75,6 +79,13 @@ class EventPacker:
                 b"\0",
             )
         )
+
+
+def _json_of(data: Mapping[str, Any], type: EventType) -> bytes:
+    try:
+        return json_without_secrets(data)
+    except SkillError as error:
+        raise SkillError(f"the data of an {type}: {error}") from error
 
 
 @functools.lru_cache(maxsize=1024)

@@ -26,6 +26,7 @@ from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import repaired
 from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -182,7 +183,7 @@ class Broker:
             skill=skill,
             module="",
             caller=caller,
-            arguments=repaired(arguments),
+            arguments=redacted_data(repaired(arguments)),
             key=idempotency_key,
             journalled=journalled,
             wish=on_loss,

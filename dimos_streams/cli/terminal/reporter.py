@@ -272,7 +272,8 @@ def _rendered(event: ToolEvent) -> tuple[str, str]:
     if event.outcome is None:
         return event.text, "cyan"
     style = _OUTCOME_STYLES.get(event.outcome, "red")
-    return (event.outcome if event.text in ("", "done") else f"{event.outcome}: {event.text}"), style
+    has_said_nothing = event.text == "" or (event.text == "done" and event.data.get("result") is None)
+    return (event.outcome if has_said_nothing else f"{event.outcome}: {event.text}"), style
 
 
 def _figures(data: Mapping[str, Any]) -> str:

@@ -153,7 +153,10 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
     """Return text and data of a completed close. Raises ``SkillError`` if it has no JSON form or is too large."""
     if result is None:
         return "done", {"result": None}
-    encoded = json_text(result)
+    try:
+        encoded = json_text(result)
+    except SkillError as error:
+        raise SkillError(f"the result: {error}") from error
     text = result if isinstance(result, str) else _own_text(result) or encoded
     size = len(json_text({"result": result}).encode()) + len(text[:_MAX_TEXT].encode())
     if size > MAX_PAYLOAD:
