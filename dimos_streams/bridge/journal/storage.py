@@ -20,7 +20,7 @@ from dimos_streams.bridge.journal.moved_files import (
     set_aside,
 )
 from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.bridge.journal.tail import Tail, left_in_tail
+from dimos_streams.bridge.journal.tail import Tail
 
 _logger = logging.getLogger(__name__)
 
@@ -161,6 +161,7 @@ class JournalStorage:
     def _open_file(self, path: Path) -> None:
         self.files += 1
         db = self.db = tables.open_file(path)
+        self.tail.open(path)
         self.notes = tables.notes(db, "")
         if tables.identity(db) is None:
             self.notes = _inherited(left_files(path))
@@ -172,16 +173,16 @@ class JournalStorage:
             self._begin_anew()
         self._name()
         self._opened = True
-        self._take_in_tail(path, db)
+        self._take_in_tail(db)
 
-    def _take_in_tail(self, path: Path, db: sqlite3.Connection) -> None:
+    def _take_in_tail(self, db: sqlite3.Connection) -> None:
         """Enter what a process that was killed has left, then begin a tail of our own."""
-        rows = left_in_tail(path, self.identity.journal_id, self.last)
+        rows = self.tail.left(self.identity.journal_id, self.last)
         if rows:
             tables.write(db, rows)
             self.last += len(rows)
         self.resumed_at = self.last
-        self.tail.open(path)
+        self.tail.begin()
 
     def _name(self) -> None:
         """Read the journal's identity from the database, or give it one if it is new."""

@@ -4,24 +4,32 @@ A commit is eight system calls, six of them for locks, and all that the processo
 last one: of an event that comes alone it takes a third of the bridge's time with it. The tail is one call. It makes
 the event safe from the end of the process, the readers have it, and then the database takes it in. A tail has what
 came at one moment: before it is written again the database has all of it.
+
+It also says whose the journal is: whoever writes one has its tail locked, for as long as the process lives.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
+import sqlite3
+import stat
 import zlib
 from pathlib import Path
 
 from dimos_streams.bridge.journal.tables import Row
 from dimos_streams.common.text import parse_json
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import MAX_SEQ, ToolEvent
 
 _logger = logging.getLogger(__name__)
 
 _SUFFIX = "-tail"
 _LONGEST = 16 * 1024 * 1024
+_OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""What is there may be no file: a link would lead to somebody else's, and a pipe be waited for."""
+_MOST = 2**63 - 1
 
 
 class Tail:
@@ -34,12 +42,28 @@ class Tail:
         self._file = -1
 
     def open(self, path: Path) -> None:
-        """Begin an empty tail of a journal's file; the database must have what was left in the old one."""
+        """Take the tail of a journal's file, with what was left in it. Raises ``sqlite3.OperationalError``, as of a
+        file that is locked, if another process writes that journal."""
         self._path = _beside(path)
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._file = _opened(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             _logger.warning("the journal %s can have no tail: %s", path, error)
+            return
+        if not _is_locked(self._file):
+            self.close()
+            held = sqlite3.OperationalError(f"another process writes the journal {path}")
+            held.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise held
+
+    def left(self, journal_id: str, last: int) -> list[Row]:
+        """The rows behind offset ``last`` that were left in it; see ``left_in_tail``."""
+        return [] if self._file < 0 else _rows(os.pread(self._file, _LONGEST, 0), journal_id, last)
+
+    def begin(self) -> None:
+        """Empty it; the database must have what was left in it."""
+        if self._file >= 0:
+            os.ftruncate(self._file, 0)
 
     @property
     def is_open(self) -> bool:
@@ -76,23 +100,58 @@ def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
     cut the disk has a part of what was written, and not always the oldest one.
     """
     try:
-        with _beside(path).open("rb") as file:
-            head, _, rest = file.read(_LONGEST).partition(b"\n")
+        file = _opened(_beside(path), os.O_RDONLY)
+    except OSError:
+        return []
+    try:
+        return _rows(os.pread(file, _LONGEST, 0), journal_id, last)
+    except OSError:
+        return []
+    finally:
+        os.close(file)
+
+
+def _opened(path: Path, flags: int) -> int:
+    """The descriptor of a tail. Raises ``OSError``, also for what is no file."""
+    file = os.open(path, flags | _OPEN, 0o600)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(f"{path} is no file")
+    return file
+
+
+def _is_locked(file: int) -> bool:
+    """Lock a file for this process, and return whether that could be done."""
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError as error:  # a file system without locks: nobody else can be kept out
+        _logger.warning("a journal's tail can't be locked: %s", error)
+    return True
+
+
+def _rows(content: bytes, journal_id: str, last: int) -> list[Row]:
+    try:
+        head, _, rest = content.partition(b"\n")
         of, checksum, size = head.split(b" ")
         lines = rest[: int(size)]
         if of != journal_id.encode() or zlib.crc32(lines) != int(checksum):
             return []
         rows = [row for row in map(_row, lines.split(b"\n")) if row[0] > last]
-    except (OSError, ValueError, TypeError):
+    except (ValueError, TypeError):
         return []
-    return rows if rows and rows[0][0] == last + 1 else []
+    return rows if [row[0] for row in rows] == [*range(last + 1, last + 1 + len(rows))] else []
 
 
 def _row(line: bytes) -> Row:
     """The row of a line of the tail. Raises ``ValueError`` or ``TypeError`` for an invalid line."""
     offset, utime, body = line.split(b" ", 2)
     event = ToolEvent.from_dict(parse_json(body))
-    return int(offset), int(utime), event.call_id, event.seq, event.caller, event.type, body
+    row = int(offset), int(utime), event.call_id, event.seq, event.caller, event.type, body
+    if not (0 < row[0] <= _MOST and abs(row[1]) <= _MOST and abs(event.utime) <= _MOST and 0 <= event.seq <= MAX_SEQ):
+        raise ValueError(f"numbers that no journal has: {line[:80]!r}")
+    return row
 
 
 def _beside(path: Path) -> Path:

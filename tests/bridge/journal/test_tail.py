@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import os
 import sqlite3
+import subprocess
+import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -249,12 +254,105 @@ def test_where_the_tail_fails_the_database_has_it_at_once(
 
 
 def test_a_tail_that_has_failed_is_done_without_and_said_so_once(
-    tmp_path: Path, opened: OpenJournal, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, opened: OpenJournal, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "journal.sqlite"
-    (tmp_path / "journal.sqlite-tail").symlink_to("/dev/full")
     journal = opened(path)
+
+    def full(file: int, data: bytes, at: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
     for seq in range(1, 4):
         assert seqs(journal.keep([event(seq)])) == [(seq, seq)]
         assert in_file(path) == list(range(1, seq + 1))
     assert caplog.text.count("it is done without") == 1
+
+
+@pytest.mark.parametrize("what", ["a link", "a pipe", "a folder"])
+def test_what_is_no_file_is_no_tail_and_is_neither_waited_for_nor_written(
+    what: str, tmp_path: Path, opened: OpenJournal
+) -> None:
+    path, tail = tmp_path / "journal.sqlite", tmp_path / "journal.sqlite-tail"
+    opened(path).close()
+    tail.unlink()
+    mine = tmp_path / "mine.txt"
+    mine.write_text("precious")
+    if what == "a link":
+        tail.symlink_to(mine)
+    elif what == "a pipe":
+        os.mkfifo(tail)
+    else:
+        tail.mkdir()
+    journal = opened(path)
+    assert seqs(journal.keep([event(1)])) == [(1, 1)]
+    assert (journal.state, in_file(path), mine.read_text()) == ("ok", [1], "precious")
+
+
+def forged(journal_id: str, *rows: tuple[int, int, dict[str, object]]) -> bytes:
+    """A tail with made-up rows, whole as far as its checksum goes."""
+    lines = b"\n".join(b"%d %d %b" % (offset, utime, json.dumps(body).encode()) for offset, utime, body in rows)
+    return b"%b %d %d\n%b" % (journal_id.encode(), zlib.crc32(lines), len(lines), lines)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"offset": 2**63}, {"utime": 2**63}, {"seq": 2**31}, {"seq": -1}, {"event_utime": 2**64}],
+    ids=str,
+)
+def test_a_tail_with_numbers_that_no_journal_has_is_none(
+    change: dict[str, int], tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    journal_id = journal.identity.journal_id
+    journal.close()
+    body = event(4).to_dict() | {"seq": change.get("seq", 4), "utime": change.get("event_utime", 1)}
+    rows = [(4, 1, event(4).to_dict()), (change.get("offset", 5), change.get("utime", 1), body)]
+    path.with_name("journal.sqlite-tail").write_bytes(forged(journal_id, *rows))
+    assert (opened(path).last_offset, opened(path).state) == (3, "ok")
+
+
+@pytest.mark.parametrize("offsets", [(4, 4), (4, 900_000), (4, 6)], ids=str)
+def test_a_tail_whose_offsets_do_not_follow_each_other_is_none(
+    offsets: tuple[int, ...], tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    journal_id = journal.identity.journal_id
+    journal.close()
+    rows = [(offset, 1, event(seq).to_dict()) for seq, offset in enumerate(offsets, start=4)]
+    path.with_name("journal.sqlite-tail").write_bytes(forged(journal_id, *rows))
+    assert opened(path).last_offset == 3
+
+
+_SECOND = """
+import sys
+from pathlib import Path
+from dimos_streams.bridge.journal.journal import Journal
+from tests.bridge.parts import event
+journal = Journal(Path(sys.argv[1]))
+journal.open()
+journal.append([event(1, "open", call_id="another")])
+print(journal.state)
+journal.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_journal_that_another_process_writes_stays_its_own(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, "-c", _SECOND, path], cwd=root, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout == f"memory: another process writes the journal {path}\n"
+    assert sorted(each.name for each in tmp_path.glob("*left*")) == []
+    assert seqs(journal.keep([event(4)])) == [(4, 4)]
+    journal.close()
+    after = subprocess.run(
+        [sys.executable, "-c", _SECOND, path], cwd=root, capture_output=True, text=True, timeout=30, check=True
+    )
+    assert after.stdout == "ok\n", "whoever ends lets go of it"
+    assert in_file(path) == [1, 2, 3, 4, 5]
