@@ -33,8 +33,10 @@ class LogPart:
     """Other names for topics, or for whole channels."""
 
     def includes(self, after_s: float, channel: str) -> bool:
-        """Return whether the part has an event of a channel, so many seconds after the first one."""
-        return self.from_s <= after_s and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
+        """Return whether the part has an event of a channel, so many seconds after the first one. A part from the
+        beginning has also what was stamped before that by a clock that was set back."""
+        begun = self.from_s <= max(0.0, after_s)
+        return begun and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
 
     def channel(self, channel: str) -> str:
         """The name of the channel in the part."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ _LONGEST_US = int(LONGEST_PAUSE_S * 1e6)
 _BACK_US = 1_000_000
 """The time in µs: an event whose successor is so much earlier, and not earlier than its predecessor, has an
 impossible stamp."""
+
+_WINDOW = 3
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -31,21 +34,25 @@ class Steadiness:
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
-    """Yield the same events. One that is far ahead of both its neighbours gets the time of the one before it, and
+    """Yield the same events. One that is far ahead of both its neighbours gets the time of the one before it, a first
+    one that is more than ``LONGEST_PAUSE_S`` ahead of the second gets the time of that, and
     where all that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Times that go back stay as
     they are.
 
     ``known`` is the state from which it goes on; it is brought up to each event before that is given.
     """
     known = known or Steadiness()
-    for event, following in _with_next(events):
+    for event, following, later in _with_following(events):
         if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
             yield event
             continue
         utime = event.utime - known.cut_out
         after = utime if following is None else following.utime - known.cut_out
         before = utime if known.last is None else known.last
-        if before - _BACK_US <= after < utime - _BACK_US and utime > before:
+        if known.last is None and following is not None and _is_far_ahead(event, following, later):
+            _log.warning("event %d, the first, is %.0f s ahead of the second", event.number, (utime - after) / 1e6)
+            utime = after
+        elif before - _BACK_US <= after < utime - _BACK_US and utime > before:
             _log.warning("event %d is %.1f s ahead of its neighbours", event.number, (utime - before) / 1e6)
             utime = before
         elif utime - before > _LONGEST_US:
@@ -56,11 +63,23 @@ def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Itera
         yield event if utime == event.utime else event._replace(utime=utime)
 
 
-def _with_next(events: Iterable[LogEvent]) -> Iterator[tuple[LogEvent, LogEvent | None]]:
-    previous: LogEvent | None = None
+def _is_far_ahead(first: LogEvent, second: LogEvent, third: LogEvent | None) -> bool:
+    """Return whether the first event's stamp is impossible, and not the second one's: the third is nearer to that."""
+    if first.utime - second.utime <= _LONGEST_US:
+        return False
+    return third is None or abs(third.utime - second.utime) < abs(third.utime - first.utime)
+
+
+def _with_following(
+    events: Iterable[LogEvent],
+) -> Iterator[tuple[LogEvent, LogEvent | None, LogEvent | None]]:
+    """Yield each event with the two that follow it."""
+    window: deque[LogEvent] = deque()
     for event in events:
-        if previous is not None:
-            yield previous, event
-        previous = event
-    if previous is not None:
-        yield previous, None
+        window.append(event)
+        if len(window) == _WINDOW:
+            yield window[0], window[1], window[2]
+            window.popleft()
+    while window:
+        yield window[0], window[1] if len(window) > 1 else None, None
+        window.popleft()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from dimos_streams import clock
 from dimos_streams.clock import VirtualTimeLoop
 from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.metadata import CHANNEL
 
 T = TypeVar("T")
 
@@ -79,7 +80,8 @@ class Feed:
     def _find_next(self) -> None:
         last_output: int | None = None
         for event in self._events:
-            self._last_utime = max(self._last_utime, event.utime)
+            if event.channel != CHANNEL:  # the time of metadata says nothing about what was recorded
+                self._last_utime = max(self._last_utime, event.utime)
             kind = self._is_input(event)
             if kind is None:
                 last_output = event.utime

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.errors import MessageError
@@ -15,16 +16,28 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+
+
+class _Speaker(NamedTuple):
+    instance: str
+    heard_utime: int
 
 
 class ModuleLives:
     """The lives of the modules under test. A life ends with the heartbeat that announces it; the next begins with the
-    first heartbeat of another instance. Of a process that was killed nothing is announced: its module goes on."""
+    first heartbeat of another instance. Of a process that was killed nothing is announced: its module goes on.
+
+    As in a live run, only the instance that has the module's name speaks for it; others are heard when it has stopped
+    or was silent for ``ALIVE_S``.
+    """
 
     def __init__(self, host: ModuleHost, plans: Sequence[ModulePlan], context: RunContext) -> None:
         self._host = host
         self._plans = {plan.spec.name: plan for plan in plans}
         self._context = context
+        self._speakers: dict[str, _Speaker] = {}
+        """The instance that speaks for each module, as far as the log was read."""
         self._stopped: dict[str, str] = {}
         """The instance that stopped last, by module, as far as the log was read."""
         self._due: asyncio.Queue[ModuleStatus] = asyncio.Queue()  # as long as the log has changes at one instant
@@ -32,7 +45,7 @@ class ModuleLives:
     def is_change(self, event: LogEvent) -> bool:
         """Return whether a life begins or ends with an event. Call this with every event, in order."""
         status = self._own_status(event)
-        if status is None:
+        if status is None or not self._speaks(status, event.utime):
             return False
         if stop_reason(status.health) is not None:
             begins_to_stop = self._stopped.get(status.module) != status.instance
@@ -41,6 +54,15 @@ class ModuleLives:
         if status.health == ENDED or self._stopped.get(status.module, status.instance) == status.instance:
             return False
         del self._stopped[status.module]
+        return True
+
+    def _speaks(self, status: ModuleStatus, utime: int) -> bool:
+        speaker = self._speakers.get(status.module)
+        if speaker is not None and speaker.instance != status.instance:
+            is_there = utime - speaker.heard_utime < ALIVE_S * 1e6
+            if is_there and self._stopped.get(status.module) != speaker.instance:
+                return False
+        self._speakers[status.module] = _Speaker(status.instance, utime)
         return True
 
     def take(self, event: LogEvent) -> bool:

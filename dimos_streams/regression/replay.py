@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import MessageError, ModuleFailedError, UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import decode, encode, split_channel
@@ -105,7 +108,13 @@ def recorded_blueprint(path: Path) -> Blueprint:
 def _own_blueprint(path: Path, metadata: Metadata | None) -> Blueprint:
     if metadata is None or metadata.blueprint is None:
         raise UserError(f"log {str(path)!r} does not say which blueprint ran; name it with --blueprint")
-    return Blueprint.model_validate(metadata.blueprint)
+    try:
+        return Blueprint.model_validate(metadata.blueprint)
+    except ValidationError as error:
+        why = first_problem(error, "the blueprint")
+        raise UserError(
+            f"log {str(path)!r} says of itself what is no blueprint: {why}; name one with --blueprint"
+        ) from error
 
 
 class _Replay:
@@ -256,6 +265,9 @@ class _Replay:
         streams = self._comparison.finish()
         if not problem and not self._outputs:
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said"
+        if self._log.damaged_bytes:
+            damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
+            problem = f"{problem}; {damage}" if problem else damage
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
@@ -286,8 +298,6 @@ class _Replay:
         if self._untyped:
             shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
             remarks.append(f"channels of types that are not known here: {shown}")
-        if self._log.damaged_bytes:
-            remarks.append(f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}")
         return remarks
 
 

@@ -22,7 +22,7 @@ class Tolerances(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    time_s: float = Field(default=0.0, ge=0.0)
+    time_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
     """Seconds by which an output may come earlier or later than its counterpart, and by which stamps may differ."""
     absolute: float = Field(default=0.0, ge=0.0)
     """The tolerance of every number, those in texts included."""
@@ -85,5 +85,7 @@ def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float
             absolute = value
     update: dict[str, object] = {"fields": fields, "absolute": absolute}
     if time_s is not None:
+        if not 0 <= time_s < math.inf:
+            raise UserError(f"a tolerance of times is a number of seconds, not {time_s!r}")
         update["time_s"] = time_s
     return tolerances.model_copy(update=update)

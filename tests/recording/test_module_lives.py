@@ -71,6 +71,19 @@ def test_a_module_stops_and_starts_where_it_did(tmp_path: Path, reasons: tuple[s
 
 
 @pytest.mark.feature("F3")
+@pytest.mark.parametrize("instance", ["evil", ""])
+def test_who_does_not_have_the_modules_name_stops_it_in_no_replay(tmp_path: Path, instance: str) -> None:
+    events = raw(read_log(record(tmp_path / "a.lcmlog", robot_with_bridge(), "the module is stopping")))
+    stops = next(index for index, event in enumerate(events) if is_of_drive(event) and health(event) == "stopping")
+    before = [index for index in range(stops) if is_of_drive(events[index])][-2]
+    utime = events[before][0]
+    forged = encode(ModuleStatus(utime=utime, module="drive", instance=instance, health="stopping", started_utime=1))
+    events.insert(before + 1, (utime, STATUS, forged))
+    report = replay(write_log(tmp_path / "b.lcmlog", events), ReplayOptions(modules=("drive",)))
+    assert report.passed, "\n".join(report.lines())
+
+
+@pytest.mark.feature("F3")
 def test_of_a_process_that_was_killed_nothing_is_expected_after_it(tmp_path: Path) -> None:
     """Its module goes on: the log, which says nothing of its end, must end with it."""
     events = raw(read_log(record(tmp_path / "a.lcmlog", robot_with_bridge(), "the module is stopping")))

@@ -18,7 +18,7 @@ from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
 from dimos_streams.messages.nav_msgs import Path as PathMessage
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Bool, String
-from dimos_streams.recording.cut import LogPart, cut
+from dimos_streams.recording.cut import LogPart, cut, events_of
 from dimos_streams.recording.export.csv_tables import Rows, csv_lines
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe, without_secrets
 from dimos_streams.recording.player import Player
@@ -201,6 +201,18 @@ def test_metadata_has_no_secrets_and_is_narrowed_with_the_recording() -> None:
         assert (recorded("/a"), recorded("/b"), recorded("/c")) == (True, False, False)
     with pytest.raises(MessageError, match="no metadata"):
         Metadata.decoded(encode(String(data='{"seed": "x", "mode": 3}')))
+
+
+def test_what_a_clock_that_was_set_back_has_stamped_is_in_a_part_from_the_beginning(tmp_path: Path) -> None:
+    path = log_of(tmp_path, (20.0, "/a", b"0"), (21.0, "/a", b"1"), (1.0, "/a", b"2"), (2.0, "/a", b"3"))
+    with LogReader(path) as log:
+        assert [event.data for event in events_of([log], LogPart())] == [b"0", b"1", b"2", b"3"]
+    with LogReader(path) as log:
+        assert cut([log], tmp_path / "cut.lcmlog", LogPart()) == 4
+    with LogReader(path) as log:
+        assert [event.data for event in events_of([log], LogPart(from_s=0.5))] == [b"1"]
+    with LogReader(path) as log:
+        assert [event.data for event in events_of([log], LogPart(to_s=0.5))] == [b"0", b"2", b"3"]
 
 
 def test_playing_keeps_the_pace(tmp_path: Path) -> None:

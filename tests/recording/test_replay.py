@@ -197,3 +197,27 @@ def test_a_log_without_their_outputs_tests_nothing(mission_log: Path, tmp_path: 
     report = replayed(write_log(tmp_path / "a.lcmlog", events), "follow")
     assert not report.passed
     assert "nothing that follow sent or said" in text_of(report)
+
+
+@pytest.mark.feature("F3")
+def test_half_a_recording_has_not_passed(mission_log: Path, tmp_path: Path) -> None:
+    half = tmp_path / "half.lcmlog"
+    half.write_bytes(mission_log.read_bytes()[: mission_log.stat().st_size // 2])
+    report = replayed(half, "drive")
+    assert not report.passed
+    assert "bytes of the log are damaged, first" in report.problem
+    before = half.read_bytes()
+    assert not replayed(half, "drive", update=True).updated
+    assert half.read_bytes() == before
+
+
+def test_a_log_that_says_of_itself_what_is_no_blueprint_is_named(mission_log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(mission_log))
+    changed = [
+        (utime, channel, data.replace(b'"description"', b'"descriptiom"') if channel == CHANNEL else data)
+        for utime, channel, data in events
+    ]
+    assert changed != events
+    path = write_log(tmp_path / "other.lcmlog", changed)
+    with pytest.raises(UserError, match=r"says of itself what is no blueprint: .*; name one with --blueprint"):
+        replayed(path, "drive")

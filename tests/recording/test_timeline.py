@@ -12,11 +12,12 @@ from dimos_streams.bus import create_bus
 from dimos_streams.clock import monotonic, run_virtual
 from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.format import HEADER, LogEvent
+from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.timeline import LONGEST_PAUSE_S, steady
 from dimos_streams.regression.replay import ReplayOptions, replay
-from tests.recording.logs import START, read_log, write_log
+from tests.recording.logs import START, raw, read_log, write_log
 
 STEP = 100_000
 
@@ -37,6 +38,14 @@ def test_one_flipped_bit_moves_one_event(count: int, data: st.DataObject, bit: i
     assert found[place] <= true[place]
 
 
+@pytest.mark.parametrize("bit", [33, 40, 51, 62])
+def test_a_first_event_whose_stamp_is_far_ahead_begins_with_the_second(bit: int) -> None:
+    true = [START + STEP * number for number in range(6)]
+    found = [event.utime for event in steady(log_of([true[0] + (1 << bit), *true[1:]]))]
+    assert found == [true[1], *true[1:]]
+    assert [event.utime for event in steady(log_of([true[0] + (1 << bit), true[1]]))] == [true[1], true[1]]
+
+
 def test_a_long_pause_is_cut_out_and_what_follows_keeps_its_distances() -> None:
     pause = int(LONGEST_PAUSE_S * 1e6)
     utimes = [START, START + pause, START + 3 * pause, START + 3 * pause + STEP, START + 3 * pause - 5]
@@ -52,6 +61,16 @@ def flip_the_last(path: Path) -> None:
         sync, number, utime, channel, size = HEADER.unpack(file.read(HEADER.size))
         file.seek(last.offset)
         file.write(HEADER.pack(sync, number, utime ^ 1 << 56, channel, size))
+
+
+def test_the_time_of_metadata_is_waited_for_by_nobody(mission_log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(mission_log))
+    year_us = 365 * 86_400_000_000
+    late = [(utime + year_us * (channel == CHANNEL), channel, data) for utime, channel, data in events]
+    assert late != events
+    report = replay(write_log(tmp_path / "late.lcmlog", late), ReplayOptions(modules=("drive",)))
+    assert report.passed, "\n".join(report.lines())
+    assert report.span_s < 60
 
 
 @pytest.mark.feature("F3")

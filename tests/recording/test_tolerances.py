@@ -64,6 +64,7 @@ def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     ("text", "why"),
     [
         (b"time_s: -1", "time_s: it must be at least 0"),
+        (b"time_s: .inf", "time_s: "),
         (b"fields: {x: wide}", "fields.x: it must be a number"),
         (b"times: 1", ":1: unknown key 'times' in tolerances; did you mean 'time_s'?"),
         *(
