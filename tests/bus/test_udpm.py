@@ -182,9 +182,21 @@ def test_senders_are_kept_apart(bus_url: str, ours: UdpmSocket, got: Got, raw: A
     other.close()
 
 
-def test_a_bad_option_is_a_users_mistake() -> None:
-    with pytest.raises(UserError, match="ttl is a number, not 'x'"):
-        UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=x"))
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("ttl=x", "ttl is a whole number up to 255, not 'x'"),
+        ("ttl=-1", "not '-1'"),
+        ("ttl=256", "not '256'"),
+        ("ttl=", "not ''"),
+        ("tll=1", r"there is no option 'tll'; did you mean 'ttl'\? \(options: ttl, recv_buf_size\)"),
+        ("x", "there is no option 'x'"),
+        ("recv_buf_size=much", "not 'much'"),
+    ],
+)
+def test_a_bad_option_is_a_users_mistake(option: str, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        UdpmUrl.parse(f"udpm://239.255.76.67:7667?{option}")
 
 
 def test_what_is_never_completed_is_bounded(
@@ -287,12 +299,25 @@ def test_a_name_has_63_bytes_at_most(ours: UdpmSocket, got: Got, raw: Any) -> No
     assert got == [(name, b"data")] * 3
 
 
+def refuse_option(monkeypatch: pytest.MonkeyPatch, refused: int) -> None:
+    """Have the system refuse one option of sockets."""
+
+    class Refusing(socket.socket):
+        def setsockopt(self, level: int, option: int, *value: Any) -> None:
+            if (level, option) == (socket.IPPROTO_IP, refused):
+                raise OSError("refused")
+            super().setsockopt(level, option, *value)
+
+    monkeypatch.setattr("dimos_streams.bus.lcm.udpm.socket.socket", Refusing)
+
+
 def test_a_socket_that_can_not_be_opened_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     before = len(os.listdir("/proc/self/fd"))
     kept = []
-    for text in ("udpm://239.255.76.67:7667?ttl=x", "udpm://239.255.76.67:7667?recv_buf_size=much"):
-        with pytest.raises(UserError, match="is a number, not") as error:
-            UdpmSocket(UdpmUrl.parse(text))
+    for option in (socket.IP_MULTICAST_TTL, socket.IP_ADD_MEMBERSHIP):
+        refuse_option(monkeypatch, option)
+        with pytest.raises(OSError, match="refused") as error:
+            UdpmSocket(UdpmUrl.parse("udpm://239.255.76.67:7667?ttl=0"))
         kept.append(error)  # with its frames, and what they hold
     assert len(os.listdir("/proc/self/fd")) == before
 

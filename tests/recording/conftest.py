@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dimos_streams.cli.entry import run_command
 from dimos_streams.recording.selection import Selection
 from tests.recording.recorded import record_mission
 
@@ -20,3 +22,15 @@ def mission_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def picture_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three seconds of it with all channels. Not to be written to."""
     return record_mission(tmp_path_factory.mktemp("logs") / "pictures.lcmlog", follow_s=3.0, selection=Selection())
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Runs a command; its exit code, standard output and standard error."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = run_command([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run

@@ -10,24 +10,11 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.entry import run_command
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
 
 PICTURE = b"\x89PNG"
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command; its exit code, standard output and standard error."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        code = run_command([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.mark.slow

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams.bus.base import MAX_MESSAGE
-from dimos_streams.bus.lcm.url import RECEIVE_BUFFER, UdpmUrl
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
-from dimos_streams.errors import BusUrlError
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
 _SHORT_HEADER = struct.Struct(">II")
@@ -65,7 +64,7 @@ class _Partial:
 
 class UdpmSocket:
     """A replacement for ``lcm.LCM``, with what ``LcmBus`` needs of it. Raises ``OSError`` if the machine can't send
-    to the group, and ``BusUrlError`` for a bad option of the URL."""
+    to the group."""
 
     def __init__(self, url: UdpmUrl) -> None:
         self._address = (url.group, url.port)
@@ -83,7 +82,7 @@ class UdpmSocket:
             raise
 
     def _open(self, url: UdpmUrl) -> None:
-        self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, _number(url, "ttl", 0))
+        self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, url.ttl)
         self._sending.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 1)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect(self._address)
@@ -93,7 +92,7 @@ class UdpmSocket:
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if hasattr(socket, "SO_REUSEPORT"):
             receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _number(url, "recv_buf_size", RECEIVE_BUFFER))
+        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, url.receive_buffer)
         receiving.bind(("", url.port))  # as LCM does: other systems than Linux can't bind to a group
         group = struct.pack("=4sL", socket.inet_aton(url.group), socket.INADDR_ANY)
         receiving.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
@@ -217,11 +216,3 @@ class UdpmSocket:
         for subscription in self._subscriptions[:]:
             if subscription.pattern.fullmatch(channel):
                 subscription.deliver(channel, data)
-
-
-def _number(url: UdpmUrl, option: str, default: int) -> int:
-    text = url.options.get(option, str(default))
-    try:
-        return int(text)
-    except ValueError as error:
-        raise BusUrlError(f"bad bus URL {str(url)!r}: {option} is a number, not {text!r}") from error

@@ -9,10 +9,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from dimos_streams.bus.lcm.multicast_route import LOOPBACK, route_commands, route_interface
 from dimos_streams.common.secrets import unreadable_url
-from dimos_streams.errors import BusUrlError
+from dimos_streams.errors import BusUrlError, suggest
 
 DEFAULT_URL = "udpm://239.255.76.67:7667?ttl=0"
 RECEIVE_BUFFER = 4 * 1024 * 1024
+
+
+_OPTIONS = {"ttl": 255, "recv_buf_size": 2**31 - 1}
+"""The options of LCM that a URL may have, and the largest value of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class UdpmUrl:
 
     group: str
     port: int
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=lambda: {"ttl": "0"})
 
     @classmethod
     def parse(cls, text: str) -> UdpmUrl:
@@ -33,10 +37,13 @@ class UdpmUrl:
             group, port = parts.hostname or "239.255.76.67", parts.port or 7667
             if not ipaddress.IPv4Address(group).is_multicast:
                 raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
+            options = dict(parse_qsl(parts.query, keep_blank_values=True))
+            for name, value in options.items():
+                _check_option(name, value)
         except ValueError as error:
-            shown = unreadable_url(text, ("ttl", "recv_buf_size"))
+            shown = unreadable_url(text, tuple(_OPTIONS))
             raise BusUrlError(f"bad bus URL {shown!r}: {error}; valid: {DEFAULT_URL!r}") from error
-        return cls(group, port, {"ttl": "0"} | dict(parse_qsl(parts.query)))
+        return cls(group, port, {"ttl": "0"} | options)
 
     def __str__(self) -> str:
         return f"udpm://{self.group}:{self.port}?{urlencode(self.options)}"
@@ -44,7 +51,7 @@ class UdpmUrl:
     def for_lcm(self) -> str:
         """Return the URL with a receive buffer of 4 MB, or as much of it as the kernel gives, unless it names
         another."""
-        options = {"recv_buf_size": str(RECEIVE_BUFFER)} | self.options
+        options = self.options | {"recv_buf_size": str(self.receive_buffer)}
         return f"udpm://{self.group}:{self.port}?{urlencode(options)}"
 
     def route_problem(self) -> str | None:
@@ -58,10 +65,13 @@ class UdpmUrl:
 
     @property
     def ttl(self) -> int:
-        """The number of networks that messages may cross: with 0 they stay on this machine. Anything but a number
-        counts as 0."""
-        text = self.options.get("ttl", "0")
-        return int(text) if text.isdecimal() else 0
+        """The number of networks that messages may cross: with 0 they stay on this machine."""
+        return int(self.options["ttl"])
+
+    @property
+    def receive_buffer(self) -> int:
+        """The size, in bytes, of the kernel's buffer that is asked for."""
+        return int(self.options.get("recv_buf_size", RECEIVE_BUFFER))
 
     def stays_here(self) -> str:
         """Return why nothing that is sent leaves this machine although the URL says that it does; empty if messages
@@ -81,3 +91,12 @@ class UdpmUrl:
                 "mends it until the next boot; `dimos-streams doctor` says more"
             )
         return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"
+
+
+def _check_option(name: str, value: str) -> None:
+    """Raise ``ValueError`` for an option that LCM has not, which it would pass over, and for an invalid value."""
+    most = _OPTIONS.get(name)
+    if most is None:
+        raise ValueError(f"there is no option {name!r}{suggest(name, _OPTIONS)} (options: {', '.join(_OPTIONS)})")
+    if not value.isdecimal() or int(value) > most:
+        raise ValueError(f"{name} is a whole number up to {most}, not {value!r}")

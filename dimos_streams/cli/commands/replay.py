@@ -14,6 +14,7 @@ from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint.model import Blueprint
+    from dimos_streams.bus import Bus
     from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.player import Player
     from dimos_streams.recording.reader import LogReader
@@ -37,7 +38,7 @@ _OF_TESTS = frozenset(
     }
 )
 _OF_PARTS = frozenset({"from_s", "to_s", "channels", "without", "remap"})
-_OF_PLAYING = frozenset({"speed", "loop", "bus"})
+_OF_PLAYING = frozenset({"speed", "loop", "bus", "onto_run"})
 
 
 def replay(
@@ -51,6 +52,7 @@ def replay(
     remap: log_options.Remap = None,
     loop: log_options.Loop = False,
     bus: options.BusUrl = None,
+    onto_run: log_options.OntoRun = False,
     modules: log_options.Modules = None,
     blueprint: log_options.Blueprint = None,
     settings: options.Settings = None,
@@ -68,7 +70,7 @@ def replay(
     if modules is None:
         if of_tests := [option for name, option in given.items() if name in _OF_TESTS]:
             raise UserError(f"{of_tests[0]} goes with --modules, which names the modules to test")
-        _play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop)
+        _play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop, onto_run=onto_run)
         return
     if len(files) > 1 or not _OF_PARTS.isdisjoint(given):
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
@@ -142,7 +144,7 @@ def _test(file: Path, chosen: ReplayOptions) -> Report:
         return replay_log(file, chosen, lambda log: advance(log.position))
 
 
-def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, loop: bool) -> None:
+def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, loop: bool, onto_run: bool) -> None:
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.recording.cut import check_found
@@ -151,7 +153,7 @@ def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, lo
     url = find_bus_url(bus)
     with opened(files) as logs:
         player = Player(logs, part, speed=speed)
-        run_async(_publish(player, logs, url, loop=loop))
+        run_async(_publish(player, logs, url, loop=loop, onto_run=onto_run))
         note_damage(logs)
         check_found(player.published + sum(player.unpublishable.values()), logs, part)
     if player.unpublishable:
@@ -166,13 +168,15 @@ def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, lo
     write(f"published {plural(player.published, 'message')} of {plural(len(player.channels), 'channel')} on {url}")
 
 
-async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: bool) -> None:
+async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: bool, onto_run: bool) -> None:
     from dimos_streams.bus import create_bus
     from dimos_streams.cli.terminal.progress import progress
 
     bus = create_bus(url)
     await bus.open()
     try:
+        if not onto_run:
+            await _refuse_robot(bus)
         while True:
             with progress("playing", sum(log.size for log in logs)) as advance:
                 count = await player.play(bus, lambda _: advance(sum(log.position for log in logs)))
@@ -180,3 +184,16 @@ async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: boo
                 return
     finally:
         await bus.close()
+
+
+async def _refuse_robot(bus: Bus) -> None:
+    """Raise ``UserError`` if a robot is driven over a bus: it would take the log for what happens now."""
+    from dimos_streams.bus.url import leaves_process
+    from dimos_streams.runtime.neighbours import gates_on
+
+    gates = await gates_on(bus) if leaves_process(bus.url) else []
+    if gates:
+        raise UserError(
+            f"a robot runs on {bus.url} (velocity gate {gates[0]!r}): it would take the log for true, and obey the"
+            " commands in it; give another --bus, end that run, or say --onto-run"
+        )

@@ -103,7 +103,7 @@ def _execute(plan: RunPlan, known: frozenset[str], *, daemon: bool) -> None:
     if daemon:
         from dimos_streams.cli.running.daemon import detach
 
-        on_ready = detach()
+        on_ready = detach(as_json=plan.as_json)
     if plan.mode == "live" and not plan.reload:  # a process imports what is to be reloaded by itself
         _fork_server(plan, known)
     if code := run_session(plan, on_ready=on_ready):

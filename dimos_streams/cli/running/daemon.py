@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.system import signals
-from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.runtime.processes.output import write_to
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class _Terminal(io.TextIOWrapper):
         raise io.UnsupportedOperation("fileno")
 
 
-def detach() -> Callable[[RunRecord], None]:
+def detach(*, as_json: bool) -> Callable[[RunRecord], None]:
     """Fork. The parent waits for the child to become ready or to fail, says so and exits; only the child returns.
 
     The child, in a session of its own, calls the result when it is ready. Until then it shows what it does on the
@@ -46,9 +46,12 @@ def detach() -> Callable[[RunRecord], None]:
     sys.stdout, sys.stderr = (_Terminal(os.fdopen(fd, "wb"), line_buffering=True) for fd in terminal)
 
     def ready(record: RunRecord) -> None:
-        write(f"{record.run_id} runs in the background (pid {record.pid})")
-        write(f"  see it:   dimos-streams logs -f {record.run_id}")
-        write(f"  stop it:  dimos-streams stop {record.run_id}")
+        if as_json:
+            write_json({"kind": "background", "run_id": record.run_id, "pid": record.pid})
+        else:
+            write(f"{record.run_id} runs in the background (pid {record.pid})")
+            write(f"  see it:   dimos-streams logs -f {record.run_id}")
+            write(f"  stop it:  dimos-streams stop {record.run_id}")
         terminals = sys.stdout, sys.stderr
         write_to(record.run_dir / "logs" / "run.log")
         for stream in terminals:

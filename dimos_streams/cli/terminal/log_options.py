@@ -34,6 +34,14 @@ Remap = Annotated[
 ]
 Speed = Annotated[float, typer.Option("--speed", metavar="FACTOR", help="2 is twice as fast.")]
 Loop = Annotated[bool, typer.Option("--loop", help="Begin again at the end, until Ctrl-C.")]
+OntoRun = Annotated[
+    bool,
+    typer.Option(
+        "--onto-run",
+        help="Play although a robot runs on that bus. It takes all of it for true and obeys its commands, velocities "
+        "behind its gate among them.",
+    ),
+]
 Modules = Annotated[
     str | None,
     typer.Option(

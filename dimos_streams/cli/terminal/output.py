@@ -12,6 +12,7 @@ from typing import Any
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import DimosStreamsError
 
 
 def write(line: str) -> None:
@@ -31,6 +32,12 @@ def _print(text: str) -> None:
         # What is written while the command ends goes nowhere.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         signals.deliver(signal.SIGPIPE)
+    except OSError as error:
+        # What is still in the buffer would fail once more at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise DimosStreamsError(f"standard output can't be written: {error.strerror}") from error
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
