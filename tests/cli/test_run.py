@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -199,6 +202,26 @@ def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
         assert following.wait(20) == 0
     assert machine.leaves_nothing()
     assert "Moved 0.1 m" in machine("logs", run_id, "--process", "run").out
+
+
+@pytest.mark.live
+def test_a_run_in_the_background_tells_scripts_in_json_only(machine: Machine) -> None:
+    started = machine(*run_of(machine, "--daemon", "--json"))
+    assert started.code == 0
+    lines = [json.loads(line) for line in started.out.splitlines()]
+    assert lines[-1]["kind"] == "background"
+    assert machine("stop", lines[-1]["run_id"]).code == 0
+
+
+def test_output_that_can_not_be_written_is_one_line(machine: Machine) -> None:
+    for arguments in (["list"], ["run", "base-robot", "--virtual-time", "--duration", "1"]):
+        command = [sys.executable, "-m", "dimos_streams", *arguments]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=50, check=False)
+        assert (done.returncode, done.stderr) == (
+            1,
+            "error: standard output can't be written: No space left on device\n",
+        )
 
 
 @pytest.mark.live

@@ -69,6 +69,11 @@ def test_a_call_from_open_to_close(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_result_that_is_the_word_done_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(event("close", "done", outcome="completed", result="done"))
+    assert lines_of(capsys) == ["    0.00  follow            completed: done"]
+
+
 def test_progress_in_a_pipe_is_thinned_for_each_call(capsys: pytest.CaptureFixture[str]) -> None:
     for call_id in ("c1", "c2"):
         shown(*(event("progress", f"step {n}", call_id=call_id, at=n / 10) for n in range(25)))

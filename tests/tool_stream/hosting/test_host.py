@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
+from dimos_streams.common.secrets import know
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamRequest
@@ -136,6 +137,59 @@ async def test_updates_of_two_calls_never_mix() -> None:
             assert [event.seq for event in call.events] == list(range(1, count + 3))
             assert [event.type for event in call.events] == ["open", *["update"] * count, "close"]
             assert call.texts("update") == [f"{name} {n}" for n in range(1, count + 1)]
+
+
+SECRET = "sk-p1ant3d/key+7"
+
+
+class Telling(Module):
+    """Skills that say what they should not, or can't."""
+
+    @skill
+    async def tell(self, call: Call) -> dict[str, str]:
+        """Tell a secret."""
+        await call.update(f"the key is {SECRET}", key=SECRET, deep=[{"as": f"Bearer {SECRET}"}])
+        call.progress(f"with {SECRET}", number=7)
+        return {"key": SECRET}
+
+    @skill
+    async def say(self, call: Call, what: str) -> object:
+        """Say what can't be sent."""
+        if what == "a number":
+            await call.update(5)  # type: ignore[arg-type]
+        elif what == "an object":
+            await call.update("see", it=object())
+        return object()
+
+
+@pytest.mark.virtual_time
+async def test_no_event_has_a_secret_that_its_process_knows() -> None:
+    know(SECRET)
+    async with ModuleHarness(Telling) as harness:
+        sent: list[bytes] = []
+        harness.bus.subscribe_all(lambda _, data: sent.append(data))
+        call = await harness.call("tell")
+        assert await call.answer() == "the key is [redacted]"
+        assert await call.result() == {"key": "[redacted]"}
+        update = next(event for event in call.events if event.type == "update")
+        assert (update.data["key"], update.data["deep"]) == ("[redacted]", [{"as": "Bearer [redacted]"}])
+        assert not any(SECRET.encode() in data for data in sent)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("a number", "the text of an update is 5, which is no str"),
+        ("an object", "the data of an update: not JSON: "),
+        ("a result", "the result: not JSON: "),
+    ],
+)
+async def test_what_can_not_be_sent_is_named(what: str, why: str) -> None:
+    async with ModuleHarness(Telling) as harness:
+        close = await (await harness.call("say", what=what)).closed()
+        assert close.outcome is Outcome.FAILED
+        assert why in close.text
 
 
 @pytest.mark.virtual_time
