@@ -56,7 +56,8 @@ def import_module(name: str) -> ModuleType:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
             near = suggest(missing.rpartition(".")[2], _beside(missing))
-            raise UserError(f"there is no Python module {missing!r}{near}") from error
+            where = near or " in the working directory, on PYTHONPATH, or installed"
+            raise UserError(f"there is no Python module {missing!r}{where}") from error
         raise UserError(f"{name!r} can't be imported: {_not_generated(missing) or how_to_get(missing)}") from error
     except ImportError as error:
         why = _not_generated(error.name or "") or f"{type(error).__name__}: {error}"

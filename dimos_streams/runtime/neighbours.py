@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError
-from dimos_streams.operator.holding import GATE
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -26,14 +25,13 @@ _TOGETHER_S = 3.0
 """The time, in seconds, by which runs that were started at the same time have found each other."""
 
 
-async def gates_on(bus: Bus) -> list[str]:
-    """Return the names of the velocity gates that run on a bus, which is open; listening takes ``NAME_PROBE_S``.
-    Where there is one, a robot obeys what is said on the bus."""
+async def modules_on(bus: Bus) -> list[ModuleView]:
+    """Return the modules that run on a bus, which is open; listening takes ``NAME_PROBE_S``."""
     directory = ModuleDirectory(bus)
     directory.start()
     try:
         await asyncio.sleep(NAME_PROBE_S)
-        return sorted(view.name for view in directory.modules() if view.alive and GATE in view.state)
+        return [view for view in directory.modules() if view.alive]
     finally:
         directory.stop()
 

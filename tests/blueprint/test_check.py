@@ -308,7 +308,8 @@ def test_bad_external_channels(write: Write, channel: str, expected: str) -> Non
 
 def test_wiring_is_not_judged_while_a_class_is_missing(write: Write) -> None:
     text = f"modules:\n  camera: {{type: 'no_such:Camera'}}\n  walk: {{type: '{WALK}'}}\n"
-    assert found_in(write, text) == ["x.yaml:2: module 'camera': there is no Python module 'no_such'"]
+    where = "in the working directory, on PYTHONPATH, or installed"
+    assert found_in(write, text) == [f"x.yaml:2: module 'camera': there is no Python module 'no_such' {where}"]
 
 
 def test_python_blueprints_have_places_too() -> None:

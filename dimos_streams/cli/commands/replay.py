@@ -189,10 +189,11 @@ async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: boo
 async def _refuse_robot(bus: Bus) -> None:
     """Raise ``UserError`` if a robot is driven over a bus: it would take the log for what happens now."""
     from dimos_streams.bus.url import leaves_process
-    from dimos_streams.runtime.neighbours import gates_on
+    from dimos_streams.operator.holding import GATE
+    from dimos_streams.runtime.neighbours import modules_on
 
-    gates = await gates_on(bus) if leaves_process(bus.url) else []
-    if gates:
+    modules = await modules_on(bus) if leaves_process(bus.url) else []
+    if gates := sorted(module.name for module in modules if GATE in module.state):
         raise UserError(
             f"a robot runs on {bus.url} (velocity gate {gates[0]!r}): it would take the log for true, and obey the"
             " commands in it; give another --bus, end that run, or say --onto-run"
