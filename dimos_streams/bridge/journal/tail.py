@@ -38,6 +38,8 @@ class Tail:
     def __init__(self) -> None:
         self.unsettled: list[Row] = []
         """The rows that are in the tail and not yet in the database."""
+        self.is_anothers = False
+        """True if another process writes the journal: nothing beside its file is ours either."""
         self._path = Path()
         self._file = -1
 
@@ -52,6 +54,7 @@ class Tail:
             return
         if not _is_locked(self._file):
             self.close()
+            self.is_anothers = True
             held = sqlite3.OperationalError(f"another process writes the journal {path}")
             held.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise held
