@@ -176,7 +176,7 @@ class Bridge(Module):
             self.broadcast,
             random=random.Random(seed),
             name=self.name,
-            beside=None if self.journal.storage.tail.is_anothers else self._journal_path(),
+            beside=None if self.journal.is_anothers else self._journal_path(),
             mcp_approval=self.config.mcp_approval,
         )
 

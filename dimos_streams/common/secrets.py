@@ -49,11 +49,6 @@ class Redaction:
         self._beginnings: set[str] = set()
         self._longest = 0
 
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to look for."""
-        return not self._forms
-
     def add(self, secret: str) -> bool:
         """Look for a secret from now on; return False if it is too short for that."""
         if len(secret) < SHORTEST:
@@ -67,6 +62,8 @@ class Redaction:
 
     def spans(self, text: str, also: Iterable[_Span] = ()) -> list[_Span]:
         """The spans of secrets in a text, in order; those that overlap are one. ``also`` are further such spans."""
+        if not self._forms and not also:  # events ask for each of their texts
+            return []
         found = sorted([*also, *(span for form in self._forms for span in _places(form, text))])
         merged: list[_Span] = []
         for begin, end in found:
@@ -78,7 +75,7 @@ class Redaction:
 
     def redacted(self, text: str) -> str:
         """The text without secrets."""
-        spans = self.spans(text) if self._forms else []  # events ask for each of their texts
+        spans = self.spans(text)
         if not spans:
             return text
         kept, at = [], 0
@@ -186,7 +183,7 @@ def has_secret(text: str) -> bool:
     """Return whether a text has anything in it that ``redacted`` takes out."""
     if _has_user(text) and _USER_OF_URL.search(text):
         return True
-    return not _process.is_empty and bool(_process.spans(text))
+    return bool(_process.spans(text))
 
 
 def redacted_data(value: Any) -> Any:

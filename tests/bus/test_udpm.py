@@ -188,6 +188,7 @@ def test_senders_are_kept_apart(bus_url: str, ours: UdpmSocket, got: Got, raw: A
         ("ttl=x", "ttl is a whole number up to 255, not 'x'"),
         ("ttl=-1", "not '-1'"),
         ("ttl=256", "not '256'"),
+        ("ttl=٣", "not '٣'"),
         ("ttl=", "not ''"),
         ("tll=1", r"there is no option 'tll'; did you mean 'ttl'\? \(options: ttl, recv_buf_size\)"),
         ("x", "there is no option 'x'"),

@@ -80,6 +80,11 @@ class Journal:
         return self.storage.state
 
     @property
+    def is_anothers(self) -> bool:
+        """True if another process writes the file that was asked for: nothing beside it is ours either."""
+        return self.storage.tail.is_anothers
+
+    @property
     def files(self) -> int:
         """The number of times that a file was opened; another number means another file, even of the same path."""
         return self.storage.files

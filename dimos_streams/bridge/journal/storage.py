@@ -141,11 +141,13 @@ class JournalStorage:
         first, last = self.first, self.last
         copied = False
         try:
+            self.tail.open(home)  # before the file is moved aside: it may be another bridge's by now
             tables.copy_to(home, memory)
             copied = True
             self._open_file(home)
         except (sqlite3.Error, OSError) as error:
             _logger.warning("the journal can't be kept in %s again: %s", home, error)
+            self.tail.close()
             if self.db is not memory:
                 self._let_go()
             if copied:

@@ -44,17 +44,19 @@ class Tail:
         self._file = -1
 
     def open(self, path: Path) -> None:
-        """Take the tail of a journal's file, with what was left in it. Raises ``sqlite3.OperationalError``, as of a
-        file that is locked, if another process writes that journal."""
+        """Take the tail of a journal's file, with what was left in it. Twice is fine. Raises
+        ``sqlite3.OperationalError``, as of a file that is locked, if another process writes that journal."""
+        if self.is_open:  # a lock goes with the first descriptor of the file that is closed
+            return
         self._path = _beside(path)
         try:
             self._file = _opened(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             _logger.warning("the journal %s can have no tail: %s", path, error)
             return
-        if not _is_locked(self._file):
+        self.is_anothers = not _is_locked(self._file)
+        if self.is_anothers:
             self.close()
-            self.is_anothers = True
             held = sqlite3.OperationalError(f"another process writes the journal {path}")
             held.sqlite_errorcode = sqlite3.SQLITE_BUSY
             raise held

@@ -98,5 +98,5 @@ def _check_option(name: str, value: str) -> None:
     most = _OPTIONS.get(name)
     if most is None:
         raise ValueError(f"there is no option {name!r}{suggest(name, _OPTIONS)} (options: {', '.join(_OPTIONS)})")
-    if not value.isdecimal() or int(value) > most:
+    if not (value.isascii() and value.isdecimal()) or int(value) > most:
         raise ValueError(f"{name} is a whole number up to {most}, not {value!r}")

@@ -334,7 +334,7 @@ from tests.bridge.parts import event
 journal = Journal(Path(sys.argv[1]))
 journal.open()
 journal.append([event(1, "open", call_id="another")])
-print(journal.state, journal.storage.tail.is_anothers)
+print(journal.state, journal.is_anothers)
 journal.close()
 """
 
@@ -356,3 +356,34 @@ def test_a_journal_that_another_process_writes_stays_its_own(tmp_path: Path, ope
     )
     assert after.stdout == "ok False\n", "whoever ends lets go of it"
     assert in_file(path) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.slow
+def test_who_comes_back_from_a_full_disk_leaves_a_file_that_is_anothers_by_then(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = kept(path, opened)
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    journal.storage.fall_back(full)
+    script = _SECOND.replace("journal.close()", "sys.stdout.flush(); input(); journal.close()")
+    other = subprocess.Popen(
+        [sys.executable, "-c", script, path],
+        cwd=Path(__file__).parents[3],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout.readline() == "ok False\n"
+        before = sorted(each.name for each in tmp_path.iterdir())
+        assert not journal.come_back()
+        assert sorted(each.name for each in tmp_path.iterdir()) == before
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert other.wait(20) == 0
+    assert journal.come_back()
+    assert seqs(journal.read(Query(journal.first_offset - 1), 10, ALL).entries) == [(3, 3)]
