@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import inspect
 from collections.abc import Iterable, Mapping
 
 from pydantic import ValidationError
@@ -82,6 +83,13 @@ def import_module_class(reference: str) -> type[Module]:
     found = import_attribute(reference)
     if not (isinstance(found, type) and issubclass(found, Module)):
         raise UserError(f"{reference!r} is not a Module class but {found!r}")
+    try:
+        inspect.signature(found).bind({}, name="", context=None)
+    except TypeError as error:
+        text = f"its constructor can't be called as Module's, with (config, *, name, context): {error}"
+        raise UserError(f"{reference!r}: {text}; prepare in start() what needs no such arguments") from error
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise UserError(f"{reference!r} is abstract: it lacks {', '.join(missing)}")
     return found
 
 

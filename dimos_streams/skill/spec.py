@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
-from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError
@@ -20,6 +20,9 @@ from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
+
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
+"""The rules for a skill's arguments; a default is taken as if it had been given."""
 
 
 class Parameters(Protocol):
@@ -110,6 +113,9 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
 
 @functools.cache
 def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
+    where = f"{owner.__name__}.{function.__name__}"
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"{where}: a skill can't yield: it sends updates by its call, and returns its result")
     hints = typing.get_type_hints(function, include_extras=True)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
@@ -117,10 +123,10 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
     call_parameter = None
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{owner.__name__}.{function.__name__}: a skill can't have {parameter}")
+            raise TypeError(f"{where}: a skill can't have {parameter}")
         hint = hints.get(parameter.name)
         if hint is None:
-            raise TypeError(f"{owner.__name__}.{function.__name__}: {parameter.name!r} needs a type")
+            raise TypeError(f"{where}: {parameter.name!r} needs a type")
         if hint is Call:
             call_parameter = parameter.name
             continue
@@ -129,9 +135,20 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
         field.description = field.description or descriptions.get(parameter.name)
         fields[parameter.name] = (hint, field)
     name = policy.name or function.__name__
-    model = create_model(name, __config__=ConfigDict(extra="forbid", allow_inf_nan=False), **fields)
+    model = create_model(name, __config__=_CONFIG, **fields)
     try:
         plain_schema(model)
     except ValueError as error:
-        raise TypeError(f"{owner.__name__}.{function.__name__}: its schema can't be written out: {error}") from error
+        raise TypeError(f"{where}: its schema can't be written out: {error}") from error
+    _check_defaults(where, fields)
     return SkillSpec(name, function, policy, ModelParameters(model), text, call_parameter)
+
+
+def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
+    """Raise ``TypeError`` for a default that the skill would refuse if somebody gave it."""
+    optional = {name: field for name, field in fields.items() if not field[1].is_required()}
+    try:
+        create_model("Defaults", __config__=_CONFIG, **optional)()
+    except ValidationError as error:
+        wrong = in_a_line(problems_with_values(error, "the defaults"))
+        raise TypeError(f"{where} has a default that it would refuse: {wrong}") from error

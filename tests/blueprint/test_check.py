@@ -126,6 +126,51 @@ def test_a_skill_without_a_schema(write: Write) -> None:
     assert line.startswith("x.yaml:2: module 'a': tests.blueprint.toy_modules:BadSkill")
 
 
+@pytest.mark.parametrize(
+    ("member", "fault"),
+    [
+        (
+            "@skill\n    async def count(self, much: int):\n        yield much",
+            "Odd.count: a skill can't yield: it sends updates by its call, and returns its result",
+        ),
+        (
+            "@skill\n    def count(self):\n        yield 1",
+            "Odd.count: a skill can't yield: it sends updates by its call, and returns its result",
+        ),
+        (
+            "@skill\n    async def count(self, much: int = 'a', far: float = None) -> int: ...",
+            "Odd.count has a default that it would refuse: much: it must be a whole number (given: 'a');"
+            " far: it must be a number (given: None)",
+        ),
+        (
+            "def __init__(self, host: str) -> None: ...",
+            "its constructor can't be called as Module's, with (config, *, name, context): got an unexpected keyword"
+            " argument 'name'; prepare in start() what needs no such arguments",
+        ),
+        ("@abc.abstractmethod\n    def count(self) -> int: ...", "'odd_abstract:Odd' is abstract: it lacks count"),
+    ],
+    ids=["async generator", "generator", "defaults", "constructor", "abstract"],
+)
+def test_a_class_that_could_not_run(
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    member: str,
+    fault: str,
+) -> None:
+    name = f"odd_{request.node.callspec.id.replace(' ', '_')}"
+    head = (
+        "import abc\nfrom dimos_streams.module import Module, ModuleConfig\nfrom dimos_streams.skill import skill\n"
+    )
+    base = "Module, abc.ABC" if "abstract" in name else "Module"
+    (tmp_path / f"{name}.py").write_text(f"{head}class Odd({base}):\n    config: ModuleConfig\n    {member}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    [line] = found_in(write, f"modules:\n  a: {{type: '{name}:Odd'}}\n")
+    assert line.startswith("x.yaml:2: module 'a': ")
+    assert line.endswith(fault)
+
+
 def test_remaps_of_streams_that_do_not_exist(write: Write) -> None:
     text = f"modules:\n  camera:\n    type: {CAMERA}\n    remap:\n      colour_image: a\n      depth: b\n"
     assert found_in(write, text) == [
