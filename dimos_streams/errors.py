@@ -131,6 +131,13 @@ class SkillUnavailableError(SkillError):
     """Raised when the module that offers the skill does not answer at the moment."""
 
 
+class NoRunError(DimosStreamsError):
+    """Raised when there is no run to act on. Once one lives, the same may work."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; `dimos-streams run BLUEPRINT` starts one")
+
+
 class StreamClosedError(DimosStreamsError):
     """Raised when something is sent on a tool stream that has ended or has not begun."""
 

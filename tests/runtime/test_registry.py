@@ -14,7 +14,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import process_start
-from dimos_streams.errors import UserError
+from dimos_streams.errors import NoRunError
 from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, runs, state_dir, write
 
 
@@ -140,5 +140,5 @@ def test_the_newest_run_is_none_of_another_user(monkeypatch: pytest.MonkeyPatch)
     ours = new_run_dir("rover")
     assert find_run_dir(None) == ours
     monkeypatch.setattr(os, "geteuid", lambda: ours.stat().st_uid + 1)
-    with pytest.raises(UserError, match="there are no runs yet"):
+    with pytest.raises(NoRunError, match="there are no runs yet"):
         find_run_dir(None)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import DimosStreamsError, SkillError, SkillUnavailableError, UserError
+from dimos_streams.errors import DimosStreamsError, NoRunError, SkillError, SkillUnavailableError, UserError
 
 if TYPE_CHECKING:
     import requests
@@ -174,12 +174,13 @@ def names_of(run: RunRecord) -> tuple[str, ...]:
 
 
 def find_run(selector: str | None) -> RunRecord:
-    """Return a living run by its id, blueprint, process id or machine, else the newest. Raises ``UserError``."""
+    """Return a living run by its id, blueprint, process id or machine, else the newest. Raises ``NoRunError`` if none
+    lives, and ``UserError`` if none that lives is called so."""
     from dimos_streams.runtime.registry import runs
 
     living = runs()
     if not living:
-        raise UserError("no run lives; `dimos-streams run BLUEPRINT` starts one")
+        raise NoRunError("no run lives")
     if selector is None:
         return living[0]
     for run in living:

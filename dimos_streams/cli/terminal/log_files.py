@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dimos_streams.cli.terminal.output import write, write_json
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import NoRunError, UserError, suggest
 from dimos_streams.runtime.registry import runs, state_dir
 
 LOOK_EVERY_S = 0.2
@@ -21,7 +21,7 @@ _RECORD = re.compile(
 
 def find_run_dir(selector: str | None) -> Path:
     """Return the directory of a run, living or ended, by id or blueprint, or that of the newest. Raises
-    ``UserError``."""
+    ``NoRunError`` if there are none yet, and ``UserError`` if none is called so."""
     if selector is not None:
         for run in runs():
             if selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
@@ -29,7 +29,7 @@ def find_run_dir(selector: str | None) -> Path:
     found = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
     directories = [path for path in found if path.stat().st_uid == os.geteuid()]
     if not directories:
-        raise UserError("there are no runs yet; `dimos-streams run BLUEPRINT` starts one")
+        raise NoRunError("there are no runs yet")
     if selector is None:
         return directories[0]
     for directory in directories:
