@@ -6,8 +6,8 @@ neither encoded nor sent, and one of them in a conversation would be refused by 
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +19,7 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
 )
 _UNSEEN = frozenset({"Cf", "Cc"})
+_LARGEST = sys.float_info.max
 
 
 def well_formed(text: str) -> str:
@@ -39,11 +40,11 @@ def well_formed_json(text: str) -> str:
 
 
 def repaired(value: Any) -> Any:
-    """JSON data with well-formed text, keys included, and None for numbers that JSON does not have."""
+    """JSON data with well-formed text, keys included, and None for numbers that ``is_finite`` says no to."""
     if isinstance(value, str):
         return well_formed(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, int | float):
+        return value if -_LARGEST <= value <= _LARGEST else None
     if isinstance(value, Mapping):
         return {well_formed(key) if isinstance(key, str) else key: repaired(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -126,13 +127,14 @@ class TextJoiner:
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether there is no infinity and no NaN among the numbers of a JSON value."""
+    """Return whether there is no infinity and no NaN among the numbers of a JSON value, nor a whole number that is
+    beyond all that a float can be: for other programs that is infinity, and arithmetic with it fails here."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
     for part in parts:
-        if type(part) is str or type(part) is int:  # most are, and every event is looked at
+        if type(part) is str:  # most are, and every event is looked at
             continue
-        if isinstance(part, float):
-            if not math.isfinite(part):
+        if isinstance(part, int | float):
+            if not -_LARGEST <= part <= _LARGEST:
                 return False
         elif isinstance(part, dict | list) and not is_finite(part):
             return False

@@ -151,6 +151,10 @@ _FIELDS_OF = operator.attrgetter(*_FIELD_TYPES)
 
 _JSON_RULE = "valid: texts, numbers, True, False, None, lists, dicts, dataclasses and pydantic models"
 
+_LARGE_DIGITS = 309
+"""Number of digits from which on a whole number may be beyond all that a float can be, which readers refuse."""
+_LARGE = re.compile(rb"\d{%d}" % _LARGE_DIGITS)
+
 
 def is_name(text: str) -> bool:
     """Return whether a text may name a module, a caller or a skill; the empty one may, and names nobody."""
@@ -179,7 +183,8 @@ def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:
 
 
 def json_text(value: Any) -> str:
-    """Return compact JSON; pydantic models and dataclasses become objects, NaN becomes null, and text is repaired.
+    """Return compact JSON; pydantic models and dataclasses become objects, NaN and what no float can be become null,
+    and text is repaired.
 
     Raises ``SkillError`` for values that have no JSON form.
     """
@@ -189,7 +194,9 @@ def json_text(value: Any) -> str:
 def json_bytes(value: Any) -> bytes:
     """Return the text of ``json_text`` in UTF-8. Raises as it does."""
     try:
-        return to_json(value, inf_nan_mode="null")
+        encoded = to_json(value, inf_nan_mode="null")
+        if len(encoded) < _LARGE_DIGITS or not _LARGE.search(encoded):
+            return encoded
     except PydanticSerializationError:
         pass  # because of half a character, or of more
     try:

@@ -48,7 +48,12 @@ def test_json_of_any_text_is_read_as_its_repaired_form(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"a": NaN}', "[Infinity]", "[-1e999]", '{"a": [1e400]}', "[1.0e+309]", "", "\ud83d", "{}x", "[" * 9999]
+    "text",
+    [
+        *('{"a": NaN}', "[Infinity]", "[-1e999]", '{"a": [1e400]}', "[1.0e+309]", "", "\ud83d", "{}x", "[" * 9999),
+        *(f'{{"a": [{10**400}]}}', str(-(10**309)), "1" * 5000),
+    ],
+    ids=str,
 )
 def test_what_is_no_json(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
@@ -64,6 +69,7 @@ def test_bytes() -> None:
 
 def test_data_that_json_does_not_have() -> None:
     assert repaired({"\ud83d": (math.nan, -math.inf, 1.5, True, None)}) == {"\ufffd": [None, None, 1.5, True, None]}
+    assert repaired([10**400, -(10**309), 10**308]) == [None, None, 10**308]
 
 
 @pytest.mark.parametrize(

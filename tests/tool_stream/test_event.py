@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent, json_text
 
 _FIELDS: dict[str, Any] = {
     "utime": 1, "call_id": "c", "seq": 2, "type": "update", "module": "m", "skill": "s", "caller": "x",
@@ -34,3 +34,18 @@ def test_an_event_is_read_from_what_is_served_of_it() -> None:
 def test_what_is_no_event(changed: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         ToolEvent.from_dict({**_FIELDS, **changed})
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (10**309, "null"),
+        ({"a": [-(10**400)]}, '{"a":[null]}'),
+        ([10**5000], "[null]"),
+        ({"Δ": 10**400, "half": "\ud83d"}, '{"Δ":null,"half":"\ufffd"}'),
+        ({"a": "9" * 400, "b": 10**308}, f'{{"a":"{"9" * 400}","b":{10**308}}}'),
+    ],
+    ids=["number", "within", "very large", "and half a character", "digits alone are no number"],
+)
+def test_numbers_that_readers_would_refuse_are_sent_as_none(value: Any, shown: str) -> None:
+    assert json_text(value) == shown

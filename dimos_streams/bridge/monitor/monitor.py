@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from dimos_streams.bridge.monitor.sources import RunSources
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -26,6 +28,8 @@ STATE_EVERY_S = 0.2
 LINGER_S = 2.0
 _MAX_REPORTED = 2048
 """Maximum number of reports' events that wait to be read; what is lost beyond it is in the next snapshot."""
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +171,16 @@ class Monitor:
                 self._watchers.offer(event.agent, message("event", event=event))
 
     def _look(self) -> None:
-        """Take the state as it is now, and show it where it is different."""
-        state = self._collector.snapshot(len(self._watchers))
+        """Take the state as it is now, and show it where it is different. What can't be shown of it now is shown when
+        it can be: consoles must not go blind because of one call."""
+        try:
+            state = self._collector.snapshot(len(self._watchers))
+        except Exception:
+            _log.exception("the state can't be shown to operators this time")
+            state = None
         self._want_reports()
-        self._watchers.show(clock.utime(), state)
+        if state is not None:
+            self._watchers.show(clock.utime(), state)
 
     def _want_reports(self) -> None:
         now = clock.monotonic()

@@ -395,3 +395,19 @@ def test_a_bridge_that_was_killed_knows_how_far_a_report_had_come() -> None:
 
     with tempfile.TemporaryDirectory() as directory:
         run_virtual(scenario(Path(directory) / "journal.sqlite"))
+
+
+@pytest.mark.virtual_time
+async def test_a_state_that_can_not_be_shown_blinds_nobody_for_good(caplog: pytest.LogCaptureFixture) -> None:
+    async with agents("agent") as (scene, made):
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: made["agent"].reports)
+        call_id = await scene.broker.call("follow", {"description": "x"}, caller="me")
+        call = next(call for call in scene.broker.ledger.calls if call.call_id == call_id)
+        call.arguments = None  # type: ignore[assignment]  # as if a fault of ours had let it through
+        await until(lambda: "can't be shown to operators" in caplog.text)
+        made["agent"].emit("text", text="still here")
+        await until(lambda: "still here" in [each["event"]["data"].get("text") for each in console.of("event")])
+        call.arguments = {}
+        await until(lambda: call_id in [each["call_id"] for each in console.state["calls"]])
+        await console.close()
