@@ -139,15 +139,15 @@ class Bridge(Module):
         if serves:
             self._bind()
         self.journal = Journal(self._journal_path(), self._limits())
+        self._to_undo.callback(self.journal.close)
         self.journal.open()
         await self._look_at_disk()
-        self._to_undo.callback(self.journal.close)
         self._to_undo.push_async_callback(self._finish_link)
         self.broadcast = JournalBroadcast(self.journal)
         self.broker = self._make_broker(bus, directory)
+        self._to_undo.push_async_callback(self.broker.stop)
         await self.broker.start()
         self._report_health()
-        self._to_undo.push_async_callback(self.broker.stop)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self.monitor = Monitor(self.broker, self.broadcast)

@@ -58,9 +58,13 @@ class JournalStorage:
         """The database without the events that only the tail has, for checkpoints; None while it is closed."""
         self._opened = False
         """True if the file was ours and its offsets are known."""
+        self._closed = False
+        """True if nothing is kept any more: whoever asks then, as a timer may, must not take that for a failing
+        disk."""
 
     def open(self) -> None:
         """Open or create the file, or fall back to memory."""
+        self._closed = False
         if self.path is None:
             self.db = tables.open_memory()
             self._name()
@@ -80,6 +84,7 @@ class JournalStorage:
     def close(self) -> None:
         """Write everything to the disk and let go of the file. Twice is fine."""
         self.settle()
+        self._closed = True
         self._let_go()
 
     @property
@@ -98,7 +103,7 @@ class JournalStorage:
             self.ask(lambda db: None, None)
 
     def ask(self, look: Callable[[sqlite3.Connection], AnswerT], otherwise: AnswerT) -> AnswerT:
-        """Return the database's answer; if it fails, go on in memory and return ``otherwise``."""
+        """Return the database's answer; if it fails, go on in memory and return ``otherwise``, as after ``close``."""
         try:
             return look(self.database)
         except sqlite3.Error as error:
@@ -111,7 +116,10 @@ class JournalStorage:
         self.ask(lambda db: tables.set_identity(db, self.identity), None)
 
     def fall_back(self, error: sqlite3.Error) -> None:
-        """Go on in memory; what was in the file is out of reach. Raises the error if memory itself fails."""
+        """Go on in memory; what was in the file is out of reach. After ``close`` nothing goes on. Raises the error if
+        memory itself fails."""
+        if self._closed:
+            return
         if self.db is not None and self.path is None:
             raise error
         unsettled, self.tail.unsettled = self.tail.unsettled, []

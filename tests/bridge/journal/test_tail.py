@@ -185,6 +185,30 @@ def test_a_journal_that_is_closed_before_that_moment_has_it(tmp_path: Path, ledg
     run_virtual(scenario())
 
 
+def test_what_is_asked_of_a_closed_journal_does_not_count_as_a_failing_disk(
+    tmp_path: Path, ledger: Ledger, opened: OpenJournal
+) -> None:
+    journal = ledger.journal
+
+    async def scenario() -> None:
+        for seq in range(1, 513):  # so many that it would be trimmed
+            ledger.enter([event(seq, "open" if seq == 1 else "update")])
+            await asyncio.sleep(0.005 if seq < 512 else 0)
+        journal.close()
+        await asyncio.sleep(0.01)
+
+    run_virtual(scenario())
+    journal.settle()
+    journal.trim()
+    journal.note("a", "b")
+    assert (journal.size(), journal.call("c"), journal.calls(5)) == (0, None, [])
+    assert journal.read(Query(0), 5, 1000).entries == []
+    assert journal.state == "ok"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["journal.sqlite", "journal.sqlite-tail"]
+    journal.close()
+    assert opened(tmp_path / "journal.sqlite").last_offset == 512
+
+
 def test_a_journal_is_trimmed_whoever_has_the_database_take_events_in(tmp_path: Path, opened: OpenJournal) -> None:
     journal = opened(tmp_path / "journal.sqlite", events=100)
     for seq in range(1, 2000):
@@ -330,6 +354,7 @@ _SECOND = """
 import sys
 from pathlib import Path
 from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.query import Query
 from tests.bridge.parts import event
 journal = Journal(Path(sys.argv[1]))
 journal.open()
