@@ -1,4 +1,4 @@
-"""Reads a connection on an event loop, in the stead of a thread that waits meanwhile.
+"""Reads a connection on an event loop instead of in a thread.
 
 A thread that reads wakes up first, and then the loop: 0.1 ms for each event that comes alone.
 """
@@ -29,7 +29,7 @@ class LoopReader:
         self._done = threading.Event()
         self._error: Exception | None = None
         self._heard_at = clock.monotonic()
-        self._paused = False
+        self._begun = self._paused = False
         self._buffer = memoryview(bytearray(_PIECE))
 
     def run(self, first: bytes) -> None:
@@ -71,6 +71,7 @@ class LoopReader:
     def _begin(self, first: bytes) -> None:
         if self._done.is_set():
             return
+        self._begun = True
         self._loop.add_reader(self._socket, self._read)
         self._receive(first)
 
@@ -100,5 +101,6 @@ class LoopReader:
     def _end(self, error: Exception | None) -> None:
         if not self._done.is_set():
             self._error = error
-            self._loop.remove_reader(self._socket)
+            if self._begun:  # else the thread may have closed the socket, and will not run
+                self._loop.remove_reader(self._socket)
             self._done.set()

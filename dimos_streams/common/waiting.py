@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 _ASYNCIO = str(Path(asyncio.__file__).parent)
-_PACKAGE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 _LONGEST_LINE = 100
 
 Place = tuple[CodeType, int]

@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import itertools
 import random
+import socket
 from collections.abc import Callable
 
 import pytest
 
 from dimos_streams.client.chunked import ChunkedDecoder
+from dimos_streams.client.loop_reader import LoopReader
 from dimos_streams.client.sse_client import SseClient
 from tests.client.event_server import HEAD, Peer, event_server
 from tests.client.test_sse_client import client_of, numbered
@@ -45,6 +47,20 @@ def test_no_thread_reads_what_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -
     found, client = read(play, 2)
     assert found == ["1", "2"]
     assert client.statistics().failures == 0
+
+
+async def _stopped_before_it_began() -> LoopReader:
+    """A reader whose thread has seen in time that it is not wanted, and has closed the connection."""
+    one, other = socket.socketpair()
+    reader = LoopReader(asyncio.get_running_loop(), one, lambda piece: True, 1.0)
+    one.close()
+    other.close()
+    reader.stop()
+    return reader
+
+
+def test_one_that_never_began_is_stopped_though_its_connection_is_closed() -> None:
+    asyncio.run(_stopped_before_it_began()).run(b"")
 
 
 def test_a_body_without_chunks_is_read_as_well() -> None:

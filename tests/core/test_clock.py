@@ -12,6 +12,7 @@ import time
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.streams.input import Reader
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -90,6 +91,14 @@ def test_a_deadlock_says_who_waits_for_what() -> None:
     assert ": await task  (" in rest[0]
     assert rest[1].startswith("  the-stuck-one: await never.wait()  (")
     assert rest[1].endswith(f"in {inner.__qualname__})")
+
+
+def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
+    async def main() -> None:
+        await Reader[int](1).next()
+
+    with pytest.raises(clock.DeadlockError, match=r"  \(dimos_streams/streams/input\.py:\d+ in Reader\.next"):
+        clock.run_virtual(main())
 
 
 @pytest.mark.slow

@@ -451,3 +451,14 @@ def test_another_process_that_is_done_with_a_file_leaves_it_to_those_that_are_no
         subprocess.run([sys.executable, "-c", program, url], check=True, timeout=60)
         assert (tmp_path / "hub.sqlite-wal").exists()
         assert [robot.name for robot in storage.robots.all()] == ["other", "own"]
+
+
+def test_what_is_no_database_leaves_no_connection_open(tmp_path: Path) -> None:
+    path = tmp_path / "hub.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    engine = SqliteEngine(path, partition=_PARTITION)
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        with pytest.raises(StorageUnavailableError), engine.reading():
+            pass
+    assert len(os.listdir("/proc/self/fd")) <= len(before)

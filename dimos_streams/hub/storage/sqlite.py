@@ -138,11 +138,15 @@ class SqliteEngine(Engine):
             self._make_private()
             # Closed by another thread than its own, which has ended by then.
             db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
+            try:
+                db.execute("PRAGMA journal_mode=WAL")
+                # What a robot was told to be stored it may forget: no commit may be lost with the power.
+                db.execute("PRAGMA synchronous=FULL")
+            except sqlite3.Error:
+                db.close()
+                raise
             with self._guard:
                 self._connections.append(db)
-            db.execute("PRAGMA journal_mode=WAL")
-            # What a robot was told to be stored it may forget: no commit may be lost with the power.
-            db.execute("PRAGMA synchronous=FULL")
             self._local.db = db
         return db
 
