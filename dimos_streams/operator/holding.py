@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -54,6 +54,8 @@ class _Newest:
 
     message: Hold
     at: float
+    older: Hold | None = None
+    """The last message since then that was skipped because it is older, None if none was."""
 
     def holds(self, now: float) -> bool:
         return self.message.hold and now - self.at <= min(self.message.valid_s, MAX_VALID_S)
@@ -61,6 +63,12 @@ class _Newest:
     def precedes(self, message: Hold) -> bool:
         """Return whether a message is newer. A restarted source counts anew, but its clock has gone on."""
         return (message.utime, message.seq) > (self.message.utime, self.message.seq)
+
+    def was_set_back(self, message: Hold) -> bool:
+        """Return whether a message that is older follows another such: one may come late, two in their order are what
+        its source says now, by a clock that was set back."""
+        older = self.older
+        return older is not None and (message.utime, message.seq) > (older.utime, older.seq)
 
 
 class HoldTable:
@@ -70,7 +78,7 @@ class HoldTable:
     A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time. One that is damaged is skipped:
     its source is no name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
     Both show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source
-    came before.
+    came before, but not two in a row.
     """
 
     def __init__(self, reader: str = "") -> None:
@@ -92,7 +100,10 @@ class HoldTable:
             valid = f"valid_s is {message.valid_s!r}; at most {MAX_VALID_S:g} s are valid"
             self._say(f"a hold of {message.source[:_MAX_SHOWN]!r} counts for {MAX_VALID_S:g} s only: {valid}", now)
         known = self._newest.get(message.source)
-        if known is None or known.precedes(message) or now - known.at > REMEMBERED_S:
+        late = known is not None and not known.precedes(message) and now - known.at <= REMEMBERED_S
+        if known is not None and late and not known.was_set_back(message):
+            self._newest[message.source] = replace(known, older=message)
+        else:
             self._newest[message.source] = _Newest(message, now)
 
     def sources(self, now: float) -> tuple[str, ...]:

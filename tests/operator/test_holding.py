@@ -83,6 +83,28 @@ def test_a_source_whose_clock_was_put_back_while_it_was_restarted_is_believed_af
     assert table.held(REMEMBERED_S + 0.1)
 
 
+def test_a_source_whose_clock_was_set_back_is_believed_the_second_time() -> None:
+    table = HoldTable()
+    table.update(hold(100, False, utime=10**9), 0.0)
+    table.update(hold(101, utime=10), 0.1)
+    table.update(hold(101, utime=10), 0.2)
+    assert not table.held(0.2), "one message may come late, and twice"
+    table.update(hold(102, utime=20), 0.3)
+    assert table.held(0.3)
+    table.update(hold(103, False, utime=30), 0.4)
+    assert not table.held(0.4)
+
+
+def test_a_message_from_a_time_to_come_silences_its_source_for_one_message() -> None:
+    table = HoldTable()
+    table.update(hold(7, utime=10), 0.0)
+    table.update(hold(8, False, utime=10**18), 0.1)
+    table.update(hold(9, utime=30), 0.2)
+    assert not table.held(0.2)
+    table.update(hold(10, utime=40), 0.3)
+    assert table.held(0.3)
+
+
 @pytest.mark.parametrize(
     ("bad", "why"),
     [

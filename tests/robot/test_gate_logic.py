@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.operator.holding import STOP_ROBOT
 from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.velocity_gate.logic import VelocityGateLimits, VelocityGateLogic
 
@@ -222,6 +223,32 @@ def test_two_rays_that_look_away_from_each_other_see_little() -> None:
     assert drive(logic, Velocity(0.0, 0.5)).vy == pytest.approx(LIMITS.unseen_speed)
 
 
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [
+        (STILL, STILL),
+        (Velocity(-1.0, 0.0, -1.0), Velocity(-LIMITS.acceleration * PERIOD, 0.0, -LIMITS.turn_acceleration * PERIOD)),
+        (Velocity(0.0, 1.0, 0.0), Velocity(0.0, LIMITS.acceleration * PERIOD, 0.0)),
+        (Velocity(0.4, 0.0, 0.4), Velocity(0.4, 0.0, 0.4)),
+        (Velocity(0.6, 0.8, 1.0), Velocity(0.6 * 0.675, 0.8 * 0.675, 1.0)),
+    ],
+    ids=["to stand", "back", "aside", "slower", "off its line"],
+)
+def test_braking_is_at_once_and_speeding_up_is_not(wish: Velocity, expected: Velocity) -> None:
+    logic = gate()
+    assert drive(logic, Velocity(1.0, 0.0, 1.0)) == Velocity(1.0, 0.0, 1.0)
+    out = drive(logic, wish, now=3.0, seconds=PERIOD)
+    assert (out.vx, out.vy, out.wz) == pytest.approx((expected.vx, expected.vy, expected.wz))
+
+
+def test_a_hold_is_obeyed_at_once_and_not_by_and_by() -> None:
+    logic = gate()
+    drive(logic, Velocity(1.0, 0.0, 1.0))
+    logic.command("skill", Velocity(1.0, 0.0, 1.0), 3.0)
+    logic.hold(Hold(source="agent", seq=1, hold=True, valid_s=15.0), 3.0)
+    assert logic.decide(3.05) == STILL
+
+
 def test_teleop_outranks_skills_and_holds_them_off() -> None:
     logic = gate()
     logic.decide(0.0)
@@ -253,3 +280,24 @@ def test_a_hold_stops_skills_and_not_teleop_until_it_is_released() -> None:
     assert drive(logic, Velocity(0.5), now=7.0) == STILL, "another one holds it still"
     logic.holds.update(Hold(source="console", seq=2, hold=False, valid_s=15.0), 10.0)
     assert drive(logic, Velocity(0.5), now=10.0).vx == pytest.approx(0.5)
+
+
+def test_the_end_of_a_stop_moves_nothing_that_others_have_stopped_too() -> None:
+    logic, moved = gate(), []
+    ours = theirs = 0
+    for step in range(200):
+        now = step * PERIOD
+        if step % 4 == 0:
+            ours += 1
+            logic.hold(Hold(source=STOP_ROBOT, seq=ours, utime=ours, hold=True, valid_s=60.0), now)
+        if 40 <= step < 60 and step % 4 == 2:  # another run's bridge, whose clock is ahead
+            theirs += 1
+            logic.hold(Hold(source=STOP_ROBOT, seq=theirs, utime=10**15 + theirs, hold=False, valid_s=60.0), now)
+        logic.command("teleop", Velocity(1.0), now)
+        moved.append(logic.decide(now))
+    assert set(moved) == {STILL}
+    logic.hold(Hold(source=STOP_ROBOT, seq=ours + 1, utime=ours + 1, hold=False, valid_s=60.0), 10.0)
+    logic.command("teleop", Velocity(1.0), 10.3)
+    assert logic.decide(10.3) == STILL
+    logic.command("teleop", Velocity(1.0), 10.6)
+    assert logic.decide(10.6) != STILL

@@ -10,9 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, HoldTable
+from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, STOP_ROBOT, HoldTable
 from dimos_streams.robot.motion import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
@@ -113,6 +114,16 @@ class VelocityGateLogic:
         now."""
         self._knows_holds_from = max(self._knows_holds_from, now + for_s)
 
+    def hold(self, message: Hold, now: float) -> None:
+        """Take a hold, or its end. After the end of an operator's stop nothing moves until those who stop the robot
+        as well, as other runs may, have had the time to say so again; nor while somebody does whose messages count
+        for older than that end."""
+        before = self.holds.stopped(now)
+        self.holds.update(message, now)
+        says_stop = message.hold and message.source == STOP_ROBOT
+        if (before or says_stop) and not self.holds.stopped(now):
+            self.listen(now)
+
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
         """Take a wish. One with a value that is no number counts as a wish to stand."""
         values = (velocity.vx, velocity.vy, velocity.wz)
@@ -168,15 +179,14 @@ class VelocityGateLogic:
         return _with_speed(Velocity(wish.vx, wish.vy, turn), min(speed, self.limits.max_speed))
 
     def _towards(self, wish: Velocity, elapsed: float) -> Velocity:
-        """Return the velocity as near to the wish as the accelerations allow, from the last decision on."""
-        dx, dy = wish.vx - self._last.vx, wish.vy - self._last.vy
-        share = min(1.0, self.limits.acceleration * elapsed / max(1e-9, math.hypot(dx, dy)))
-        turn = self.limits.turn_acceleration * elapsed
-        return Velocity(
-            self._last.vx + share * dx,
-            self._last.vy + share * dy,
-            self._last.wz + max(-turn, min(turn, wish.wz - self._last.wz)),
-        )
+        """Return the velocity as near to the wish as the accelerations allow, from the last decision on. Speeding up
+        is gradual. What the wish has less of, or not at all, goes at once: the base has a ramp of its own."""
+        last, speed = self._last, math.hypot(wish.vx, wish.vy)
+        along = (last.vx * wish.vx + last.vy * wish.vy) / speed if speed > 0.0 else 0.0
+        turned = abs(last.wz) if last.wz * wish.wz > 0.0 else 0.0
+        turn = min(abs(wish.wz), turned + self.limits.turn_acceleration * elapsed)
+        velocity = Velocity(wish.vx, wish.vy, math.copysign(turn, wish.wz))
+        return _with_speed(velocity, min(speed, max(0.0, along) + self.limits.acceleration * elapsed))
 
     def _safe(self, velocity: Velocity, now: float) -> Velocity:
         """Return the same velocity, slowed before obstacles. Stopping is at once: the base has its own ramp."""

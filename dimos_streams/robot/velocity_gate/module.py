@@ -93,7 +93,7 @@ class VelocityGate(Module):
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
         self.teleop_vel.on_message(lambda twist: self._take("teleop", twist))
         self.scan.on_message(self._take_scan)
-        self.hold.on_message(lambda hold: self.logic.holds.update(hold, clock.monotonic()))
+        self.hold.on_message(lambda hold: self.logic.hold(hold, clock.monotonic()))
 
     async def run(self) -> None:
         """Decide and publish, period for period."""
