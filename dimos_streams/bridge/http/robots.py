@@ -34,7 +34,7 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
     @app.post("/robots/release", responses=_REFUSALS)
     async def release(body: RobotOrder | None = None) -> dict[str, Any]:
         report = await stops.release((body or RobotOrder()).robot)
-        return {**report.model_dump(mode="json"), "text": str(report)}
+        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
     @app.post("/calls/cancel", responses=_REFUSALS)
     async def cancel_all(body: RobotOrder | None = None) -> dict[str, Any]:

@@ -103,8 +103,18 @@ class ReleaseReport(MonitorMessage):
     """False if it was not stopped."""
     unsaved: str = ""
     """Why a bridge that is started again would stop it anew, empty if it would not."""
+    still_stopped: tuple[str, ...] = ()
+    """Velocity gates that hold all the same: somebody else, as another run on the bus, has stopped the robot too."""
+
+    @property
+    def confirmed(self) -> bool:
+        """True if no velocity gate holds for an operator's stop any more."""
+        return not self.still_stopped
 
     def __str__(self) -> str:
         robot = self.robot or EVERY_ROBOT
         said = f"{robot} may move again; nothing goes on by itself" if self.changed else f"{robot} was not stopped"
+        if self.still_stopped:
+            gates = ", ".join(self.still_stopped)
+            said = f"{robot} is released here, but STILL STOPPED by somebody else, as another run: {gates}"
         return f"{said}; NOT KEPT: {self.unsaved}" if self.unsaved else said

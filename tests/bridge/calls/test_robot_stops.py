@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.stops.hold_sender import HoldSender
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, decode, encode
+from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
+from dimos_streams.operator.holding import HOLD_PERIOD_S
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
@@ -200,6 +203,33 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() ->
         assert made.passed["robot1"] == 0.0
         assert (await world.broker.stops.release("robot1")).changed
         await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+
+async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:
+    async with yard("robot1") as made:
+        stops = made.world.broker.stops
+        sender = HoldSender(made.world.inner)
+
+        async def hold() -> None:
+            while True:
+                sender.send({channel_name("/robot1/hold", Hold)}, "theirs")
+                await asyncio.sleep(HOLD_PERIOD_S)
+
+        theirs = asyncio.create_task(hold())
+        await until(lambda: made.passed["robot1"] == 0.0)
+        passed: list[float] = []
+        made.world.inner.subscribe(
+            channel := channel_name("/robot1/cmd_vel", Twist),
+            lambda _, data: passed.append(decode(Twist, data, channel=channel).linear.x),
+        )
+        report = await stops.release("robot1")
+        assert (report.confirmed, report.still_stopped) == (False, ("robot1/gate",))
+        assert "STILL STOPPED by somebody else, as another run: robot1/gate" in str(report)
+        assert set(passed) == {0.0}
+        theirs.cancel()
+        await asyncio.wait([theirs])
+        assert (await stops.release("robot1")).confirmed
+        await until(lambda: made.passed["robot1"] > 0.3)
 
 
 async def test_gates_that_do_not_confirm_are_named() -> None:

@@ -23,7 +23,14 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
-from dimos_streams.operator.holding import GATE, HOLD_PERIOD_S, STOP_ROBOT, STOPPED
+from dimos_streams.operator.holding import (
+    GATE,
+    HOLD_PERIOD_S,
+    HOLDS_KNOWN_AFTER_S,
+    RELEASES,
+    STOP_ROBOT,
+    STOPPED,
+)
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.stop import (
     CancelReport,
@@ -40,6 +47,9 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 CONFIRM_S = 2.0
 """Time, in seconds, that gates have to say that they hold."""
+_RELEASED_S = RELEASES * HOLD_PERIOD_S + HOLDS_KNOWN_AFTER_S
+"""Time, in seconds, after which nobody else stops a robot whose gates do not hold: all ends of the hold were sent by
+then, and others would have repeated theirs."""
 _MAX_ROBOTS = 200
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -103,7 +113,8 @@ class RobotStops:
         return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
 
     async def release(self, robot: str) -> ReleaseReport:
-        """Let a robot, or every one, move again. Nothing goes on by itself. Raises ``UnknownRobotError``."""
+        """Let a robot, or every one, move again. Nothing goes on by itself. Return what came of it, after
+        ``CONFIRM_S`` at most where a gate held. Raises ``UnknownRobotError``."""
         if robot not in self._state.stops:
             self._check_known(robot)
         before, self._state = self._state, self._state.release(robot)
@@ -113,7 +124,10 @@ class RobotStops:
         self._holds.release((channels | usual_channels([robot])) - self._channels())
         self._changed.set()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
-        return ReleaseReport(robot=robot, changed=changed, unsaved=await self._save())
+        unsaved = await self._save()
+        return ReleaseReport(
+            robot=robot, changed=changed, unsaved=unsaved, still_stopped=await self._held_by_others(robot)
+        )
 
     async def cancel_all(self, robot: str, reason: str) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
@@ -190,6 +204,27 @@ class RobotStops:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(rest_s):
                         await heard.wait()
+
+    async def _held_by_others(self, robot: str) -> tuple[str, ...]:
+        """Return the gates of a robot that was released which hold for a stop all the same: those who have given it
+        say so again and again."""
+        began = clock.monotonic()
+        holding = self._holding(robot)
+        until = began + _RELEASED_S if holding else began
+        with self._listening() as heard:
+            while clock.monotonic() < until:
+                heard.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(until - clock.monotonic()):
+                        await heard.wait()
+                holding = self._holding(robot)
+                until = began + (CONFIRM_S if holding else _RELEASED_S)
+        return holding
+
+    def _holding(self, robot: str) -> tuple[str, ...]:
+        """The gates of a robot that is not stopped here which hold for an operator's stop."""
+        gates = ((module.name, state) for module, state in self._all_gates.gates() if _is_of(module.name, robot))
+        return tuple(name for name, state in gates if STOP_ROBOT in state.holds and self._covers(name) is None)
 
     def _view(self, robot: str, since: float) -> HoldView:
         """The answers of a robot's gates, with the robots that have no gate."""
