@@ -131,6 +131,18 @@ class SkillUnavailableError(SkillError):
     """Raised when the module that offers the skill does not answer at the moment."""
 
 
+class BridgeUnreachableError(SkillUnavailableError):
+    """Raised when a bridge did not answer a request. ``may_have_arrived`` is False if it certainly has not got it."""
+
+    def __init__(self, message: str, *, may_have_arrived: bool) -> None:
+        self.may_have_arrived = may_have_arrived
+        super().__init__(message)
+
+
+class CallInDoubtError(SkillUnavailableError):
+    """Raised when nobody could say whether a call has begun. If it has, it is ended."""
+
+
 class NoRunError(DimosStreamsError):
     """Raised when there is no run to act on. Once one lives, the same may work."""
 

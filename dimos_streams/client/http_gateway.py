@@ -21,7 +21,7 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.errors import BridgeUnreachableError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -219,6 +219,7 @@ class HttpGateway:
 
         from dimos_streams.client.http_session import why
 
+        session: CuttableSession | None = None
         try:
             with self._session() as session:
                 response = session.request(
@@ -230,7 +231,10 @@ class HttpGateway:
                     allow_redirects=False,
                 )
         except (requests.RequestException, OSError) as error:
-            raise SkillUnavailableError(f"the bridge at {self.url} can't be reached: {why(error)}") from error
+            text = f"the bridge at {self.url} can't be reached: {why(error)}"
+            raise BridgeUnreachableError(
+                text, may_have_arrived=session is not None and session.has_connected
+            ) from error
         return response
 
     def _all_calls(self, query: str) -> list[CallView]:

@@ -53,6 +53,8 @@ class CuttableSession(requests.Session):
         self._sockets: list[socket.socket] = []
         self._newest: socket.socket | None = None
         self._is_cut = False
+        self.has_connected = False
+        """True once there was a connection: from then on a request may have arrived."""
         for scheme in ("http://", "https://"):
             self.mount(scheme, _CuttableAdapter(self._open))
 
@@ -94,6 +96,7 @@ class CuttableSession(requests.Session):
                 sock.close()
                 error = failure
             else:
+                self.has_connected = True
                 return sock
         raise error
 

@@ -6,8 +6,13 @@ import asyncio
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.errors import BridgeUnreachableError, CallInDoubtError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import SkillGateway
+
+_ASK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""The pauses, in seconds, before the bridge is asked again whether it has begun a call: one that was killed is back
+by then."""
 
 
 class CallStarts:
@@ -34,19 +39,18 @@ class CallStarts:
             await self._settled.wait()
 
     async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
-        """Begin a call and set its id. Raises ``SkillError`` if it is refused.
+        """Begin a call and set its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if the bridge
+        may have begun it and does not say so.
 
-        If this is cancelled, it is in doubt whether the call begins nevertheless.
+        If this is cancelled, it is in doubt, too, whether the call begins nevertheless.
         """
         self._under_way += 1
         self._settled.clear()
         self._count += 1
         key = f"{self._key_prefix}/{self._count}"
         try:
-            call.call_id = await self._gateway.call(
-                call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
-            )
-        except asyncio.CancelledError:
+            call.call_id = await self._begun(call, on_duplicate, key)
+        except (asyncio.CancelledError, CallInDoubtError):
             call.withdraw("it was begun too late")
             self._memory.doubt(call)
             raise
@@ -54,3 +58,20 @@ class CallStarts:
             self._under_way -= 1
             if not self._under_way:
                 self._settled.set()
+
+    async def _begun(self, call: OpenCall, on_duplicate: OnDuplicate | None, key: str) -> str:
+        """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says
+        that it is the same call."""
+        lost: BridgeUnreachableError | None = None
+        for wait_s in (*_ASK_AGAIN_S, None):
+            try:
+                return await self._gateway.call(
+                    call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
+                )
+            except BridgeUnreachableError as error:
+                if lost is None and not error.may_have_arrived:
+                    raise
+                lost = error
+            if wait_s is not None:
+                await asyncio.sleep(wait_s)
+        raise CallInDoubtError(f"{lost}; it is not known whether the call has begun; if so, it is ended") from lost

@@ -16,7 +16,7 @@ from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError, internal_error
+from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError, UnknownSkillError, internal_error
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -175,6 +175,8 @@ class Execution:
         """Begin an allowed call; return it, or the refusal."""
         try:
             call = await self._begin(tool_call_id, skill, allowed)
+        except CallInDoubtError:
+            raise  # it may have begun: what allowed it is used up
         except BaseException:
             allowed.give_back()
             raise
