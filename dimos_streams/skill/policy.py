@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.skill.tags import Tags
 
@@ -75,7 +75,7 @@ class SkillTraits(BaseModel):
 class SkillPolicy(SkillTraits):
     """The policy that ``@skill(…)`` states: the traits, and what concerns only the module that has the skill."""
 
-    time_limit_s: float | None = None
+    time_limit_s: float | None = Field(None, gt=0.0, allow_inf_nan=False)
     """The time in s after which a call is ended with outcome ``timed_out``, or None if it may take any time."""
     name: str = ""
     """Its public name if that can't be the method's; empty for the method's name."""

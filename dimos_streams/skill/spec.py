@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.schemas.docstrings import described
@@ -21,6 +23,8 @@ from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
 
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 """The rules for a skill's arguments; a default is taken as if it had been given."""
 
@@ -96,26 +100,47 @@ class SkillSpec:
 def skills_of(owner: type) -> dict[str, SkillSpec]:
     """The skills of a class and its bases, by name, in the order of their definition.
 
-    Raises ``TypeError`` for a signature that can't be a schema.
+    Raises ``TypeError`` for what can't be a skill as it is declared, and for one that would be lost silently.
     """
     found: dict[str, SkillSpec] = {}
+    attributes: dict[str, str] = {}
     for base in reversed(owner.__mro__):
-        for name in vars(base):
-            function = inspect.unwrap(getattr(owner, name)) if callable(getattr(owner, name, None)) else None
-            policy = policy_of(function)
-            if function is not None and policy is not None:
-                found[policy.name or name] = _spec(owner, function, policy)
+        for attribute, stated in vars(base).items():
+            function = getattr(owner, attribute, None)
+            if not (_is_marked(stated) and callable(function)):  # a subclass may say that it has none
+                continue
+            spec = _spec(owner, attribute, function)
+            other = attributes.setdefault(spec.name, attribute)
+            if other != attribute:
+                raise TypeError(f"{owner.__name__}: {other} and {attribute} are both the skill {spec.name!r}")
+            found[spec.name] = spec
     for spec in found.values():
         if spec.policy.undo and spec.policy.undo not in found:
             raise TypeError(f"{owner.__name__}.{spec.name}: undo names {spec.policy.undo!r}, which is no skill of it")
     return found
 
 
+def _is_marked(stated: object) -> bool:
+    """Return whether what a class has in its body is marked as a skill, whatever it is. Raises ``TypeError`` for
+    what is no method."""
+    inner = getattr(stated, "fget" if isinstance(stated, property) else "__func__", None)
+    if isinstance(stated, property | staticmethod | classmethod) and (policy_of(stated) or policy_of(inner)):
+        name = getattr(inner, "__qualname__", inner)
+        raise TypeError(f"{name}: a skill is a method, and no {type(stated).__name__}")
+    return policy_of(stated) is not None
+
+
 @functools.cache
-def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> SkillSpec:
-    where = f"{owner.__name__}.{function.__name__}"
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        raise TypeError(f"{where}: a skill can't yield: it sends updates by its call, and returns its result")
+def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpec:
+    where = f"{owner.__name__}.{attribute}"
+    policy = policy_of(function)
+    if policy is None:
+        why = f"it overrides a skill: mark it with @skill, too, or say {attribute} = None if there is to be none"
+        raise TypeError(f"{where}: {why}")
+    name = policy.name or function.__name__
+    if policy.audience == "everyone" and not _NAME.fullmatch(name):
+        raise TypeError(f"{where}: {name!r} can't be a skill's name ({_NAME_RULE})")
+    _check_kind(where, function)
     hints = typing.get_type_hints(function, include_extras=True)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
@@ -123,25 +148,45 @@ def _spec(owner: type, function: Callable[..., Any], policy: SkillPolicy) -> Ski
     call_parameter = None
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{where}: a skill can't have {parameter}")
+            raise TypeError(f"{where}: a skill can't have {parameter}; a decorator needs functools.wraps")
         hint = hints.get(parameter.name)
         if hint is None:
             raise TypeError(f"{where}: {parameter.name!r} needs a type")
         if hint is Call:
+            if call_parameter is not None:
+                raise TypeError(f"{where}: {call_parameter!r} takes the call already, and {parameter.name!r} can't")
             call_parameter = parameter.name
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
         field = FieldInfo.from_annotated_attribute(hint, default)
         field.description = field.description or descriptions.get(parameter.name)
         fields[parameter.name] = (hint, field)
-    name = policy.name or function.__name__
-    model = create_model(name, __config__=_CONFIG, **fields)
+    parameters_of = ModelParameters(_model(where, name, fields))
+    return SkillSpec(name, function, policy, parameters_of, text, call_parameter)
+
+
+def _check_kind(where: str, function: Callable[..., Any]) -> None:
+    """Raise ``TypeError`` for a function that could not be run as a skill, whatever its parameters are."""
+    inner = inspect.unwrap(function)
+    if inspect.isasyncgenfunction(inner) or inspect.isgeneratorfunction(inner):
+        raise TypeError(f"{where}: a skill can't yield: it sends updates by its call, and returns its result")
+    if inspect.iscoroutinefunction(inner) and not inspect.iscoroutinefunction(function):
+        raise TypeError(f"{where}: its decorator makes a plain function of it, which would run in a thread")
+    if not inspect.signature(function).parameters:
+        raise TypeError(f"{where}: a skill is a method, and this takes no self")
+
+
+def _model(where: str, name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
+    """The model of a skill's arguments. Raises ``TypeError`` for what has no schema, and for a default that does not
+    fit."""
     try:
+        model = create_model(name, __config__=_CONFIG, **fields)
         plain_schema(model)
-    except ValueError as error:
-        raise TypeError(f"{where}: its schema can't be written out: {error}") from error
+    except (ValueError, PydanticUserError, SchemaError) as error:
+        text = str(error).partition("\n")[0]
+        raise TypeError(f"{where}: its schema can't be written out: {text}") from error
     _check_defaults(where, fields)
-    return SkillSpec(name, function, policy, ModelParameters(model), text, call_parameter)
+    return model
 
 
 def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:

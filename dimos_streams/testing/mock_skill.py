@@ -136,5 +136,5 @@ def _stand_in(module: type[Module], attribute: str, mock: MockSkill) -> Callable
     stand_in.__name__, stand_in.__qualname__, stand_in.__doc__ = attribute, original.__qualname__, original.__doc__
     stand_in.__annotations__ = hints
     stand_in.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    setattr(stand_in, _POLICY, getattr(original, _POLICY))
+    setattr(stand_in, _POLICY, getattr(getattr(module, attribute), _POLICY))
     return stand_in

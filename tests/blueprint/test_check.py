@@ -126,6 +126,30 @@ def test_a_skill_without_a_schema(write: Write) -> None:
     assert line.startswith("x.yaml:2: module 'a': tests.blueprint.toy_modules:BadSkill")
 
 
+_ODD = """
+import abc, functools
+from typing import Annotated
+from pydantic import Field
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import Call, skill
+
+def bare(function):
+    def call(self, *given): ...
+    return call
+
+def thoroughly(function):
+    @functools.wraps(function)
+    def call(self, *given): ...
+    return call
+
+class Known(Module):
+    config: ModuleConfig
+    @skill
+    def known(self) -> int: ...
+
+"""
+
+
 @pytest.mark.parametrize(
     ("member", "fault"),
     [
@@ -148,8 +172,45 @@ def test_a_skill_without_a_schema(write: Write) -> None:
             " argument 'name'; prepare in start() what needs no such arguments",
         ),
         ("@abc.abstractmethod\n    def count(self) -> int: ...", "'odd_abstract:Odd' is abstract: it lacks count"),
+        ("@skill\n    @staticmethod\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
+        ("@staticmethod\n    @skill\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
+        ("@property\n    @skill\n    def count(self) -> int: ...", "a skill is a method, and no property"),
+        ("@skill\n    def count() -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
+        (
+            "@skill\n    @bare\n    def count(self) -> int: ...",
+            "Odd.count: a skill can't have *given; a decorator needs functools.wraps",
+        ),
+        (
+            "@skill\n    @thoroughly\n    async def count(self) -> int: ...",
+            "Odd.count: its decorator makes a plain function of it, which would run in a thread",
+        ),
+        (
+            "def known(self) -> int: ...",
+            "Odd.known: it overrides a skill: mark it with @skill, too, or say known = None if there is to be none",
+        ),
+        (
+            "@skill(name='one')\n    def a(self) -> int: ...\n    @skill(name='one')\n    def b(self) -> int: ...",
+            "Odd: a and b are both the skill 'one'",
+        ),
+        (
+            "@skill\n    def count(self, a: Call, b: Call) -> int: ...",
+            "Odd.count: 'a' takes the call already, and 'b' can't",
+        ),
+        (
+            "@skill(name='count me')\n    def count(self) -> int: ...",
+            "Odd.count: 'count me' can't be a skill's name (valid: 1 to 64 letters of ASCII, digits, _ and -,"
+            " as models' servers ask for)",
+        ),
+        (
+            "@skill\n    def count(self, a: Annotated[str, Field(pattern='^(?!x).*$')]) -> int: ...",
+            'Odd.count: its schema can\'t be written out: Error building "model" validator:',
+        ),
+        (
+            "@skill(time_limit_s=0)\n    def count(self) -> int: ...",
+            "can't be imported: TypeError: @skill: time_limit_s: it must be more than 0 (given: 0)",
+        ),
     ],
-    ids=["async generator", "generator", "defaults", "constructor", "abstract"],
+    ids=str,
 )
 def test_a_class_that_could_not_run(
     write: Write,
@@ -159,12 +220,9 @@ def test_a_class_that_could_not_run(
     member: str,
     fault: str,
 ) -> None:
-    name = f"odd_{request.node.callspec.id.replace(' ', '_')}"
-    head = (
-        "import abc\nfrom dimos_streams.module import Module, ModuleConfig\nfrom dimos_streams.skill import skill\n"
-    )
-    base = "Module, abc.ABC" if "abstract" in name else "Module"
-    (tmp_path / f"{name}.py").write_text(f"{head}class Odd({base}):\n    config: ModuleConfig\n    {member}\n")
+    name = "odd_abstract" if "abstract" in member else f"odd_{abs(hash(member))}"
+    base = "Known, abc.ABC" if "abstract" in name else "Known"
+    (tmp_path / f"{name}.py").write_text(f"{_ODD}class Odd({base}):\n    {member}\n")
     monkeypatch.syspath_prepend(tmp_path)
     [line] = found_in(write, f"modules:\n  a: {{type: '{name}:Odd'}}\n")
     assert line.startswith("x.yaml:2: module 'a': ")
