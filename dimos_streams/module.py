@@ -34,13 +34,14 @@ MAX_STATE = 4000
 
 
 class ModuleConfig(BaseModel):
-    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error.
+    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error. So are infinity and
+    NaN, which would switch off whatever they bound, and a default that the setting would refuse.
 
     A field of type ``SecretStr``, or with a name like ``token``, ``camera_password`` or ``api_key``, is a secret: its
     value is redacted in all that leaves the process, and ``config`` does not show it.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
 
     @model_validator(mode="after")
     def _know_secrets(self) -> Self:

@@ -94,7 +94,10 @@ def import_module_class(reference: str) -> type[Module]:
 
 
 def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: ErrorDetails) -> Problem:
+    stated = ".".join(map(str, detail["loc"]))
     detail = placed(detail, spec.config)
+    if stated and not detail["loc"]:
+        return Problem(f"module {spec.name!r}: the default of {stated}: {fault(detail)}", spec.where("type"))
     path = [str(part) for part in detail["loc"]]
     where = spec.where("config", *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):

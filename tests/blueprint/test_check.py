@@ -120,6 +120,22 @@ def test_a_config_that_lacks_a_setting(write: Write) -> None:
     assert found_in(write, text) == ["x.yaml:2: module 'a' needs the setting 'key'"]
 
 
+def test_a_default_that_its_setting_would_refuse(write: Write) -> None:
+    text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Forgetful\n"
+    assert found_in(write, text) == [
+        "x.yaml:3: module 'a': the default of name: it must be a text (given: 5)",
+        "x.yaml:3: module 'a': the default of rate_hz: it must be more than 0 (given: 0.0)",
+    ]
+    assert found_in(write, f"{text}    config: {{name: a, rate_hz: 1}}\n") == []
+
+
+@pytest.mark.parametrize("value", [".inf", "-.inf", ".nan", "1e400"])
+def test_no_setting_is_infinite(write: Write, value: str) -> None:
+    text = f"modules:\n  a:\n    type: {WALK}\n    config:\n      slow_m: {value}\n"
+    line, *_ = found_in(write, text)
+    assert line.startswith("x.yaml:5: module 'a': slow_m: it must be a number (given: ")
+
+
 def test_a_skill_without_a_schema(write: Write) -> None:
     [line] = found_in(write, "modules:\n  a: {type: 'tests.blueprint.toy_modules:BadSkill'}\n")
     assert line.endswith("is not declared as it should be: BadSkill.untyped: 'what' needs a type")

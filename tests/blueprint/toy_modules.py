@@ -33,6 +33,17 @@ class Camera(Module):
     color_image: Out[Image]
 
 
+class ForgetfulConfig(ModuleConfig):
+    name: str = 5  # type: ignore[assignment]
+    rate_hz: float = Field(0.0, gt=0.0)
+
+
+class Forgetful(Module):
+    """Its author has never started it without a config."""
+
+    config: ForgetfulConfig
+
+
 class WalkConfig(ModuleConfig):
     distance_m: float = Field(1.5, gt=0.0)
     label: str = "someone"
