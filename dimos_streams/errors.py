@@ -131,7 +131,7 @@ class SkillUnavailableError(SkillError):
     """Raised when the module that offers the skill does not answer at the moment."""
 
 
-class BridgeUnreachableError(SkillUnavailableError):
+class NoAnswerError(SkillUnavailableError):
     """Raised when a bridge did not answer a request. ``may_have_arrived`` is False if it certainly has not got it."""
 
     def __init__(self, message: str, *, may_have_arrived: bool) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pydantic.errors import PydanticUserError
 
 from dimos_streams.blueprint.classes import (
+    config_problems,
     missing_packages,
     module_class,
     module_config,
@@ -87,8 +88,7 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
     except BlueprintError as error:
         yield from error.problems
     else:
-        for path, text in cls.problems(config):
-            yield Problem(f"module {spec.name!r}: {text}", spec.where("config", *path))
+        yield from config_problems(spec, cls, config)
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)

@@ -16,7 +16,7 @@ from dimos_streams.common.secrets import know_settings
 from dimos_streams.documents.fields import fields_at
 from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.skill import SkillSpec, skills_of
 
 
@@ -47,6 +47,16 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
     except ValidationError as error:
         problems = [_config_problem(spec, expected, detail) for detail in error.errors()]
         raise BlueprintError(problems) from error
+
+
+def config_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> list[Problem]:
+    """What a module itself finds wrong with its config; a problem, too, if that fails: it is its author's code."""
+    try:
+        faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
+    except Exception as error:
+        text = f"{spec.type}: its problems(config) fails ({type(error).__name__}: {error}); it must be a classmethod"
+        return [Problem(f"module {spec.name!r}: {text} that returns pairs of a path and a text", spec.where("type"))]
+    return [Problem(f"module {spec.name!r}: {text}", spec.where("config", *path)) for path, text in faults]
 
 
 def needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:

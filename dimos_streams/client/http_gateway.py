@@ -21,7 +21,7 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import BridgeUnreachableError, SkillError
+from dimos_streams.errors import NoAnswerError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -232,9 +232,7 @@ class HttpGateway:
                 )
         except (requests.RequestException, OSError) as error:
             text = f"the bridge at {self.url} can't be reached: {why(error)}"
-            raise BridgeUnreachableError(
-                text, may_have_arrived=session is not None and session.has_connected
-            ) from error
+            raise NoAnswerError(text, may_have_arrived=session is not None and session.has_connected) from error
         return response
 
     def _all_calls(self, query: str) -> list[CallView]:

@@ -180,7 +180,7 @@ def _model(where: str, name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
     """The model of a skill's arguments. Raises ``TypeError`` for what has no schema, and for a default that does not
     fit."""
     try:
-        model = create_model(name, __config__=_CONFIG, **fields)
+        model: type[BaseModel] = create_model(name, __config__=_CONFIG, **fields)
         plain_schema(model)
     except (ValueError, PydanticUserError, SchemaError) as error:
         text = str(error).partition("\n")[0]

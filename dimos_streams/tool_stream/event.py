@@ -131,6 +131,8 @@ class ToolEvent:
         return event
 
 
+BAD_ARGUMENTS = "arguments"
+"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
 OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
 _CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
 CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"

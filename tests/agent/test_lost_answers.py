@@ -15,7 +15,7 @@ from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.errors import BridgeUnreachableError, CallInDoubtError
+from dimos_streams.errors import CallInDoubtError, NoAnswerError
 from tests.agent.stage import stage
 
 
@@ -84,7 +84,7 @@ def test_where_nobody_listens_nothing_has_begun(free_port: int) -> None:
         starts = CallStarts(
             HttpGateway(f"http://127.0.0.1:{free_port}", rng=random.Random(1)), "me", CallMemory(), "start"
         )
-        with pytest.raises(BridgeUnreachableError) as refused:
+        with pytest.raises(NoAnswerError) as refused:
             await starts.start(OpenCall("", "think", (), arguments={}), None)
         assert not refused.value.may_have_arrived
 

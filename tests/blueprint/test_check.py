@@ -120,6 +120,28 @@ def test_a_config_that_lacks_a_setting(write: Write) -> None:
     assert found_in(write, text) == ["x.yaml:2: module 'a' needs the setting 'key'"]
 
 
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise ValueError('oh')", "(ValueError: oh)"),
+        ("return 'text'", "(ValueError: not enough values to unpack (expected 2, got 1))"),
+        ("return None", "(TypeError: 'NoneType' object is not iterable)"),
+    ],
+)
+def test_a_check_of_an_authors_own_that_fails(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, why: str
+) -> None:
+    name = f"own_check_{abs(hash(body))}"
+    method = f"@classmethod\n    def problems(cls, config):\n        {body}\n"
+    (tmp_path / f"{name}.py").write_text(f"{_ODD}class Odd(Known):\n    {method}")
+    monkeypatch.syspath_prepend(tmp_path)
+    [line] = found_in(write, f"modules:\n  a: {{type: '{name}:Odd'}}\n")
+    assert line == (
+        f"x.yaml:2: module 'a': {name}:Odd: its problems(config) fails {why}; it must be a classmethod that returns"
+        " pairs of a path and a text"
+    )
+
+
 def test_a_default_that_its_setting_would_refuse(write: Write) -> None:
     text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Forgetful\n"
     assert found_in(write, text) == [

@@ -6,7 +6,7 @@ import asyncio
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.errors import BridgeUnreachableError, CallInDoubtError
+from dimos_streams.errors import CallInDoubtError, NoAnswerError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -62,13 +62,13 @@ class CallStarts:
     async def _begun(self, call: OpenCall, on_duplicate: OnDuplicate | None, key: str) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says
         that it is the same call."""
-        lost: BridgeUnreachableError | None = None
+        lost: NoAnswerError | None = None
         for wait_s in (*_ASK_AGAIN_S, None):
             try:
                 return await self._gateway.call(
                     call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
                 )
-            except BridgeUnreachableError as error:
+            except NoAnswerError as error:
                 if lost is None and not error.may_have_arrived:
                     raise
                 lost = error

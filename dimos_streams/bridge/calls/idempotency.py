@@ -13,6 +13,10 @@ from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import json_text
 
 _KEYS = 1000
+"""Number of the newest keys of each caller that count."""
+_ALL_KEYS = 10_000
+"""Maximum number of keys; beyond it the caller with the most loses the oldest of its own, so that nobody's keys are
+pushed out by those that another one makes up."""
 
 _What = tuple[str, str, OnLoss | None]
 
@@ -26,10 +30,11 @@ class _Keyed:
 
 
 class IdempotencyKeys:
-    """The newest calls that were begun with a key, by caller and key. Use from one loop only."""
+    """The newest calls of each caller that were begun with a key. Use from one loop only."""
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[tuple[str, str], _Keyed] = OrderedDict()
+        self._callers: dict[str, OrderedDict[str, _Keyed]] = {}
+        self._count = 0
 
     def restore(self, call: CallState) -> None:
         """Remember a call of the journal by its key."""
@@ -41,8 +46,7 @@ class IdempotencyKeys:
 
         Raises what ``admit`` raises, for all that wait for it, and ``CallRejectedError`` for the key of another call.
         """
-        key = call.caller, call.key or ""
-        known = self._calls.get(key)
+        known = self._callers.get(call.caller, {}).get(call.key or "")
         if known is not None:
             if known.what != _what(call):
                 raise CallRejectedError(f"idempotency key {call.key!r} was used for another call")
@@ -51,7 +55,7 @@ class IdempotencyKeys:
         try:
             await admit()
         except BaseException as error:
-            self._calls.pop(key, None)
+            self._forget(call.caller, call.key or "")
             given_up = CallRejectedError(f"the first call with idempotency key {call.key!r} was given up")
             future.set_exception(error if isinstance(error, SkillError) else given_up)
             future.exception()  # nobody else may be waiting for it
@@ -61,10 +65,22 @@ class IdempotencyKeys:
 
     def _remember(self, call: CallState) -> asyncio.Future[str]:
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._calls[call.caller, call.key or ""] = _Keyed(_what(call), future)
-        while len(self._calls) > _KEYS:
-            self._calls.popitem(last=False)
+        keys = self._callers.setdefault(call.caller, OrderedDict())
+        self._count += (call.key or "") not in keys
+        keys[call.key or ""] = _Keyed(_what(call), future)
+        if len(keys) > _KEYS:
+            self._forget(call.caller, next(iter(keys)))
+        if self._count > _ALL_KEYS:
+            most = max(self._callers, key=lambda caller: len(self._callers[caller]))
+            self._forget(most, next(iter(self._callers[most])))
         return future
+
+    def _forget(self, caller: str, key: str) -> None:
+        keys = self._callers.get(caller, OrderedDict())
+        if keys.pop(key, None) is not None:
+            self._count -= 1
+        if not keys:
+            self._callers.pop(caller, None)
 
 
 def _what(call: CallState) -> _What:

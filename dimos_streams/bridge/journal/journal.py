@@ -26,6 +26,10 @@ _MEMORY_BYTES = 32 * 1024 * 1024
 """Maximum size of a journal that is in memory instead of a file, in bytes."""
 _FEW = 8
 """Maximum number of events that are kept in the tail first; for more, a commit costs less for each."""
+_SET_S = 5.0
+"""Change of the wall clock against the steady one, in seconds, from which on it was set."""
+_BELIEVED_FROM = 1_577_836_800_000_000
+"""Times before 2020, in µs since the Unix epoch, are those of machines that did not know the time yet."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _CHECKPOINTS = 3
@@ -66,6 +70,11 @@ class Journal:
         self.limits = limits or JournalLimits()
         self.storage = JournalStorage(path)
         self._since_trim = 0
+        self._ahead_s = 0.0
+        """How far the wall clock is ahead of the steady one, in seconds."""
+        self._undated, self._undated_until = 0, 0.0
+        """The newest offset when the clock was last set, and the time on ``clock.steady`` until which all events up
+        to it are kept."""
         self._checkpointed = (0, 0)
         """The number of the file that was last checkpointed as a whole, and how much had been written to it."""
 
@@ -111,6 +120,7 @@ class Journal:
 
     def open(self) -> None:
         """Open or create the file, or fall back to memory."""
+        self._ahead_s = clock.utime() / 1e6 - clock.steady()
         self.storage.open()
 
     def close(self) -> None:
@@ -256,6 +266,15 @@ class Journal:
         by_count = storage.last - self.limits.events
         most = self.limits.bytes if storage.home is None else min(self.limits.bytes, _MEMORY_BYTES)
         by_size = step if tables.size(db) > most else 0
-        oldest = clock.utime() - int(self.limits.age_s * 1e6)
-        by_age = tables.last_before(db, oldest, step)
-        return min(max(by_count, by_size, by_age), step, storage.last - 1)
+        return min(max(by_count, by_size, self._aged(db, step)), step, storage.last - 1)
+
+    def _aged(self, db: sqlite3.Connection, upto: int) -> int:
+        """The newest offset, not beyond ``upto``, of an event that is too old; 0 for none. What came before the clock
+        was set may be of any age, and counts as of that moment."""
+        now, utime = clock.steady(), clock.utime()
+        if abs((utime / 1e6 - now) - self._ahead_s) > _SET_S:
+            self._ahead_s = utime / 1e6 - now
+            self._undated, self._undated_until = self.storage.last, now + self.limits.age_s
+        if self.storage.first <= self._undated and now < self._undated_until:
+            return 0
+        return tables.last_between(db, _BELIEVED_FROM, utime - int(self.limits.age_s * 1e6), upto)

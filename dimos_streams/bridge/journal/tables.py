@@ -197,10 +197,10 @@ def newest_seqs(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT call_id, max(seq) FROM events GROUP BY call_id"))
 
 
-def last_before(db: sqlite3.Connection, utime: int, upto: int) -> int:
-    """The newest offset, not beyond ``upto``, whose event came before a time in µs; 0 for none."""
-    query = "SELECT max(offset) FROM events WHERE offset <= ? AND utime < ?"
-    return db.execute(query, (upto, utime)).fetchone()[0] or 0
+def last_between(db: sqlite3.Connection, begin: int, end: int, upto: int) -> int:
+    """The newest offset, not beyond ``upto``, whose event came between two times in µs; 0 for none."""
+    query = "SELECT max(offset) FROM events WHERE offset <= ? AND utime >= ? AND utime < ?"
+    return db.execute(query, (upto, begin, end)).fetchone()[0] or 0
 
 
 def drop_events(db: sqlite3.Connection, upto: int) -> None:

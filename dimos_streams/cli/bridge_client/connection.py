@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import DimosStreamsError, NoRunError, SkillError, SkillUnavailableError, UserError
+from dimos_streams.errors import (
+    DimosStreamsError,
+    NoAnswerError,
+    NoRunError,
+    SkillError,
+    SkillUnavailableError,
+    UserError,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -148,7 +155,7 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     try:
         yield gateway
     except SkillError as error:
-        if type(error) in (SkillError, SkillUnavailableError):
+        if type(error) in (SkillError, SkillUnavailableError, NoAnswerError):
             await address.get("/healthz", HEALTH)
         raise
     finally:

@@ -96,7 +96,10 @@ async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
 
 
 async def find_call(gateway: SkillGateway, start: str) -> CallView:
-    """Return the call whose id begins so, an open one rather than a closed one. Raises ``UserError``."""
+    """Return the call whose id begins so, an open one rather than a closed one. Raises ``UserError``, also for an
+    empty text, as that of a script's variable that was not set: every id begins so."""
+    if not start:
+        raise UserError("the id of a call is empty; `dimos-streams calls` lists them")
     views = [view for view in await gateway.calls() if view.call_id.startswith(start)]
     exact = [view for view in views if view.call_id == start]
     candidates = exact or [view for view in views if view.state != "closed"] or views

@@ -8,9 +8,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dimos_streams.cli.bridge_client.answers import HEALTH
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import plural, shortened, write, write_json
+from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
@@ -19,8 +20,12 @@ _MAX_DATA = 120
 
 
 async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
-    """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none."""
+    """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none, and
+    ``UnknownAgentError`` for a name that no agent has."""
     await address.get("/healthz", HEALTH)
+    if agent:
+        async with open_gateway(address) as gateway:
+            choose_agent(agents_among(await gateway.skills()), agent)
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 

@@ -13,7 +13,7 @@ from dimos_streams.bus.base import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.errors import MessageError, SkillArgumentError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
@@ -22,6 +22,7 @@ from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.children import ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
+    BAD_ARGUMENTS,
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
@@ -211,7 +212,8 @@ class SkillHost:
     ) -> None:
         if self._rejections.take():
             writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
-            writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], {})
+            data = {"error": BAD_ARGUMENTS} if isinstance(why, SkillArgumentError) else {}
+            writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], data)
             self._begun.reject(message.call_id)
         else:
             self._ignore(message.call_id, message.skill)

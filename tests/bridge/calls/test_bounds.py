@@ -147,3 +147,23 @@ async def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         ids = [await count(key) for key in "abc"]
         assert [await count(key) for key in "cb"] == [ids[2], ids[1]]
         assert await count("a") not in ids, "the oldest was forgotten"
+
+
+@pytest.mark.virtual_time
+async def test_keys_of_one_caller_push_out_none_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._KEYS", 3)
+    monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._ALL_KEYS", 5)
+
+    async with scene() as world:
+
+        async def count(caller: str, key: str) -> str:
+            arguments = {"label": f"{caller} {key}", "to": 1}
+            return await world.broker.call("count", arguments, caller=caller, idempotency_key=key)
+
+        mine = [await count("me", key) for key in "ab"]
+        theirs = [await count("they", key) for key in "abcdef"]
+        others = await count("another", "a")
+        assert [await count("me", key) for key in "ab"] == mine
+        assert await count("another", "a") == others
+        assert [await count("they", key) for key in "fe"] == [theirs[5], theirs[4]]
+        assert await count("they", "d") != theirs[3], "it has the most, and loses the oldest of its own"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -95,21 +96,72 @@ def test_count_and_size_are_bounded_and_offsets_go_on(tmp_path: Path, opened: Op
     assert small.last_offset == 2000
 
 
-def test_age_is_bounded(monkeypatch: pytest.MonkeyPatch, opened: OpenJournal) -> None:
-    now = 1_700_000_000_000_000
-    monkeypatch.setattr("dimos_streams.clock.utime", lambda: now)
+@dataclass
+class _Times:
+    """The clocks of a robot, which may be set, and on which time passes."""
+
+    wall_s: float
+    steady_s: float = 500.0
+
+    def pass_(self, seconds: float) -> None:
+        self.wall_s += seconds
+        self.steady_s += seconds
+
+
+@pytest.fixture
+def times(monkeypatch: pytest.MonkeyPatch) -> _Times:
+    made = _Times(1_700_000_000)
+    monkeypatch.setattr("dimos_streams.clock.utime", lambda: int(made.wall_s * 1e6))
+    monkeypatch.setattr("dimos_streams.clock.steady", lambda: made.steady_s)
+    return made
+
+
+def test_age_is_bounded(times: _Times, opened: OpenJournal) -> None:
     journal = opened(age_s=60.0)
     journal.append([event(1), event(2)])
-    now += 50_000_000
+    times.pass_(50)
     journal.append([event(3)])
     journal.trim()
     assert journal.first_offset == 1
-    now += 20_000_000
+    times.pass_(20)
     journal.trim()
     assert journal.first_offset == 3
-    now += 3_600_000_000
+    times.pass_(3600)
     journal.trim()
     assert journal.first_offset == 3, "the newest event stays, so that offsets go on behind it"
+
+
+def test_what_came_before_the_clock_was_set_is_as_old_as_that(times: _Times, opened: OpenJournal) -> None:
+    times.wall_s = 1000.0  # as of a robot that does not know the time when it is switched on
+    journal = opened(age_s=60.0)
+    journal.append([event(1), event(2)])
+    times.pass_(5)
+    times.wall_s += 1_700_000_000
+    journal.trim()
+    journal.append([event(3), event(4)])
+    times.pass_(50)
+    journal.trim()
+    assert journal.first_offset == 1
+    times.pass_(20)
+    journal.trim()
+    assert journal.first_offset == 4
+
+
+def test_what_a_robot_wrote_that_did_not_know_the_time_is_not_old_after_a_restart(
+    tmp_path: Path, times: _Times, opened: OpenJournal
+) -> None:
+    times.wall_s = 1000.0
+    before = opened(tmp_path / "journal.sqlite", age_s=60.0)
+    before.append([event(1), event(2)])
+    before.close()
+    times.wall_s += 1_700_000_000
+    journal = opened(tmp_path / "journal.sqlite", age_s=60.0)
+    journal.trim()
+    assert journal.first_offset == 1
+    journal.append([event(3), event(4)])
+    times.pass_(70)
+    journal.trim()
+    assert journal.first_offset == 4, "they are older than what is too old"
 
 
 def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJournal) -> None:

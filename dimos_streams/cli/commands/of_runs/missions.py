@@ -50,6 +50,8 @@ def _named(found: list[RecordedMission], id: str) -> RecordedMission:
     """Raises ``UserError``."""
     from dimos_streams.errors import UserError, suggest
 
+    if not id:  # every one begins so
+        raise UserError("the id of a mission is empty; `dimos-streams missions` lists them")
     matching = [each for each in found if each.id == id] or [each for each in found if each.id.startswith(id)]
     if len(matching) == 1:
         return matching[0]
