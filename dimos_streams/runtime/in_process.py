@@ -14,7 +14,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import deliveries
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.url import leaves_process
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import ModuleFailedError, UserError, suggest
 from dimos_streams.module import Module, Services
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
 from dimos_streams.runtime.module_host import ModuleHost
@@ -71,10 +71,10 @@ class InProcessRun:
         Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped then.
         """
         await self._refuse_neighbours()
-        for bus in dict.fromkeys((self._real_bus, self.bus)):
-            await bus.open()
         self._state = "starting"
         try:
+            for bus in dict.fromkeys((self._real_bus, self.bus)):
+                await bus.open()
             for attachment in self._attach:
                 await self._attached.enter_async_context(attachment(self.bus))
             for plan in self._plans:
@@ -127,9 +127,15 @@ class InProcessRun:
         """Wait until the bridge knows all skills, so that they can be called at once."""
         gateway = self.gateway
         offering = {module.name for module in self._host.modules if module.offered_skills()}
-        async with asyncio.timeout(_LISTED_WITHIN_S):
-            while gateway and not offering <= {skill.module for skill in await gateway.skills()}:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        missing = offering
+        try:
+            async with asyncio.timeout(_LISTED_WITHIN_S):
+                while gateway and (missing := offering - {skill.module for skill in await gateway.skills()}):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        except TimeoutError as error:
+            names = ", ".join(sorted(missing))
+            text = f"the bridge does not list the skills of {names} within {_LISTED_WITHIN_S:g} s"
+            raise ModuleFailedError(text) from error
 
     def _emit(self, kind: str, module: str) -> None:
         self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))  # type: ignore[arg-type]

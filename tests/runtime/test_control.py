@@ -52,6 +52,9 @@ def test_an_order_is_carried_out_and_answered(run_dir: Path) -> None:
             with pytest.raises(DimosStreamsError, match=r"^it did not start$") as failed:
                 await ask(run_dir, KETTLE)
             assert not isinstance(failed.value, UserError)
+            kitchen.error = ValueError("a fault of ours")
+            with pytest.raises(DimosStreamsError, match=r"^internal error \(ValueError\); the run's log says more$"):
+                await ask(run_dir, KETTLE)
 
     run_live(main())
     assert list(run_dir.iterdir()) == []

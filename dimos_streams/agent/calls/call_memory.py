@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission
+
+_T = TypeVar("_T")
 
 _REMEMBERED = 1000
 _DOUBTS = 100
@@ -28,7 +30,7 @@ class CallMemory:
     def __init__(self) -> None:
         self._closed: OrderedDict[str, ClosedCall] = OrderedDict()
         self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
-        self._doubtful: list[OpenCall] = []
+        self._doubtful: deque[OpenCall] = deque(maxlen=_DOUBTS)
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
@@ -41,19 +43,21 @@ class CallMemory:
 
     def remember_closed(self, call: OpenCall) -> None:
         """Remember a call that has closed."""
-        self._closed[call.call_id] = ClosedCall(call.missions, call.withdrawn, call.deliver, call.reviewer)
-        while len(self._closed) > _REMEMBERED:
-            self._closed.popitem(last=False)
+        _keep(
+            self._closed,
+            call.call_id,
+            ClosedCall(call.missions, call.withdrawn, call.deliver, call.reviewer),
+            _REMEMBERED,
+        )
 
     def remember_recorded(self, reviewers: Mapping[str, Any]) -> None:
         """Remember calls whose close is in a record, each with who has let it begin."""
-        self._closed.update((call_id, ClosedCall((), "", None, reviewer)) for call_id, reviewer in reviewers.items())
+        for call_id, reviewer in reviewers.items():
+            _keep(self._closed, call_id, ClosedCall((), "", None, reviewer), _REMEMBERED)
 
     def remember_given_up(self, call: OpenCall) -> None:
         """Remember a call that closes here, whatever it goes on to do."""
-        self._given_up[call.call_id] = call
-        while len(self._given_up) > _DOUBTS:
-            self._given_up.popitem(last=False)
+        _keep(self._given_up, call.call_id, call, _DOUBTS)
 
     def has_ended(self, call_id: str) -> None:
         """Note that a call that was given up runs no more; any other call is ignored."""
@@ -61,7 +65,7 @@ class CallMemory:
 
     def doubt(self, call: OpenCall) -> None:
         """Remember a call whose starting was cancelled: it may begin all the same."""
-        self._doubtful = [*self._doubtful[-_DOUBTS:], call]
+        self._doubtful.append(call)
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
         """Return the call in doubt that this one turns out to be, and remember it no longer; None if it is none of
@@ -71,3 +75,10 @@ class CallMemory:
                 self._doubtful.remove(doubtful)
                 return doubtful
         return None
+
+
+def _keep(table: OrderedDict[str, _T], key: str, value: _T, most: int) -> None:
+    """Enter a value as the newest, and forget the oldest beyond a bound."""
+    table[key] = value
+    while len(table) > most:
+        table.popitem(last=False)

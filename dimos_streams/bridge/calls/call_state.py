@@ -41,6 +41,8 @@ class Repeat:
     sent: int = 0
     utime: int = field(default_factory=clock.utime)
     """Time at which it was first to be sent, µs since the Unix epoch."""
+    since: float = field(default_factory=clock.monotonic)
+    """The same on the monotonic clock, which nobody sets."""
 
     def due(self, now: float, longest: float = 0.5) -> bool:
         """Return whether it is time to send; if so, set the next time."""
@@ -163,7 +165,7 @@ class CallState(CallView):
         """Return whether it was asked to end more than ``CANCEL_OVERDUE_S`` ago and has not ended."""
         if self.state == CLOSED or self.cancel is None:
             return False
-        return clock.utime() - self.cancel.utime > CANCEL_OVERDUE_S * 1e6
+        return clock.monotonic() - self.cancel.since > CANCEL_OVERDUE_S
 
     def view(self) -> CallView:
         """The call at this moment, as callers see it."""

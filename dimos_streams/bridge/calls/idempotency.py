@@ -46,7 +46,8 @@ class IdempotencyKeys:
 
         Raises what ``admit`` raises, for all that wait for it, and ``CallRejectedError`` for the key of another call.
         """
-        known = self._callers.get(call.caller, {}).get(call.key or "")
+        keys = self._callers.get(call.caller)
+        known = None if keys is None else keys.get(call.key or "")
         if known is not None:
             if known.what != _what(call):
                 raise CallRejectedError(f"idempotency key {call.key!r} was used for another call")
@@ -76,8 +77,8 @@ class IdempotencyKeys:
         return future
 
     def _forget(self, caller: str, key: str) -> None:
-        keys = self._callers.get(caller, OrderedDict())
-        if keys.pop(key, None) is not None:
+        keys = self._callers.get(caller)
+        if keys is not None and keys.pop(key, None) is not None:
             self._count -= 1
         if not keys:
             self._callers.pop(caller, None)

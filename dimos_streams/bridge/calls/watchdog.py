@@ -16,6 +16,7 @@ from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, json_text
@@ -25,6 +26,7 @@ from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger)
 
 _TICK_S = 0.1
 _MAX_REASON = 4000
@@ -168,22 +170,28 @@ class Watchdog:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
-            try:
-                self._tick(clock.monotonic())
-            except Exception:  # the caretaker must outlive whatever one call does to it
-                _logger.exception("open calls could not be looked after")
+            self._tick(clock.monotonic())
 
     def _tick(self, now: float) -> None:
         self._listening_since = max(self._listening_since, self._directory.attentive_since)
         for call in self._ledger.calls.open:
-            lost = self._why_lost(call, now)
-            if lost:
-                self.lose(call, lost)
-            else:
-                self._end_with_parent(call, now)
-                self._settle_leases(call)
-                self._repeat(call, now)
-        self._repeat_losses(now)
+            try:
+                self._look_after(call, now)
+            except Exception:  # the caretaker, and all other calls, must outlive whatever one call does to it
+                _log.exception("call %s could not be looked after", call.call_id)
+        try:
+            self._repeat_losses(now)
+        except Exception:
+            _log.exception("the ends of lost calls could not be repeated")
+
+    def _look_after(self, call: CallState, now: float) -> None:
+        lost = self._why_lost(call, now)
+        if lost:
+            self.lose(call, lost)
+        else:
+            self._end_with_parent(call, now)
+            self._settle_leases(call)
+            self._repeat(call, now)
 
     def _end_with_parent(self, call: CallState, now: float) -> None:
         """End a child whose parent has ended, or has been asked to and does not end its children itself."""

@@ -60,10 +60,15 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
     """Take orders while the context lasts. If the socket can't be made, on a full disk, the run goes on without."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, TimeoutError, ValueError):  # who does not ask gets no answer
+        try:
             async with asyncio.timeout(_ASKED_WITHIN_S):
                 line = await reader.readline()
-            writer.write((await _carried_out(line, restart)).model_dump_json().encode() + b"\n")
+        except (OSError, TimeoutError, ValueError):  # who does not ask gets no answer
+            writer.close()
+            return
+        reply = await _carried_out(line, restart)
+        with contextlib.suppress(OSError):  # who has gone gets none either
+            writer.write(reply.model_dump_json().encode() + b"\n")
             await writer.drain()
         writer.close()
 
@@ -111,6 +116,10 @@ async def _carried_out(line: bytes, restart: Restart) -> ControlReply:
         return ControlReply(text=str(error), problem="misused")
     except DimosStreamsError as error:
         return ControlReply(text=str(error), problem="failed")
+    except Exception as error:  # whoever asked would wait for an answer that never comes
+        _logger.exception("module %r could not be restarted", order.module)
+        text = f"internal error ({type(error).__name__}); the run's log says more"
+        return ControlReply(text=text, problem="failed")
     return ControlReply(text=f"restarted: {', '.join(modules)}", modules=modules)
 
 

@@ -287,3 +287,16 @@ async def test_a_closed_call_is_known_for_as_long_as_the_journal_has_it(monkeypa
         assert await broker.call("at_once", {"value": 0}, caller="a", idempotency_key="k0") == ids[0]
         assert await broker.wait(ids[0], "close", 1.0)
         await broker.cancel(ids[0], "too late")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_can_not_be_looked_after_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    async with scene() as world:
+        broker = world.broker
+        bad, good = [await broker.call("patrol", {}, caller="me", on_duplicate="allow") for _ in range(2)]
+        await until(lambda: all(call.state == "open" for call in broker.ledger.calls))
+        broken = next(call for call in broker.ledger.calls if call.call_id == bad)
+        broken.listed = None  # type: ignore[assignment]  # as if a fault of ours had left it so
+        world.processes[-1].bus.partitioned = True
+        assert (await closed(broker, good, 60.0)).outcome == "lost"
+        assert 1 <= caplog.text.count(f"call {bad} could not be looked after") < 10, "a line now and then"
