@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 VIRTUAL_EPOCH_US = 1_600_000_000_000_000
 """The beginning of virtual time, in µs since the Unix epoch (2020-09-13 12:26:40 UTC)."""
+KNOWN_FROM_US = 1_577_836_800_000_000
+"""The beginning of 2020, in µs since the Unix epoch: earlier times are of machines that did not know the time yet."""
 SETTLED_AFTER_S = 0.001
 """The time after which, in virtual time, all that an instant has brought about has happened, in seconds: messages in
 memory take turns of the loop and no time."""

@@ -158,6 +158,21 @@ def test_what_is_old_goes_in_whole_partitions(storage: HubStorage) -> None:
 
 
 @pytest.mark.slow
+def test_what_was_stored_when_the_hub_did_not_know_the_time_is_not_old(storage: HubStorage) -> None:
+    storage.store([batch(*numbered(1, 120))])
+    with storage.engine.transaction() as db:
+        for table in ("events", "journals"):
+            db.run(f"UPDATE {table} SET stored = 5000000")
+    assert storage.trim(Retention()) == (1, 120)
+    assert storage.position("r1", "journal-1") == 120, "what it has it takes no second time"
+    assert storage.store([batch(*numbered(1, 121))]) == [Taken(121)]
+    assert seqs(storage) == list(range(1, 122))
+    with storage.engine.transaction() as db:
+        db.run("UPDATE events SET stored = ? WHERE seq > 100", clock.KNOWN_FROM_US)
+    assert storage.trim(Retention()) == (101, 121), "they are older than what is too old"
+
+
+@pytest.mark.slow
 def test_of_each_robot_the_journals_that_shipped_last_are_known(
     storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

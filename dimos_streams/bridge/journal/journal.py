@@ -28,8 +28,6 @@ _FEW = 8
 """Maximum number of events that are kept in the tail first; for more, a commit costs less for each."""
 _SET_S = 5.0
 """Change of the wall clock against the steady one, in seconds, from which on it was set."""
-_BELIEVED_FROM = 1_577_836_800_000_000
-"""Times before 2020, in µs since the Unix epoch, are those of machines that did not know the time yet."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _CHECKPOINTS = 3
@@ -277,4 +275,4 @@ class Journal:
             self._undated, self._undated_until = self.storage.last, now + self.limits.age_s
         if self.storage.first <= self._undated and now < self._undated_until:
             return 0
-        return tables.last_between(db, _BELIEVED_FROM, utime - int(self.limits.age_s * 1e6), upto)
+        return tables.last_between(db, clock.KNOWN_FROM_US, utime - int(self.limits.age_s * 1e6), upto)

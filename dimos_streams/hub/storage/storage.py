@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dimos_streams import __version__
+from dimos_streams import __version__, clock
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.query import (
     SPAN,
@@ -169,7 +169,8 @@ class HubStorage:
             db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
             db.run("DELETE FROM calls WHERE last_seq < ?", first)
             db.run(
-                "DELETE FROM journals WHERE stored < ?",
+                "DELETE FROM journals WHERE stored >= ? AND stored < ?",
+                clock.KNOWN_FROM_US,
                 db.date() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
             )
             db.run(
@@ -313,7 +314,8 @@ def _entry(row: Row) -> EncodedEntry:
 
 
 def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
-    """The newest event that was stored before a time, ``first - 1`` if none was."""
+    """The newest event that was stored before a time, ``first - 1`` if none was, or if it was stored when the hub
+    did not know the time: it is as old as what follows it at most."""
     low, high = first - 1, last
     while low < high:
         middle = (low + high + 1) // 2
@@ -322,4 +324,5 @@ def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
             low = middle
         else:
             high = middle - 1
-    return low
+    rows = db.rows("SELECT stored FROM events WHERE seq = ?", low)
+    return first - 1 if rows and rows[0][0] < clock.KNOWN_FROM_US else low
