@@ -92,9 +92,13 @@ def pytest_runtest_makereport(
     for number, recorded in enumerate(runs.made):
         if report.failed:
             report.sections.append(("recording", _kept(item, recorded.run, number)))
-        elif report.passed and recorded.target is not None and item.config.getoption("--update-recordings"):
-            recorded.target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(recorded.run.recording, recorded.target)
+        elif (
+            report.passed
+            and recorded.target is not None
+            and item.config.getoption("--update-recordings")
+            and (trouble := _copied(recorded.run.recording, recorded.target))
+        ):
+            report.outcome, report.longrepr = "failed", trouble
         recorded.run.recording.unlink(missing_ok=True)
     return report
 
@@ -104,8 +108,9 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
     """Return a function that makes runs of blueprints: ``async with blueprint_run("follow-person", seed=7) as run:
     …``.
 
-    Arguments are those of ``dimos_streams.testing.MissionRun``, except ``record``: a path, relative to the test's
-    file, to which ``--update-recordings`` copies the recording.
+    Arguments are those of ``dimos_streams.testing.MissionRun``, except ``record``: a path to which
+    ``--update-recordings`` copies the recording. Paths, that of a blueprint's file among them, are relative to the
+    test's file.
     """
     runs = request.node.stash.setdefault(_RUNS, _Runs())
     numbers = itertools.count()
@@ -122,6 +127,8 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         from dimos_streams.testing.mission import MissionRun
 
         log = tmp_path / f"run-{next(numbers)}.lcmlog"
+        if isinstance(blueprint, str) and (beside := request.path.parent / blueprint).is_file():
+            blueprint = str(beside)
         run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
         runs.made.append(_Recorded(run, None if record is None else request.path.parent / record))
         return run
@@ -202,10 +209,10 @@ def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
     if not run.recording.exists():
         return "the run did not get so far as to record anything"
     folder = item.config.rootpath / item.config.getoption("--recordings-dir")
-    folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^\w.-]+", "_", item.name)
     path = folder / (f"{name}.lcmlog" if number == 0 else f"{name}-{number}.lcmlog")
-    shutil.copyfile(run.recording, path)
+    if trouble := _copied(run.recording, path):
+        return trouble
     said = dict.fromkeys(event.module for event in run.events)
     modules = [name for name in said if name not in ("agent", "bridge")]
     quoted = shlex.quote(str(path))
@@ -213,6 +220,17 @@ def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
     if modules:
         lines.append(f"replay it:      dimos-streams replay {quoted} --modules {','.join(modules)}")
     return "\n".join((_reported(path), *lines))
+
+
+def _copied(recording: Path, to: Path) -> str:
+    """Copy a recording; return why it could not be copied, empty if it was. What is raised while a test is reported
+    would end the whole session."""
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(recording, to)
+    except OSError as error:
+        return f"the recording can't be written to {to}: {error.strerror or error} ({error.filename})"
+    return ""
 
 
 def _reported(recording: Path) -> str:

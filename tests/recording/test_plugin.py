@@ -93,6 +93,35 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert report.passed, "the printed command works"
 
 
+UNWRITABLE = """
+async def test_beside_it(blueprint_run):
+    async with blueprint_run("calm.yaml", record="golden/calm.lcmlog") as run:
+        await run.sleep(0.1)
+
+
+async def test_that_fails(blueprint_run):
+    async with blueprint_run("calm.yaml") as run:
+        assert run is None
+
+
+def test_behind_them():
+    pass
+"""
+
+
+def test_a_place_that_can_not_be_written_ends_no_session(pytester: pytest.Pytester) -> None:
+    folder = pytester.mkpydir("inner")
+    (folder / "test_calm.py").write_text(UNWRITABLE)
+    (folder / "calm.yaml").write_text("include: [robot-only]\n")
+    (folder / "golden").write_text("no folder")
+    (pytester.path / "failed-recordings").write_text("no folder")
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--update-recordings", "inner")
+    run.assert_outcomes(passed=1, failed=2)
+    text = run.stdout.str()
+    assert f"the recording can't be written to {folder}/golden/calm.lcmlog: File exists" in text
+    assert f"the recording can't be written to {pytester.path}/failed-recordings/test_that_fails.lcmlog" in text
+
+
 def test_a_log_that_differs(mission_log: Path, replay: Callable[..., Report]) -> None:
     with pytest.raises(pytest.fail.Exception) as failure:
         replay(mission_log, ["follow"], settings={"follow.bearing_gain": 2.2})
