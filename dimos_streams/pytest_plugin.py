@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _FIXTURES = frozenset({"blueprint_run", "fault_bus"})
 _KEPT_IN = "failed-recordings"
+_RUN_LIMIT_S = 600.0
+"""Virtual time, in seconds, after which a test with a run of a blueprint fails, unless its mark says otherwise: the
+modules of a run go on for ever, whoever waits."""
 
 
 @dataclass
@@ -64,19 +67,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """See pytest."""
-    config.addinivalue_line("markers", "virtual_time: the test is a coroutine, to be run in virtual time")
+    config.addinivalue_line(
+        "markers", "virtual_time(limit_s=…): the test is a coroutine, to be run in virtual time, at most so long"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run coroutines that use this plugin."""
-    resources = _FIXTURES.intersection(pyfuncitem.fixturenames) or pyfuncitem.get_closest_marker("virtual_time")
-    if not resources or not inspect.iscoroutinefunction(pyfuncitem.obj):
+    mark, fixtures = pyfuncitem.get_closest_marker("virtual_time"), _FIXTURES.intersection(pyfuncitem.fixturenames)
+    if not (mark or fixtures) or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     from dimos_streams.clock import run_virtual
 
     names = inspect.signature(pyfuncitem.obj).parameters
-    run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    limit_s = mark.kwargs.get("limit_s") if mark is not None else None
+    if limit_s is None and "blueprint_run" in fixtures:
+        limit_s = _RUN_LIMIT_S
+    run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s=limit_s)
     return True
 
 

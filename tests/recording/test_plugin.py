@@ -122,6 +122,27 @@ def test_a_place_that_can_not_be_written_ends_no_session(pytester: pytest.Pytest
     assert f"the recording can't be written to {pytester.path}/failed-recordings/test_that_fails.lcmlog" in text
 
 
+STUCK = """
+import asyncio
+import pytest
+
+
+@pytest.mark.virtual_time(limit_s=20)
+async def test_that_waits_for_ever(blueprint_run):
+    async with blueprint_run("robot-only") as run:
+        await asyncio.Event().wait()
+"""
+
+
+def test_one_that_waits_for_ever_ends_and_says_who_waits(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_stuck=STUCK)
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run.assert_outcomes(failed=1)
+    text = run.stdout.str()
+    assert "s of virtual time are over; who waits:" in text
+    assert "await asyncio.Event().wait()" in text
+
+
 def test_a_log_that_differs(mission_log: Path, replay: Callable[..., Report]) -> None:
     with pytest.raises(pytest.fail.Exception) as failure:
         replay(mission_log, ["follow"], settings={"follow.bearing_gain": 2.2})
