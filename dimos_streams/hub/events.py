@@ -189,6 +189,10 @@ class EventFeed:
                 self.trouble = str(error)
                 _log.warning("events can't be read: %s", error)
                 await asyncio.sleep(_AGAIN_S)
+            except Exception as error:  # readers wait for what comes after it
+                self.trouble = f"internal error ({type(error).__name__})"
+                _log.exception("events can't be read")
+                await asyncio.sleep(_AGAIN_S)
             try:
                 async with asyncio.timeout(_POLL_S):
                     await self._woken.wait()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.missions.end_reasons import of_last_answer
 
-LOOPING = "repetition"
 INTERRUPTED = "interrupted"
 """The reason of a turn that stops because the operator had input that could not wait."""
 _WHY_SETTLED = {

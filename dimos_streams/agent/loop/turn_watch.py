@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.loop.ending import LOOPING, Ending
+from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
@@ -13,6 +13,7 @@ from dimos_streams.agent.missions.mission import Mission, ids, note_cancel, note
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, StopTurn, Warn
+from dimos_streams.agent.policies.runaway import REPETITION
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import Usage
 
@@ -62,7 +63,7 @@ class TurnWatch:
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
         if isinstance(alarm, StopTurn):
-            return Ending(LOOPING, alarm.text)
+            return Ending(REPETITION, alarm.text)
         if isinstance(alarm, Warn | Hint):
             self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
         return alarm.text if isinstance(alarm, Hint) else ""

@@ -7,7 +7,7 @@ from typing import Protocol
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
-_STOPPED, _CALL_CANCELLED = "stopped", "call_cancelled"
+_STOPPED, _CALL_CANCELLED, _NO_CALLS = "stopped", "call_cancelled", "no_calls"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The reasons of success: the model asked for nothing more; the input was the answer to a question; the robot is
 where it was to go."""
@@ -24,9 +24,12 @@ _MEANINGS = {
     "error": "something went wrong",
     "interrupted": "the operator had input that could not wait",
     "length": "the model's answer was cut off, for it was longer than it may be",
-    "looping": "the same was done over and over",
+    "max_actions": "it took more calls than it may",
+    "max_cost": "it cost more than it may",
     "max_iterations": "it took more answers than it may",
-    "no_calls": "the model ended its answer as if it had asked for calls, but none came",
+    "max_tokens": "it took more of the model's tokens than it may",
+    _NO_CALLS: "the model ended its answer as if it had asked for calls, but none came",
+    "repetition": "the same was done over and over",
     "too_long": "the model's answer was longer than it may be, and was cut off",
     _STOPPED: "an operator has stopped the robot",
     _CALL_CANCELLED: "its last call was cancelled",
@@ -53,7 +56,7 @@ class Settled(Protocol):
 def of_last_answer(finish: str) -> tuple[str, str]:
     """The reason for which a turn ends with an answer that asks for no call, and a note on it, which may be empty."""
     if finish == "tool_calls":
-        return "no_calls", "the model ended its answer as if it had asked for calls, but none came"
+        return _NO_CALLS, _MEANINGS[_NO_CALLS]
     return ("completed" if finish == "stop" else finish), ""
 
 

@@ -158,6 +158,11 @@ class SkillRequests:
             await self._admit(call, None, 0.0)
         except DimosStreamsError as error:
             self._refuse(call, error)
+        except Exception:
+            _log.exception("call %s could not be begun", call.call_id)
+            self._refuse(
+                call, CallRejectedError("an internal error kept it from beginning; the bridge's log says more")
+            )
 
     def _on_done(self, pending: _Pending, task: asyncio.Task[None]) -> None:
         del self._pending[pending.call.call_id]

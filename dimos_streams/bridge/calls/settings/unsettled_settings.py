@@ -106,6 +106,8 @@ class UnsettledSettings:
                 _logger.warning("module %r, which was not heard, has the settings that it had before", name)
         except SkillError as error:
             _logger.error("module %r may have new settings that were to be taken back: %s", name, error)
+        except Exception:  # else it would be owed for ever, and never asked for again
+            _logger.exception("module %r may have new settings that were to be taken back", name)
         del self._owed[name]
         self._save()
 

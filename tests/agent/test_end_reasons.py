@@ -1,0 +1,28 @@
+"""Why missions end: what the model is told of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.agent.missions.end_reasons import of_last_answer, stopped
+from dimos_streams.agent.policies.runaway import MAX_ACTIONS, REPETITION
+
+
+@pytest.mark.parametrize(
+    ("reason", "meaning"),
+    [
+        (MAX_ACTIONS, "it took more calls than it may"),
+        (REPETITION, "the same was done over and over"),
+        ("max_cost", "it cost more than it may"),
+        ("max_tokens", "it took more of the model's tokens than it may"),
+        ("max_iterations", "it took more answers than it may"),
+        ("deadline", "it took longer than it may"),
+    ],
+)
+def test_each_bound_has_a_sentence(reason: str, meaning: str) -> None:
+    assert stopped(reason, "") == f"[I have stopped: {meaning}. This order is over.]"
+
+
+def test_an_answer_that_breaks_its_word() -> None:
+    reason, note = of_last_answer("tool_calls")
+    assert stopped(reason, "") == f"[I have stopped: {note}. This order is over.]"
