@@ -142,7 +142,7 @@ class AgentCore:
         self.model_name = config.model
 
     def _make_loop_and_missions(self) -> None:
-        self.loop = AgentLoop(loop_parts(self), self.memory.journal, name=self.name, on_state=self._on_state)
+        self.loop = AgentLoop(loop_parts(self), self.memory.undo_log, name=self.name, on_state=self._on_state)
         self.skill_watch = SkillWatch(self)
         self.offers.on_refresh = self.skill_watch.look
         self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
@@ -243,7 +243,7 @@ class AgentCore:
         return self.delegation.parts_of(missions) or self.loop.parts
 
     def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
-        return AgentLoop(parts, self.memory.journal, name=f"{self.name}/{name}")
+        return AgentLoop(parts, self.memory.undo_log, name=f"{self.name}/{name}")
 
     def _input_of(self, missions: Sequence[str]) -> str:
         """The input with which missions, or those that they are part of, began; shortened."""

@@ -17,7 +17,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 
 
 class AgentMemory:
-    """The event log of an agent with its record on disk, its conversation and its undo journal."""
+    """The event log of an agent with its record on disk, its conversation and its undo log."""
 
     def __init__(
         self,
@@ -27,27 +27,27 @@ class AgentMemory:
         offset: Callable[[], int],
         resumption: Resumption | None,
     ) -> None:
-        """``offset`` returns the offset up to which everything in the journal is in the record."""
+        """``offset`` returns the journal's offset up to which the record is complete."""
         self._standing = StandingEvents()
         self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
         self.record = MissionRecord(
             record_dir, name, offset=offset, kept=config.missions_kept, standing=lambda: self._standing.events
         )
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
-        self.journal = UndoLog()
+        self.undo_log = UndoLog()
 
     def apply(self, event: AgentEvent) -> None:
         """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""
         if not of_sub_agent(event):
             self.conversation.apply(event)
-        self.journal.apply(event)
+        self.undo_log.apply(event)
 
     def restore(self, events: Iterable[AgentEvent]) -> None:
         """Apply the events of the process before this one, which are written already."""
         for event in events:
             self._standing.apply(event)
             self.apply(event)
-        self.journal.restarted()
+        self.undo_log.restarted()
         self.conversation.take_dropped()  # the agent before has reported them
 
     def listen(self) -> None:

@@ -25,12 +25,12 @@ class Port:
 
     @property
     def name(self) -> str:
-        """``"follow.cmd_vel"``."""
+        """The stream's address in its blueprint, as ``"follow.cmd_vel"``."""
         return f"{self.module}.{self.stream.name}"
 
     @property
     def type_name(self) -> str:
-        """``"geometry_msgs.Twist"``."""
+        """The name of the stream's message type, as ``"geometry_msgs.Twist"``."""
         return self.stream.message.msg_name
 
     @property

@@ -47,7 +47,7 @@ class LimitedLog:
 
 
 class LimitedRecords(logging.Filter):
-    """The same limit for somebody else's logger, to be added to it as a filter; drops what is too much."""
+    """A filter for another library's logger that passes one record of a kind per period, and drops the others."""
 
     def __init__(self, period_s: float = 1.0, *, alike: Callable[[logging.LogRecord], str] | None = None) -> None:
         """``alike`` returns what records that count as one have in common; without it that is their format."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 from urllib.parse import unquote
 
@@ -10,6 +11,8 @@ from dimos_streams.fleet.commands import Role
 
 Lane = Literal["safety", "models' cancels", "health", "others"]
 """The lane of a command, which others can't fill. ``safety`` is for what operators stop, release and cancel."""
+MOST_AT_ONCE: Mapping[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
+"""Maximum number of commands of one robot, in each lane, that wait at the hub or are carried out at the robot."""
 
 _HEALTH = re.compile("/(healthz|robots)")
 _CANCEL = re.compile("/calls/[^/?#]+/cancel")

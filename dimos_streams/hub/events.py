@@ -68,7 +68,7 @@ class BatchIntake:
         return await future
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Store what waits, until cancelled."""
         while True:
             await self._has_come.wait()
             group = self._next()
@@ -178,7 +178,7 @@ class EventFeed:
         self.log.bounds = self.log.bounds._replace(first=max(first, self.log.bounds.first))
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Hand on what is new, until cancelled."""
         while True:
             self._woken.clear()
             try:

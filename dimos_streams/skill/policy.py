@@ -75,7 +75,7 @@ class SkillTraits(BaseModel):
 class SkillPolicy(SkillTraits):
     """The policy that ``@skill(…)`` states: the traits, and what concerns only the module that has the skill."""
 
-    time_limit_s: float | None = Field(None, gt=0.0, allow_inf_nan=False)
+    time_limit_s: float | None = Field(default=None, gt=0.0, allow_inf_nan=False)
     """The time in s after which a call is ended with outcome ``timed_out``, or None if it may take any time."""
     name: str = ""
     """Its public name if that can't be the method's; empty for the method's name."""

@@ -131,6 +131,8 @@ class ToolEvent:
         return event
 
 
+MAX_REASON = 4000
+"""Maximum number of characters of the reason for which a call is refused or is to end."""
 BAD_ARGUMENTS = "arguments"
 """The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
 OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable

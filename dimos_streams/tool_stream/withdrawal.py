@@ -11,9 +11,8 @@ from dimos_streams.common.text import at_most
 from dimos_streams.errors import BusError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
-from dimos_streams.tool_stream.event import CANCELS
+from dimos_streams.tool_stream.event import CANCELS, MAX_REASON
 
-_MAX_REASON = 4000
 _AGAIN_S = (0.1, 0.3, 0.7)
 """The times, in seconds, after which the request is repeated: any datagram may get lost, and a call that has ended
 already is not touched."""
@@ -22,7 +21,7 @@ already is not touched."""
 def request_end(bus: Bus, call_id: str, reason: str) -> None:
     """Ask for the end of a call, four times within a second, as long as the bus is open. Nobody acknowledges it: the
     call's events say whether it was heard."""
-    message = encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=at_most(reason, _MAX_REASON)))
+    message = encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=at_most(reason, MAX_REASON)))
     _send(bus, message)
     for after_s in _AGAIN_S:
         asyncio.get_running_loop().call_later(after_s, _send, bus, message)

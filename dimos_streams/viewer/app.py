@@ -14,6 +14,7 @@ from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.events import pages
+from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
@@ -34,7 +35,7 @@ from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
 """The largest number of clients at a time that watch the state; as many may set the clock."""
-SEND_TIMEOUT_S = 20.0
+_SEND_TIMEOUT_S = StreamOptions().send_timeout_s
 _READING = ("GET", "HEAD")
 REFUSAL = "a recording takes no orders: what is shown has happened"
 
@@ -76,7 +77,7 @@ def create_app(
     _mount_views(app, stage)
     _mount_calls(app, stage, broadcast)
     _mount_sockets(app, stage, about, abort)
-    mount_live(app, live, send_timeout_s=SEND_TIMEOUT_S, abort=abort)
+    mount_live(app, live, send_timeout_s=_SEND_TIMEOUT_S, abort=abort)
     mount_dashboard(app, "recording")
     answer_head(app)
     return app
@@ -135,10 +136,10 @@ def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Cal
     async def monitor(socket: WebSocket) -> None:
         async with watchers.accepted(socket) as has_seat:
             if has_seat:
-                await serve_monitor(socket, stage, NoOrders(), send_timeout_s=SEND_TIMEOUT_S, abort=abort)
+                await serve_monitor(socket, stage, NoOrders(), send_timeout_s=_SEND_TIMEOUT_S, abort=abort)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
         async with clients.accepted(socket) as has_seat:
             if has_seat:
-                await serve_transport(socket, desk, about, send_timeout_s=SEND_TIMEOUT_S, abort=abort)
+                await serve_transport(socket, desk, about, send_timeout_s=_SEND_TIMEOUT_S, abort=abort)

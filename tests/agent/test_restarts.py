@@ -24,6 +24,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.agent.stage import ToySkills
+from tests.helpers import until
 
 _KEYS = itertools.count(1)
 
@@ -229,6 +230,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
         answer = await calls.answer(call, 5)
         assert answer is not None
         assert (answer.seq, answer.type) == (2, "update")
-        assert [item.event.seq for item in await queue.take() if isinstance(item, CallUpdate)] == [3, 4, 5]
+        await until(lambda: len(queue) == 3)
+        assert [item.event.seq for item in queue.take_nowait() if isinstance(item, CallUpdate)] == [3, 4, 5]
         reading.cancel()
         await asyncio.wait([reading])

@@ -12,6 +12,7 @@ import time
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.streams.input import Reader
 
 
@@ -95,7 +96,7 @@ def test_a_deadlock_says_who_waits_for_what() -> None:
 
 def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
     async def main() -> None:
-        await Reader[int](1).next()
+        await Reader[String](1).next()
 
     with pytest.raises(clock.DeadlockError, match=r"  \(dimos_streams/streams/input\.py:\d+ in Reader\.next"):
         clock.run_virtual(main())

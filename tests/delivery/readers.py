@@ -96,7 +96,8 @@ class SimulatedAgent:
             self._spawn(self._make(call, self._manager, self.lives[-1]))
 
     async def _live(self, life: AgentLife) -> None:
-        queue = MessageQueue()
+        arrived = asyncio.Event()
+        queue = MessageQueue(on_arrival=arrived.set)
         manager = CallManager(self._gateway, self.name, queue.put, key_prefix=f"life {len(self.lives)}")
         self._manager = manager
         while True:
@@ -107,7 +108,9 @@ class SimulatedAgent:
             await asyncio.sleep(0.05)
         self._spawn(Inbox(self._gateway, self.name, manager, offset=life.offset).run())
         while True:
-            life.delivered += [item.event for item in await queue.take() if isinstance(item, CallUpdate)]
+            await arrived.wait()
+            arrived.clear()
+            life.delivered += [item.event for item in queue.take_nowait() if isinstance(item, CallUpdate)]
 
     async def _make(self, planned: PlannedCall, manager: CallManager, life: AgentLife) -> None:
         arguments = {"to": planned.to, "pause_ms": planned.pause_ms, "fail": planned.fail}

@@ -18,10 +18,10 @@ import requests
 
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
-from dimos_streams.hub.storage.commands import MAX_WAITING
 from dimos_streams.hub.storage.rows import NewCommand, RobotRow, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
@@ -303,7 +303,7 @@ def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
 def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(MAX_WAITING, "others", 3)
+    monkeypatch.setitem(MOST_AT_ONCE, "others", 3)
     monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 60.0)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])

@@ -25,11 +25,11 @@ class CommandRunner:
     """Runs one command at a time, in the loop's task; the loop is in no turn then."""
 
     def __init__(
-        self, parts: LoopParts, journal: UndoLog, machine: StateMachine, intake: Intake, wake: asyncio.Event
+        self, parts: LoopParts, undo_log: UndoLog, machine: StateMachine, intake: Intake, wake: asyncio.Event
     ) -> None:
         """``wake`` is set when something may have changed."""
         self._parts = parts
-        self._journal = journal
+        self._undo_log = undo_log
         self._machine = machine
         self._intake = intake
         self._wake = wake
@@ -70,7 +70,7 @@ class CommandRunner:
             control.pause("calls that were aborted may still run")
         for task in abort.others:  # more may come meanwhile
             await task
-        undone = await self._undo(self._journal.newest(None, ids(abort.missions))) if abort.rollback else []
+        undone = await self._undo(self._undo_log.newest(None, ids(abort.missions))) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),
@@ -142,7 +142,7 @@ class CommandRunner:
         release(items)
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
-        undone = await self._undo(self._journal.newest(undo.count))
+        undone = await self._undo(self._undo_log.newest(undo.count))
         self._close_notices(())
         return undone
 

@@ -36,7 +36,7 @@ class AgentLoop:
     def __init__(
         self,
         parts: LoopParts,
-        journal: UndoLog,
+        undo_log: UndoLog,
         *,
         name: str = "agent",
         on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
@@ -46,14 +46,14 @@ class AgentLoop:
         self.machine = StateMachine(on_state)
         self.missions: dict[str, Mission] = {}
         """The missions that are not over, by id."""
-        self._journal = journal
+        self._undo_log = undo_log
         self._name = name
         self._wake = asyncio.Event()
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
         self._intake = Intake(parts, name)
-        self._runner = CommandRunner(parts, journal, self.machine, self._intake, self._wake)
+        self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
 
@@ -182,7 +182,7 @@ class AgentLoop:
         self._check_open()
         if self.state is not LoopState.IDLE or self._commands:
             raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
-        self._runner.check_undo(self._journal.newest(count))
+        self._runner.check_undo(self._undo_log.newest(count))
         undo = UndoCommand(count)
         self._commands.append(undo)
         self.wake()

@@ -7,7 +7,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from dimos_streams.agent.missions.mission import Mission, all_ended
 from dimos_streams.agent.models.protocol import Speaker
@@ -67,15 +67,6 @@ class Notice:
 QueueItem: TypeAlias = OperatorInput | CallUpdate | Notice
 
 
-class QueueStatistics(NamedTuple):
-    """The number of items that wait now, and counts since the queue was made."""
-
-    waiting: int
-    taken: int
-    coalesced: int
-    """The number of progress items that newer progress of their call replaced."""
-
-
 class MessageQueue:
     """A bounded queue: ``put`` waits while ``capacity`` items wait; so the inbox waits too, and in the end the
     bridge.
@@ -91,10 +82,7 @@ class MessageQueue:
         self._items: OrderedDict[int, QueueItem] = OrderedDict()
         self._progress: dict[str, int] = {}
         self._numbers = itertools.count()
-        self._arrived = asyncio.Event()
         self._room = asyncio.Event()
-        self._taken = 0
-        self._coalesced = 0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -120,13 +108,6 @@ class MessageQueue:
             mission.hold()
         self._append(item)
 
-    async def take(self) -> list[QueueItem]:
-        """Take and return all that waits, in order; wait for the first item."""
-        while not self._items:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return self.take_nowait()
-
     def take_nowait(self) -> list[QueueItem]:
         """Take and return all that waits, in order; perhaps nothing. Input that can't wait comes alone."""
         if urgent := self.take_where(lambda item: isinstance(item, OperatorInput) and item.now):
@@ -134,7 +115,6 @@ class MessageQueue:
         items = list(self._items.values())
         self._items.clear()
         self._progress.clear()
-        self._taken += len(items)
         self._room.set()
         return items
 
@@ -145,7 +125,6 @@ class MessageQueue:
             del self._items[number]
             if isinstance(item, CallUpdate) and self._progress.get(item.event.call_id) == number:
                 del self._progress[item.event.call_id]
-        self._taken += len(chosen)
         self._room.set()
         return list(chosen.values())
 
@@ -156,16 +135,11 @@ class MessageQueue:
         offsets = (item.offset for item in self._items.values() if isinstance(item, CallUpdate))
         return next((offset for offset in offsets if offset), None)
 
-    def statistics(self) -> QueueStatistics:
-        """The counters of the queue."""
-        return QueueStatistics(len(self._items), self._taken, self._coalesced)
-
     def _append(self, item: QueueItem) -> None:
         number = next(self._numbers)
         self._items[number] = item
         if isinstance(item, CallUpdate) and item.event.type == "progress":
             self._progress[item.event.call_id] = number
-        self._arrived.set()
         self.on_arrival()
 
     def _drop_stale_progress(self, item: QueueItem) -> None:
@@ -176,4 +150,3 @@ class MessageQueue:
             return
         for mission in self._items.pop(stale).missions:
             mission.release()
-        self._coalesced += 1

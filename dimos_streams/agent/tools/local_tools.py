@@ -103,4 +103,4 @@ def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:
 
 
 class NoArguments(Arguments):
-    """None."""
+    """The arguments of a tool that takes none."""

@@ -26,6 +26,7 @@ from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
+    MAX_REASON,
     REQUEST_BYTES,
     REQUESTS,
     Outcome,
@@ -41,7 +42,6 @@ _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
 """Maximum number of waiting requests that name no open call."""
 _LOOK_S = 0.05
-_MAX_TEXT = 4000
 _INTRODUCTION_S = 1.0
 """Time, in seconds, for the asking call and its agent to become known: an event or a heartbeat may get lost."""
 
@@ -185,7 +185,7 @@ class SkillRequests:
             call.arguments = {}
         self._finish(call.call_id)
         self._ledger.begin(call)
-        close_for_module(self._bus, self._ledger, call, Outcome.REJECTED, str(error)[:_MAX_TEXT], holder=holder)
+        close_for_module(self._bus, self._ledger, call, Outcome.REJECTED, str(error)[:MAX_REASON], holder=holder)
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
         first = first_texts(SkillCancel, data, 1)

@@ -19,7 +19,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome, json_text
+from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
@@ -29,7 +29,6 @@ _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
 _TICK_S = 0.1
-_MAX_REASON = 4000
 _MAX_LOST = 1000
 """Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""
 _PARENTS_TRIES = 3
@@ -129,7 +128,7 @@ class Watchdog:
         if call.state == CLOSED and call.outcome is Outcome.LOST:
             self._report_loss(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
-            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:_MAX_REASON]
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
             self._send_cancel(call.call_id, call.cancel_reason or "")

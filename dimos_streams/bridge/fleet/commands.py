@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import logging
 import random
-from collections.abc import Mapping
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
@@ -18,12 +17,10 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.client.iterators import closing
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
-from dimos_streams.fleet.lanes import Lane, lane_of
+from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
 from dimos_streams.tool_stream.event import MAX_NAME
 
-_MAX_AT_ONCE: Mapping[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
-"""Maximum number of commands of each lane that are carried out at a time; some wait for a call to end."""
 _SLOW_START_S = 2.0
 _SLOW_STARTS = 3
 """Maximum time, in seconds, that a stream may take to begin, as each command loses that time; a slower one is asked
@@ -153,7 +150,7 @@ class CommandDesk:
 
     def _has_room(self, command: Command) -> bool:
         lane = _lane(command)
-        return sum(each == lane for each in self._tasks.values()) < _MAX_AT_ONCE[lane]
+        return sum(each == lane for each in self._tasks.values()) < MOST_AT_ONCE[lane]
 
     async def _carry_out(self, command: Command, begin_by: float) -> None:
         _logger.info("%s (%s) by the hub: %s %s", command.asked_by, command.role, command.method, command.path)

@@ -18,7 +18,7 @@ from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import MAX_NAME
+from dimos_streams.tool_stream.event import MAX_NAME, MAX_REASON
 from dimos_streams.tool_stream.gateway import CallView
 
 BEGIN_BY = "dimos_streams.begin_by"
@@ -79,7 +79,7 @@ class CancelRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    reason: str = Field(default="cancelled over HTTP", max_length=4000)
+    reason: str = Field(default="cancelled over HTTP", max_length=MAX_REASON)
 
 
 _BEGUN = answers(

@@ -30,6 +30,7 @@ from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Requ
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.event import MAX_REASON
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
 
@@ -40,7 +41,6 @@ ANSWER_WITHIN_S = 20.0
 """Time, in seconds, after which a call that has not answered is reported as one that goes on."""
 _LOOK_S = 0.5
 _PING_S = 10.0
-_MAX_REASON = 4000
 _INSTRUCTIONS = """\
 These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \
 Then skill_updates says what comes of it, get_call how it stands, list_calls which calls there are, and cancel_call \
@@ -187,7 +187,7 @@ class McpServer:
         id, reason = message.params.get("requestId"), message.params.get("reason")
         if not isinstance(id, str | int):
             return
-        why = reason[:_MAX_REASON] if isinstance(reason, str) and reason else "the client has cancelled its request"
+        why = reason[:MAX_REASON] if isinstance(reason, str) and reason else "the client has cancelled its request"
         request = session.find(id)
         if request is None:
             session.cancel_early(id, why)

@@ -1,4 +1,4 @@
-"""Sessions of MCP clients: who calls, and which requests wait for calls. It is not kept what was sent to whom."""
+"""Sessions of MCP clients: who calls, and which requests wait for calls. What was sent to whom is not kept."""
 
 from __future__ import annotations
 

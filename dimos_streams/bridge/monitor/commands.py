@@ -20,15 +20,14 @@ from dimos_streams.operator.schema import COMMANDS
 
 CALLER = "operator"
 _WAIT_S = 10.0
+"""Maximum time, in seconds, that an operator's skill may take."""
 
 
 class Commands:
     """Turns text from a client into calls, and what becomes of them into ``reply`` and ``error`` messages."""
 
-    def __init__(self, broker: Broker, *, wait_s: float = _WAIT_S) -> None:
-        """``wait_s`` bounds how long an operator's skill may take."""
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._wait_s = wait_s
 
     async def carry_out(self, text: str) -> bytes:
         """Carry out a command, and return the answer, a message without its ``seq``. Any text gets one."""
@@ -62,10 +61,10 @@ class Commands:
         skill = agent.skill(name)
         call_id = await self._broker.call(skill, arguments, caller=CALLER)
         until: Literal["answer", "close"] = "answer" if isinstance(command, Say) else "close"
-        ended = await self._broker.wait(call_id, until, self._wait_s)
+        ended = await self._broker.wait(call_id, until, _WAIT_S)
         view = await self._broker.view(call_id)
         if not ended:
-            text = f"agent {agent.name!r} has not answered within {self._wait_s:g} s; call {call_id} goes on"
+            text = f"agent {agent.name!r} has not answered within {_WAIT_S:g} s; call {call_id} goes on"
             return _error(command.id, "unavailable", text, call_id=call_id)
         if view.outcome not in (None, "completed"):
             conflict = conflict_of(self._broker.ledger.calls.get(call_id))

@@ -16,7 +16,7 @@ class ShownRefusals:
         self._said: dict[str, None] = {}
 
     def add(self, skill: str, text: str) -> None:
-        """One was shown, whole."""
+        """Note that a refusal was shown in full."""
         self._said[f"{skill}: {text}"] = None
         if len(self._said) > _REMEMBERED:
             del self._said[next(iter(self._said))]

@@ -7,13 +7,11 @@ from typing import Any
 
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.commands import Answer, began_nothing, is_last_word
-from dimos_streams.fleet.lanes import Lane, lane_of
+from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
 from dimos_streams.tool_stream.event import json_text
 
-MAX_WAITING: dict[Lane, int] = {"safety": 16, "models' cancels": 16, "health": 16, "others": 64}
-"""Maximum number of commands of one robot, in each lane, that are neither answered nor expired."""
 _US = 1_000_000
 _WHAT = ("asked_by", "role", "method", "path", "body")
 """The columns that must be the same in two commands of one key."""
@@ -138,8 +136,8 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
         "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ? AND given <= ?",
         new.robot, now, now,
     )  # fmt: skip
-    if sum(lane_of(*each) == lane for each in waiting) >= MAX_WAITING[lane]:
-        return f"{MAX_WAITING[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
+    if sum(lane_of(*each) == lane for each in waiting) >= MOST_AT_ONCE[lane]:
+        return f"{MOST_AT_ONCE[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
     if known:
         # Who waits for it goes by its id.
         db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])

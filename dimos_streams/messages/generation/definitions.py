@@ -46,7 +46,7 @@ class Struct:
 
     @property
     def full_name(self) -> str:
-        """``"geometry_msgs.Twist"``."""
+        """The name of the type with its package, as ``"geometry_msgs.Twist"``."""
         return f"{self.package}.{self.name}"
 
 

@@ -158,7 +158,7 @@ class ActionClient:
             self._goal.changed.set()
 
     def done(self, goal: ActionGoal) -> None:
-        """The goal is no longer this client's; if its end was not seen, it goes on being asked for."""
+        """Let go of a goal. If its end was not seen, the end is still asked for."""
         if goal.status.ended:
             self._goal = None
         else:

@@ -26,6 +26,7 @@ from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
+    MAX_REASON,
     OUTCOMES,
     REQUEST_BYTES,
     Outcome,
@@ -213,7 +214,7 @@ class SkillHost:
         if self._rejections.take():
             writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
             data = {"error": BAD_ARGUMENTS} if isinstance(why, SkillArgumentError) else {}
-            writer.close(Outcome.REJECTED, redacted(str(why))[:_MAX_TEXT], data)
+            writer.close(Outcome.REJECTED, redacted(str(why))[:MAX_REASON], data)
             self._begun.reject(message.call_id)
         else:
             self._ignore(message.call_id, message.skill)

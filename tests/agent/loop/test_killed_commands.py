@@ -179,7 +179,7 @@ async def test_what_a_dead_agent_was_taking_back_is_not_taken_back_twice(tmp_pat
             ("undone", "done"),
         ]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
-        assert second.core.memory.journal.entries == ()
+        assert second.core.memory.undo_log.entries == ()
         undoing.cancel()
         await asyncio.gather(undoing, return_exceptions=True)
         await first.leave()

@@ -1,4 +1,4 @@
-"""Robots that stand still until an operator releases them, whichever way a call for them comes.
+"""Keeps robots still until an operator releases them, however a call that would move them is begun.
 
 It needs no agent: the bridge itself holds the velocity gates, ends the motions that run, and begins no other.
 """

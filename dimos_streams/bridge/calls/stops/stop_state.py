@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.process.disk import replace_text
 from dimos_streams.operator.messages.stop import Stop
+from dimos_streams.tool_stream.event import MAX_REASON
 
 SUFFIX = ".stops.json"
 """The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""
@@ -77,7 +78,7 @@ def load(path: Path) -> StopState:
         why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
         reason = f"{path} can't be read ({why}), so it is not known which robots were stopped"
         _logger.error("every robot is stopped: %s", reason)
-        return StopState({"": Stop(robot="", utime=clock.utime(), reason=reason[:4000])})
+        return StopState({"": Stop(robot="", utime=clock.utime(), reason=reason[:MAX_REASON])})
     return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released))
 
 
