@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dimos_streams.bridge.http.events.options import StreamOptions
-from dimos_streams.bridge.http.serving.protocol import MAX_CONNECTIONS
 from dimos_streams.hub.storage.rows import Retention
-
-_STREAMS = StreamOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +19,8 @@ class HubSettings:
     """The token that operators' requests must carry. Robots have tokens of their own, always."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names under which clients and robots may reach it."""
-    connections: int = MAX_CONNECTIONS
+    connections: int = 768
     """Maximum number of connections at a time; each robot has three."""
     retention: Retention = field(default_factory=Retention)
-    ping_s: float = _STREAMS.ping_s
-    send_timeout_s: float = _STREAMS.send_timeout_s
+    ping_s: float = 10.0
+    send_timeout_s: float = 20.0

@@ -55,7 +55,7 @@ def test_a_recording_is_gone_through(contexts: Contexts, recording: str) -> None
     bar.get_by_role("button", name="Pause").click()  # it plays as soon as it is looked at
     expect(page.get_by_role("button", name="Stop every robot")).to_have_count(0)
     expect(page.get_by_role("textbox", name="Say")).to_have_count(0)
-    _go_to(page, "0:03.4")
+    _go_to(page, "0:02.8")
     conversation = page.locator(".conversation")
     expect(conversation).to_contain_text("paused")
     expect(conversation).to_contain_text("follow the person in the red shirt")

@@ -73,7 +73,7 @@ def test_messages_may_be_missed_only_where_as_many_came_as_it_holds() -> None:
 
 @pytest.mark.usefixtures("lcm_library")
 def test_a_loop_that_was_held_up_takes_what_has_come_at_once(bus_url: str) -> None:
-    async def check() -> None:
+    async def taken_at_once() -> int:
         bus = create_bus(bus_url)
         await bus.open()
         heard = bus.subscribe("/small", lambda *_: None)
@@ -84,8 +84,10 @@ def test_a_loop_that_was_held_up_takes_what_has_come_at_once(bus_url: str) -> No
         time.sleep(0.2)  # noqa: ASYNC251 -- it is held up
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        assert heard.statistics().received > 500
+        taken = heard.statistics().received
         await until(lambda: heard.statistics().received == 2001)
         await bus.close()
+        return taken
 
-    asyncio.run(check())
+    # In a turn that others take the processor from there are fewer; without the longer turn there never are so many.
+    assert any(asyncio.run(taken_at_once()) > 500 for _ in range(5))

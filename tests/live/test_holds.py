@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -61,6 +62,8 @@ class Drivers:
         """The newest forward speed that each robot's gate has let pass."""
         self.position = (0.0, 0.0)
         """The position of the second robot, metres, by the simulator's ground truth."""
+        self.rests = False
+        """True if it has not moved since the last truth."""
         for robot in ("robot1", "robot2"):
             bus.subscribe(channel_name(f"/{robot}/cmd_vel", Twist), self._on_velocity)
         bus.subscribe(channel_name("/robot2/ground_truth", TFMessage), self._on_truth)
@@ -77,7 +80,9 @@ class Drivers:
     def _on_truth(self, channel: str, data: bytes) -> None:
         for transform in decode(TFMessage, data, channel=channel).transforms:
             if transform.child_frame_id.endswith("base_link"):
-                self.position = (transform.transform.translation.x, transform.transform.translation.y)
+                before, place = self.position, transform.transform.translation
+                self.position = (place.x, place.y)
+                self.rests = math.dist(before, self.position) < 1e-4
 
 
 async def shown(url: str, agent: str, held: bool) -> dict[str, Any]:
@@ -110,6 +115,7 @@ def test_paused_is_what_the_gates_of_another_run_have_said(bus_url: str, free_po
         reported = await command("pause", "--agent", "robot2")
         assert (reported.code, reported.out) == (0, "paused, held by robot2/gate\n"), reported
         assert drivers.passed["robot2"] == 0.0
+        await until(lambda: drivers.rests, 1.0)  # the base has a ramp of its own
         began = drivers.position
         assert (await shown(url, "robot2/agent", held=True))["held"] == ["robot2/gate"]
         assert drivers.position == pytest.approx(began, abs=0.01)
