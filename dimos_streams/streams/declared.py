@@ -28,6 +28,7 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
     for name, hint in hints.items():
         origin = typing.get_origin(hint) or hint
         if origin not in (In, Out):
+            _refuse_within(hint, f"{owner.__name__}.{name}")
             continue
         arguments = typing.get_args(hint)
         message = _message_of(arguments, f"{owner.__name__}.{name}")
@@ -39,7 +40,21 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
         specs[name] = declaration.declare(name, message)
         for used in specs[name].messages:
             registry.use(used)
+    for base in owner.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, In | Out) and name not in specs:
+                kind = type(value).__name__
+                raise TypeError(f"{base.__name__}.{name} needs a type, as in {name}: {kind}[Twist] = {kind}()")
     return specs
+
+
+def _refuse_within(hint: object, where: str) -> None:
+    """Raise ``TypeError`` for a stream that a type has inside, which would be none, without a word."""
+    for part in typing.get_args(hint):
+        if (typing.get_origin(part) or part) in (In, Out):
+            why = "In(required=False) may stay unwired"
+            raise TypeError(f"{where}: a stream is declared by itself, and not as {hint}; {why}")
+        _refuse_within(part, where)
 
 
 def _message_of(arguments: tuple[object, ...], where: str) -> type[Message]:

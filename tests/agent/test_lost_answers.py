@@ -38,8 +38,10 @@ async def losing(port: int, answers: int) -> AsyncIterator[str]:
         else:
             writer.write(answer)
             await writer.drain()
-        inner_writer.close()
-        writer.close()
+        for each in (inner_writer, writer):
+            each.close()
+            with contextlib.suppress(OSError):
+                await each.wait_closed()
 
     server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
     async with server:

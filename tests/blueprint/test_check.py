@@ -244,6 +244,11 @@ class Known(Module):
             'Odd.count: its schema can\'t be written out: Error building "model" validator:',
         ),
         (
+            "@skill\n    async def spawn(self) -> int: ...",
+            "its skill spawn replaces a method that every module has: name the method otherwise, and the skill by"
+            " @skill(name='spawn')",
+        ),
+        (
             "@skill(time_limit_s=0)\n    def count(self) -> int: ...",
             "can't be imported: TypeError: @skill: time_limit_s: it must be more than 0 (given: 0)",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from typing import ClassVar
 
 import pytest
 
@@ -247,3 +248,31 @@ def test_a_module_needs_its_streams_typed() -> None:
 
     with pytest.raises(TypeError, match=r"Untyped\.words must name an LCM message type"):
         declared_streams(Untyped)
+
+
+class _Optional(Module):
+    words: In[String] | None = None
+
+
+class _Several(Module):
+    words: ClassVar[dict[str, list[Out[String]]]] = {}
+
+
+class _Bare(Module):
+    words = In()  # type: ignore[var-annotated]
+
+
+@pytest.mark.parametrize(
+    ("owner", "why"),
+    [
+        (
+            _Optional,
+            r"_Optional\.words: a stream is declared by itself, and not as .*; In\(required=False\)",
+        ),
+        (_Several, r"_Several\.words: a stream is declared by itself"),
+        (_Bare, r"_Bare\.words needs a type, as in words: In\[Twist\] = In\(\)"),
+    ],
+)
+def test_what_would_be_no_stream_without_a_word(owner: type[Module], why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        owner.streams()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import os
 import threading
@@ -180,7 +181,8 @@ async def test_nothing_is_left_of_a_whole_stage() -> None:
 
 
 def held() -> tuple[set[asyncio.Task[object]], set[str], int]:
-    """Tasks, threads (the loop's own pool apart), open files and sockets."""
+    """Tasks, threads (the loop's own pool apart), open files and sockets, of which those of tests before are gone."""
+    gc.collect()
     threads = {thread.name for thread in threading.enumerate() if not thread.name.startswith("asyncio_")}
     return asyncio.all_tasks(), threads, len(os.listdir("/proc/self/fd"))
 
