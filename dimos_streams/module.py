@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.secrets import know, know_settings
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
+from dimos_streams.skill.declaration import policy_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 LOSS_BOUND_S = 2.0
@@ -174,6 +175,14 @@ class Module:
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Refuse a skill in the place of a method that every module has. Raises ``TypeError``."""
+        super().__init_subclass__(**more)
+        for name in vars(Module).keys() & vars(cls).keys():
+            if policy_of(vars(cls)[name]) is not None:
+                why = f"name the method otherwise, and the skill by @skill(name={name!r})"
+                raise TypeError(f"{cls.__name__}.{name} would replace a method that every module has: {why}")
 
     @classmethod
     def streams(cls) -> Mapping[str, StreamSpec]:

@@ -18,7 +18,6 @@ from dimos_streams.documents.problem import BlueprintError, Problem, fault, plac
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.skill import SkillSpec, skills_of
-from dimos_streams.skill.declaration import policy_of
 
 
 def instantiate(spec: ModuleSpec, context: RunContext) -> Module:
@@ -99,9 +98,6 @@ def import_module_class(reference: str) -> type[Module]:
     except TypeError as error:
         text = f"its constructor can't be called as Module's, with (config, *, name, context): {error}"
         raise UserError(f"{reference!r}: {text}; prepare in start() what needs no such arguments") from error
-    if replaced := sorted(name for name in vars(Module) if policy_of(getattr(found, name, None)) is not None):
-        text = f"its skill {replaced[0]} replaces a method that every module has: name the method otherwise"
-        raise UserError(f"{reference!r}: {text}, and the skill by @skill(name={replaced[0]!r})")
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
         raise UserError(f"{reference!r} is abstract: it lacks {', '.join(missing)}")
     return found

@@ -25,7 +25,9 @@ MEANINGS = {
 def code_of(event: ToolEvent) -> int:
     """Return the code for an event that was waited for: an answer or a completed close is done, any other close is
     not, and one for arguments that don't fit has been called wrongly."""
-    if event.outcome == "rejected" and event.data.get("error") == "arguments":
+    from dimos_streams.tool_stream.event import BAD_ARGUMENTS
+
+    if event.outcome == "rejected" and event.data.get("error") == BAD_ARGUMENTS:
         return MISUSED
     return DONE if event.outcome in (None, "completed") else FAILED
 

@@ -60,15 +60,14 @@ class _Newest:
     def holds(self, now: float) -> bool:
         return self.message.hold and now - self.at <= min(self.message.valid_s, MAX_VALID_S)
 
-    def precedes(self, message: Hold) -> bool:
-        """Return whether a message is newer. A restarted source counts anew, but its clock has gone on."""
-        return (message.utime, message.seq) > (self.message.utime, self.message.seq)
-
-    def was_set_back(self, message: Hold) -> bool:
-        """Return whether a message that is older follows another such: one may come late, two in their order are what
-        its source says now, by a clock that was set back."""
-        older = self.older
-        return older is not None and (message.utime, message.seq) > (older.utime, older.seq)
+    def outdates(self, message: Hold, now: float) -> bool:
+        """Return whether a message that comes now is older. A restarted source counts anew, but its clock has gone
+        on. One message may come late; the second such, in their order, is what its source says now, by a clock that
+        was set back."""
+        stamp = (message.utime, message.seq)
+        if now - self.at > REMEMBERED_S or stamp > (self.message.utime, self.message.seq):
+            return False
+        return self.older is None or stamp <= (self.older.utime, self.older.seq)
 
 
 class HoldTable:
@@ -100,8 +99,7 @@ class HoldTable:
             valid = f"valid_s is {message.valid_s!r}; at most {MAX_VALID_S:g} s are valid"
             self._say(f"a hold of {message.source[:_MAX_SHOWN]!r} counts for {MAX_VALID_S:g} s only: {valid}", now)
         known = self._newest.get(message.source)
-        late = known is not None and not known.precedes(message) and now - known.at <= REMEMBERED_S
-        if known is not None and late and not known.was_set_back(message):
+        if known is not None and known.outdates(message, now):
             self._newest[message.source] = replace(known, older=message)
         else:
             self._newest[message.source] = _Newest(message, now)

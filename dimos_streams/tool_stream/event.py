@@ -157,7 +157,8 @@ _JSON_RULE = "valid: texts, numbers, True, False, None, lists, dicts, dataclasse
 
 _LARGE_DIGITS = 309
 """Number of digits from which on a whole number may be beyond all that a float can be, which readers refuse."""
-_LARGE = re.compile(rb"\d{%d}" % _LARGE_DIGITS)
+_DIGITS, _LARGE = b"0123456789", b"0" * _LARGE_DIGITS
+_AS_ZEROS = bytes.maketrans(_DIGITS, b"0" * len(_DIGITS))
 
 
 def is_name(text: str) -> bool:
@@ -199,7 +200,7 @@ def json_bytes(value: Any) -> bytes:
     """Return the text of ``json_text`` in UTF-8. Raises as it does."""
     try:
         encoded = to_json(value, inf_nan_mode="null")
-        if len(encoded) < _LARGE_DIGITS or not _LARGE.search(encoded):
+        if not _may_have_large_number(encoded):
             return encoded
     except PydanticSerializationError:
         pass  # because of half a character, or of more
@@ -207,6 +208,14 @@ def json_bytes(value: Any) -> bytes:
         return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
     except PydanticSerializationError as error:
         raise SkillError(f"not JSON: {error}; {_JSON_RULE}") from error
+
+
+def _may_have_large_number(encoded: bytes) -> bool:
+    """Return whether so many digits follow each other in JSON that readers may refuse the number. Then there is a
+    digit at one of the steps of that length: text is not looked through for it, which would take longer than all
+    else."""
+    steps = encoded[_LARGE_DIGITS - 1 :: _LARGE_DIGITS]
+    return len(steps.translate(None, _DIGITS)) < len(steps) and _LARGE in encoded.translate(_AS_ZEROS)
 
 
 def json_without_secrets(value: Any) -> bytes:

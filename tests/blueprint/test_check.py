@@ -245,8 +245,8 @@ class Known(Module):
         ),
         (
             "@skill\n    async def spawn(self) -> int: ...",
-            "its skill spawn replaces a method that every module has: name the method otherwise, and the skill by"
-            " @skill(name='spawn')",
+            "TypeError: Odd.spawn would replace a method that every module has: name the method otherwise, and the"
+            " skill by @skill(name='spawn')",
         ),
         (
             "@skill(time_limit_s=0)\n    def count(self) -> int: ...",

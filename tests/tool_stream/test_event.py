@@ -39,13 +39,27 @@ def test_what_is_no_event(changed: dict[str, Any], why: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
+        (2 * 10**308, "null"),
         (10**309, "null"),
         ({"a": [-(10**400)]}, '{"a":[null]}'),
         ([10**5000], "[null]"),
         ({"Δ": 10**400, "half": "\ud83d"}, '{"Δ":null,"half":"\ufffd"}'),
         ({"a": "9" * 400, "b": 10**308}, f'{{"a":"{"9" * 400}","b":{10**308}}}'),
     ],
-    ids=["number", "within", "very large", "and half a character", "digits alone are no number"],
+    ids=[
+        "as many digits as may be",
+        "number",
+        "within",
+        "very large",
+        "and half a character",
+        "digits alone are no number",
+    ],
 )
 def test_numbers_that_readers_would_refuse_are_sent_as_none(value: Any, shown: str) -> None:
     assert json_text(value) == shown
+
+
+def test_such_a_number_is_found_wherever_it_stands() -> None:
+    for before in range(320):
+        assert json_text(["x" * before, 10**308]) == f'["{"x" * before}",{10**308}]'
+        assert json_text(["x" * before, 10**309]) == f'["{"x" * before}",null]'
