@@ -10,6 +10,10 @@ def main() -> None:
 
     signals.install()
 
+    from dimos_streams.common.process.collector import collect_seldom
+
+    collect_seldom()
+
     import io
     import sys
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import importlib
 import json
 import logging
@@ -27,6 +26,7 @@ from pydantic import ValidationError
 from dimos_streams.common import importing
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
+from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.text import parse_json
@@ -149,8 +149,7 @@ class _Worker:
             if not await self._start_modules(host):
                 return 0
             self._report_sources()
-            # It lives as long as the process: a collector that looks at all of it holds the loop up for 0.1 s.
-            gc.freeze()
+            keep_all_that_is_there()
             beating = asyncio.create_task(beat(self._beat), name="beat")
             await self._unless_ended(asyncio.ensure_future(host.wait_for_failure()))
         finally:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from mcp import Client, MCPError
-from mcp_types import CallToolResult, TextContent
 
 from dimos_streams.bridge.mcp import server
 from dimos_streams.bridge.mcp.results import skill_tool
@@ -28,14 +26,22 @@ from tests.bridge.parts import Scene, Worker, closed, scene
 from tests.bridge.serving import served
 from tests.helpers import until
 
+if TYPE_CHECKING:  # the official package takes a tenth of the time in which all tests are found
+    from mcp import Client
+    from mcp_types import CallToolResult
+
 
 @contextlib.asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[tuple[Scene, Client]]:
+    from mcp import Client
+
     async with scene(port=0) as made, Client(f"{made.bridge.url}/mcp", **options) as client:
         yield made, client
 
 
 def text(result: CallToolResult) -> str:
+    from mcp_types import TextContent
+
     (block,) = result.content
     assert isinstance(block, TextContent)
     return block.text
@@ -127,6 +133,8 @@ def test_a_token_changes_nothing_but_progress_until_the_answer_and_giving_up_can
 @pytest.mark.slow
 @pytest.mark.feature("E9", "F8")
 def test_errors_and_what_is_not_for_everyone() -> None:
+    from mcp import MCPError
+
     async def scenario() -> None:
         async with connected() as (made, client):
             await made.add(ToyAgent(name="agent"))

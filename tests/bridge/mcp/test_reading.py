@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
-from mcp import Client
 
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
@@ -17,6 +16,9 @@ from dimos_streams.bridge.mcp.reading import MAX_EVENTS, read_page
 from tests.bridge.mcp.test_mcp import INITIALIZE, connected, structured
 from tests.bridge.parts import closed, event
 from tests.bridge.serving import Served, served
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 
 async def read(client: Client, **arguments: Any) -> dict[str, Any]:

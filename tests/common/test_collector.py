@@ -1,0 +1,22 @@
+"""When the garbage collector looks: seldom while a process begins, later as usual, not at what it began with."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_SCRIPT = """
+import gc
+from dimos_streams.common.process.collector import collect_seldom, keep_all_that_is_there
+usual = gc.get_threshold()
+collect_seldom()
+assert gc.get_threshold()[0] >= 10 * usual[0], gc.get_threshold()
+before = gc.get_freeze_count()
+keep_all_that_is_there()
+assert gc.get_threshold() == usual, gc.get_threshold()
+assert gc.get_freeze_count() > before + 1000
+"""
+
+
+def test_a_process_begins_with_few_looks_and_goes_on_as_usual() -> None:
+    subprocess.run([sys.executable, "-c", _SCRIPT], check=True)
