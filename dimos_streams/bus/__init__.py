@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from dimos_streams.bus.base import Bus, BusStatistics, Handler, Subscription, SubscriptionStatistics
+from dimos_streams.bus.base import Bus, BusStatistics
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.bus.lcm.url import DEFAULT_URL
+from dimos_streams.bus.subscription import Handler, Subscription, SubscriptionStatistics
 from dimos_streams.bus.url import bus_url, transport_of
 
 __all__ = [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, Bus, Handler, Subscription, Wants
+from dimos_streams.bus.base import Bus, Wants
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscribers import Subscribers
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
 
 
 class MemoryBus(Bus):

@@ -1,9 +1,12 @@
-"""Maximum sizes: of the names of channels, and of messages by type, for transports that put large ones together."""
+"""Maximum sizes of messages, by type too for transports that put large ones together, and of channels' names."""
 
 from __future__ import annotations
 
-from dimos_streams.bus.base import MAX_MESSAGE, ONE_PIECE
-
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Maximum size of a message, in bytes. Larger ones are not published, and are thrown away where they come in."""
+ONE_PIECE = 65_000
+"""Maximum size of a message that is one datagram, in bytes; it needs no memory for fragments of which others are
+missing."""
 MAX_CHANNEL_BYTES = 63
 """LCM's limit for the name of a channel, in UTF-8."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dimos_streams.bus.base import Subscription, Wants
+from dimos_streams.bus.base import Wants
+from dimos_streams.bus.subscription import Subscription
 
 
 class Subscribers:

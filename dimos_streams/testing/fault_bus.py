@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus, Handler, Subscription
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, TokenHandler, Wants
+from dimos_streams.bus.base import TokenHandler, Wants
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY
 
 
 def _every(channel: str) -> bool:

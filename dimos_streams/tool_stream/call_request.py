@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bus import Subscription
-from dimos_streams.bus.base import Mark, Ration
+from dimos_streams.bus.subscription import Mark, Ration
 
 MAX_MARKS = 24
 MARK_BYTES = 12

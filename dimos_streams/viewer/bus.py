@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, Handler, Subscription
 from dimos_streams.bus.memory import MemoryBus
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
 from dimos_streams.errors import UserError
 from dimos_streams.recording.format import LogEvent
 

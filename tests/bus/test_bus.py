@@ -16,9 +16,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, bus_url, create_bus
-from dimos_streams.bus.base import MAX_MESSAGE, SLICE_S
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.subscription import SLICE_S
 from dimos_streams.bus.url import check_route
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
@@ -92,7 +93,9 @@ def test_a_slow_handler_loses_the_oldest_and_it_is_counted(url: str) -> None:
 def test_an_exception_in_a_handler_hits_nobody_else(
     url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.bus.base._log", LimitedLog(logging.getLogger(__name__), period_s=600.0))
+    monkeypatch.setattr(
+        "dimos_streams.bus.subscription._log", LimitedLog(logging.getLogger(__name__), period_s=600.0)
+    )
 
     async def scenario(bus: Bus) -> None:
         got: list[bytes] = []

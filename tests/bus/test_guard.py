@@ -13,8 +13,8 @@ from collections import Counter
 import pytest
 
 from dimos_streams.bus import create_bus, packet_filter
-from dimos_streams.bus.base import Mark, Ration
 from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.subscription import Mark, Ration
 from tests.helpers import until
 
 _VICTIM = """

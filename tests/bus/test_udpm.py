@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.lcm import udpm
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.errors import UserError
 
 Got = list[tuple[str, bytes]]

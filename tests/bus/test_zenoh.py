@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.packet_filter import open_fds
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.bus import ZenohBus
 from dimos_streams.bus.zenoh.config import session_config
 from dimos_streams.bus.zenoh.keys import KeySpace

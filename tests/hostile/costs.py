@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from dimos_streams import clock
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.bus.base import CAPACITY_BYTES, DEFAULT_CAPACITY, MAX_MESSAGE, ONE_PIECE, Handler
+from dimos_streams.bus.sizes import MAX_MESSAGE, ONE_PIECE
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import FaultBus, Faults

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.base import CAPACITY_BYTES
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.bus import LcmBus
 from dimos_streams.bus.sizes import largest_on
+from dimos_streams.bus.subscription import CAPACITY_BYTES
 from dimos_streams.common.limited_log import LimitedLog, LimitedRecords
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.codec import decode, encode

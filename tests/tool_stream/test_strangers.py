@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.base import Mark, Ration
+from dimos_streams.bus.subscription import Mark, Ration
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import EVENTS, STATUS

@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.pictures import compressed_format, jpeg_of
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.as_json import to_json_value
 from dimos_streams.messages.base import Message

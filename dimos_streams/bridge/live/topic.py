@@ -11,7 +11,7 @@ from typing import Protocol
 from dimos_streams.bridge.live.frames import Fault, LiveFrame, Received, frame_of, is_slow
 from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import MAX_MESSAGE, ONE_PIECE
+from dimos_streams.bus.sizes import MAX_MESSAGE, ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 

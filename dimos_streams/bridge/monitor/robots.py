@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError

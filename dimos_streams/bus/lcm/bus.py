@@ -13,23 +13,15 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus import packet_filter
-from dimos_streams.bus.base import (
-    CAPACITY_BYTES,
-    DEFAULT_CAPACITY,
-    MAX_MESSAGE,
-    SLICE_S,
-    Bus,
-    Handler,
-    Ration,
-    Subscription,
-    Wants,
-)
+from dimos_streams.bus.base import Bus, Wants
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscribers import Subscribers
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Handler, Ration, Subscription
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 

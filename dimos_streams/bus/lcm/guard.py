@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dimos_streams.bus import packet_filter as bpf
-from dimos_streams.bus.base import MAX_MESSAGE, Ration
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.subscription import Ration
 
 _UDP_HEADER = 8  # a filter on a UDP socket sees the datagram from its UDP header on
 _SHORT, _SHORT_HEADER = 0x4C433032, 8  # "LC02", sequence number, channel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dimos_streams.bus.base import Handler
+from dimos_streams.bus.subscription import Handler
 
 MOST = 8192
 """Maximum number of messages that LCM keeps; it keeps the oldest."""

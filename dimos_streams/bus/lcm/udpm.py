@@ -13,9 +13,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dimos_streams.bus.base import MAX_MESSAGE
 from dimos_streams.bus.lcm.url import UdpmUrl
-from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES
+from dimos_streams.bus.sizes import MAX_CHANNEL_BYTES, MAX_MESSAGE
 
 _SHORT, _FRAGMENT = 0x4C433032, 0x4C433033
 _SHORT_HEADER = struct.Struct(">II")

@@ -9,18 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from dimos_streams.bus.base import (
-    CAPACITY_BYTES,
-    DEFAULT_CAPACITY,
-    MAX_MESSAGE,
-    Bus,
-    Handler,
-    Subscription,
-    TokenHandler,
-    Wants,
-)
+from dimos_streams.bus.base import Bus, TokenHandler, Wants
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscribers import Subscribers
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
 from dimos_streams.bus.zenoh.reader import CHANNEL_CAPACITY, Batch, SampleReader
 from dimos_streams.bus.zenoh.session import close_session, in_thread, open_session
 from dimos_streams.bus.zenoh.tokens import declare_token, watch_tokens

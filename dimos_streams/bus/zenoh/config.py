@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.bus.base import MAX_MESSAGE
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from dimos_streams.bus.base import MAX_MESSAGE
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.session import start_thread
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import redacted

@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE, Mark
+from dimos_streams.bus.sizes import ONE_PIECE
+from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import at_most, well_formed_json

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.base import ONE_PIECE, Mark
+from dimos_streams.bus.sizes import ONE_PIECE
+from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode

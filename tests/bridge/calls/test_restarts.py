@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bus.base import DEFAULT_CAPACITY
+from dimos_streams.bus.subscription import DEFAULT_CAPACITY
 from dimos_streams.errors import (
     CallRejectedError,
     SkillUnavailableError,

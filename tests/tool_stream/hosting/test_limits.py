@@ -8,7 +8,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.bus.base import ONE_PIECE
+from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.module import Module
