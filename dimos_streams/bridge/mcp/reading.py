@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Broadcast, BroadcastReader
+from dimos_streams.bridge.journal.broadcast import Broadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.tool_stream.family import parent_of
 

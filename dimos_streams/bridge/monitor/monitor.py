@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import BroadcastReader, JournalBroadcast
+from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports

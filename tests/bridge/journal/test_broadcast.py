@@ -9,7 +9,8 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, BroadcastReader, JournalBroadcast
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.coalescing import coalesce
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent

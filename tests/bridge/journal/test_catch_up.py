@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.journal import catch_up as history
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, BroadcastReader, JournalBroadcast
+from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits

@@ -12,7 +12,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.serving.at_once import body_of
-from dimos_streams.bridge.journal.broadcast import Broadcast, BroadcastReader
+from dimos_streams.bridge.journal.broadcast import Broadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
 
