@@ -1,4 +1,4 @@
-"""Modules: nodes with typed streams, a config and skills."""
+"""A module: a node with typed streams, a config and skills."""
 
 from __future__ import annotations
 
@@ -11,107 +11,21 @@ import logging
 import random
 import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
-
-from dimos_streams.common.process.loopback import BRIDGE_PORT
-from dimos_streams.common.secrets import know, know_settings
+from dimos_streams.module.config import ConfigFault, ModuleConfig
+from dimos_streams.module.run_context import RunContext
+from dimos_streams.module.services import Clocks
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
-LOSS_BOUND_S = 2.0
-
 R = TypeVar("R")
-S = TypeVar("S")
 
 WARNINGS = "warnings"
 """The topic of a module's state that has texts of what may be wrong with it, as a list: ``status`` shows them."""
 MAX_STATE = 4000
 """Maximum size of what a module says of its own state, in bytes of JSON."""
-
-
-class ModuleConfig(BaseModel):
-    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error. So are infinity and
-    NaN, which would switch off whatever they bound, and a default that the setting would refuse.
-
-    A field of type ``SecretStr``, or with a name like ``token``, ``camera_password`` or ``api_key``, is a secret: its
-    value is redacted in all that leaves the process, and ``config`` does not show it.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
-
-    @model_validator(mode="after")
-    def _know_secrets(self) -> Self:
-        know_settings(self.model_dump())
-        return self
-
-
-class Services:
-    """Objects that modules of one process offer each other, by the type under which they are asked for."""
-
-    def __init__(self) -> None:
-        self._offered: dict[type, object] = {}
-
-    def offer(self, kind: type[S], service: S) -> None:
-        """Make ``service`` available under ``kind``; a later offer replaces an earlier one."""
-        self._offered[kind] = service
-
-    def withdraw(self, kind: type) -> None:
-        """Take an offer back; unknown kinds are fine."""
-        self._offered.pop(kind, None)
-
-    def get(self, kind: type[S]) -> S | None:
-        """The service that is offered under ``kind`` in this process, or None."""
-        return typing.cast("S | None", self._offered.get(kind))
-
-
-class Clocks(Protocol):
-    """The differences between the clocks of a run's machines, as far as they were measured; a service of each
-    process."""
-
-    def ahead_us(self, of: str, than: str) -> int | None:
-        """Return how far the clock of one machine is ahead of another's, in µs, or None while that is not known."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunContext:
-    """The facts that a module may know of the run that it is part of."""
-
-    seed: int = 0
-    namespace: str = ""
-    """Prefix of the module's topics and resources, ``"robot1/"`` or empty."""
-    bridge_url: str = f"http://127.0.0.1:{BRIDGE_PORT}"
-    token: str | None = None
-    """The token that the bridge asks of every request, or None if it asks for none."""
-    run_dir: Path | None = None
-    """A directory for the run's files (logs, pictures, journal), or None if nothing may be written."""
-    loss_bound_s: float = LOSS_BOUND_S
-    """The time in s after which a moving call that nobody has acknowledged is ended, unless its caller wants it to go
-    on."""
-    robot: tuple[str, ...] = ()
-    """Names of the modules of its robot (its outermost namespace) that begin together with it, in other processes;
-    empty if all run on one loop, and after a restart."""
-    stamped_on: Mapping[str, str] = field(default_factory=dict)
-    """The machine whose clock stamps the messages of a topic, by topic, where the run has several machines."""
-    channels: Mapping[str, str] = field(default_factory=dict)
-    """The channels that anything in the run publishes on, or that its blueprint says come from outside, as they were
-    when it began: each with its namespace, empty for none. Only modules that ask for them (``sees_channels``) get
-    them."""
-    services: Services = field(default_factory=Services)
-
-    def __post_init__(self) -> None:
-        know(self.token)
-
-
-class ConfigFault(NamedTuple):
-    """A fault of a config, and the path to the setting."""
-
-    path: tuple[str, ...]
-    text: str
 
 
 class Module:

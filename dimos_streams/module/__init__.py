@@ -1,0 +1,18 @@
+"""Modules: nodes with typed streams, a config and skills."""
+
+from dimos_streams.module.config import ConfigFault, ModuleConfig
+from dimos_streams.module.module import MAX_STATE, WARNINGS, Module
+from dimos_streams.module.run_context import LOSS_BOUND_S, RunContext
+from dimos_streams.module.services import Clocks, Services
+
+__all__ = [
+    "LOSS_BOUND_S",
+    "MAX_STATE",
+    "WARNINGS",
+    "Clocks",
+    "ConfigFault",
+    "Module",
+    "ModuleConfig",
+    "RunContext",
+    "Services",
+]

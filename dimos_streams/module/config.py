@@ -1,0 +1,32 @@
+"""Configs of modules, and what may be wrong with them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from dimos_streams.common.secrets import know_settings
+
+
+class ModuleConfig(BaseModel):
+    """Base of modules' configs: pydantic, frozen, and a key that it does not know is an error. So are infinity and
+    NaN, which would switch off whatever they bound, and a default that the setting would refuse.
+
+    A field of type ``SecretStr``, or with a name like ``token``, ``camera_password`` or ``api_key``, is a secret: its
+    value is redacted in all that leaves the process, and ``config`` does not show it.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+    @model_validator(mode="after")
+    def _know_secrets(self) -> Self:
+        know_settings(self.model_dump())
+        return self
+
+
+class ConfigFault(NamedTuple):
+    """A fault of a config, and the path to the setting."""
+
+    path: tuple[str, ...]
+    text: str
