@@ -19,7 +19,8 @@ from dimos_streams.blueprint.classes import (
 from dimos_streams.blueprint.delivery_check import delivery_problems
 from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.message_check import message_problems
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, public_skills
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest

@@ -20,7 +20,8 @@ from typing import Any, get_args
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.blueprint.load import resolve
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, checked_machine, checked_name, merge
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, merge
+from dimos_streams.blueprint.names import checked_machine, checked_name
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError, suggest

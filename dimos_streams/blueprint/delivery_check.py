@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dimos_streams.blueprint.model import Blueprint, absolute
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import suggest

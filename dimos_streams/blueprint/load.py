@@ -11,15 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from dimos_streams.blueprint.model import (
-    Blueprint,
-    ModuleSpec,
-    Restart,
-    checked_machine,
-    checked_name,
-    checked_namespace,
-    merge,
-)
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, merge
+from dimos_streams.blueprint.names import checked_machine, checked_name, checked_namespace
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.bus.delivery import Delivery

@@ -6,14 +6,15 @@ channel) is absolute; everything else is relative to the namespace of the module
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from dimos_streams.blueprint.names import absolute, checked_machine, checked_name, checked_namespace, inside
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.namespaces import namespace_of, prefix_of
+from dimos_streams.common.nested import with_value
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
 
@@ -22,9 +23,6 @@ Restart = Literal["never", "on-failure", "always"]
 MAX_MODULES = 5000
 """The largest number of a blueprint's modules: files that include each other twice and again make too many to
 hold."""
-
-_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-_MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 
 
 class _DescribedModel(BaseModel):
@@ -96,7 +94,7 @@ class ModuleSpec(_DescribedModel):
         key = ".".join(("config", *path))
         kept = {k: v for k, v in self.sources.items() if k != key and not k.startswith(f"{key}.")}
         return self.model_copy(
-            update={"config": _with_value(self.config, path, value), "sources": {**kept, key: source}}
+            update={"config": with_value(self.config, path, value), "sources": {**kept, key: source}}
         )
 
     def remapped(self, stream: str, target: str | None, source: str) -> ModuleSpec:
@@ -136,8 +134,8 @@ class Blueprint(_DescribedModel):
         """Return the blueprint with all of it inside a namespace. Raises ``UserError`` if that can't be one."""
         checked_namespace(namespace)
         moved = {f"{namespace}/{name}": spec.namespaced(namespace) for name, spec in self.modules.items()}
-        channels = {channel: _inside(channel, namespace) for channel in self.external}
-        topics = {topic: _inside(topic, namespace) for topic in self.delivery}
+        channels = {channel: inside(channel, namespace) for channel in self.external}
+        topics = {topic: inside(topic, namespace) for topic in self.delivery}
         sources = {{**channels, **topics}[key]: source for key, source in self.sources.items()}
         delivery = {topics[topic]: choice for topic, choice in self.delivery.items()}
         update = {"modules": moved, "external": tuple(channels.values()), "delivery": delivery, "sources": sources}
@@ -268,66 +266,6 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
         delivery=delivery,
         sources=sources,
     )
-
-
-def absolute(name: str, prefix: str = "") -> str:
-    """A topic or channel with its namespaces' prefix, unless it is absolute already."""
-    return name if name.startswith("/") else f"/{prefix}{name}"
-
-
-def checked_name(name: str) -> str:
-    """The name of a module or process. Raises ``UserError`` unless it has only a-z, 0-9 and single underscores."""
-    if not _NAME.fullmatch(name):
-        raise UserError(f"{name!r} can't be a name: use a-z, 0-9 and single underscores, beginning with a letter")
-    return name
-
-
-def checked_namespace(namespace: str) -> str:
-    """A namespace: names with slashes between. Raises ``UserError`` for anything else."""
-    for part in namespace.split("/"):
-        checked_name(part)
-    return namespace
-
-
-def checked_machine(name: str) -> str:
-    """The name of a machine: as a module's, but with hyphens too, and with namespaces. Raises ``UserError`` for
-    anything else."""
-    if not all(map(_MACHINE.fullmatch, name.split("/"))):
-        raise UserError(
-            f"{name!r} can't be the name of a machine: use a-z, 0-9 and single '-' or '_', beginning with a letter"
-        )
-    return name
-
-
-def _inside(channel: str, namespace: str) -> str:
-    return channel if channel.startswith("/") else f"{namespace}/{channel}"
-
-
-def _with_value(config: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    first, *rest = path
-    if rest:
-        inner = config.get(first)
-        if isinstance(inner, list | tuple):
-            value = _with_item(inner, rest, value, first)
-        else:
-            value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
-    return {**config, first: value}
-
-
-def _with_item(items: Sequence[Any], path: Sequence[str], value: Any, name: str) -> list[Any]:
-    """Return the list with one item changed, or added behind the last. Raises ``UserError`` for any other item."""
-    index, *rest = path
-    if not index.isdecimal() or int(index) > len(items):
-        valid = f"0 to {len(items) - 1} are there, {len(items)} adds one" if items else "0 adds the first"
-        raise UserError(f"{name!r} has no item {index!r}: {valid}")
-    at = int(index)
-    if rest:
-        inner = items[at] if at < len(items) else {}
-        if isinstance(inner, list | tuple):
-            value = _with_item(inner, rest, value, f"{name}.{index}")
-        else:
-            value = _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
-    return [*items[:at], value, *items[at + 1 :]]
 
 
 def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:

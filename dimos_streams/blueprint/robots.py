@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dimos_streams.blueprint.model import Blueprint, absolute
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.names import absolute
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.messages.codec import split_channel
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dimos_streams.blueprint.classes import module_class, module_skills
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec, absolute
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.names import absolute
 from dimos_streams.bus import Delivery
 from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
 from dimos_streams.messages.base import Message

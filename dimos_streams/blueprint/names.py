@@ -1,0 +1,44 @@
+"""Names in blueprints, of modules, namespaces and machines, and what topics are called inside a namespace."""
+
+from __future__ import annotations
+
+import re
+
+from dimos_streams.errors import UserError
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
+
+
+def absolute(name: str, prefix: str = "") -> str:
+    """A topic or channel with its namespaces' prefix, unless it is absolute already."""
+    return name if name.startswith("/") else f"/{prefix}{name}"
+
+
+def inside(channel: str, namespace: str) -> str:
+    """A topic or channel of what is inside a namespace, unless it is absolute."""
+    return channel if channel.startswith("/") else f"{namespace}/{channel}"
+
+
+def checked_name(name: str) -> str:
+    """The name of a module or process. Raises ``UserError`` unless it has only a-z, 0-9 and single underscores."""
+    if not _NAME.fullmatch(name):
+        raise UserError(f"{name!r} can't be a name: use a-z, 0-9 and single underscores, beginning with a letter")
+    return name
+
+
+def checked_namespace(namespace: str) -> str:
+    """A namespace: names with slashes between. Raises ``UserError`` for anything else."""
+    for part in namespace.split("/"):
+        checked_name(part)
+    return namespace
+
+
+def checked_machine(name: str) -> str:
+    """The name of a machine: as a module's, but with hyphens too, and with namespaces. Raises ``UserError`` for
+    anything else."""
+    if not all(map(_MACHINE.fullmatch, name.split("/"))):
+        raise UserError(
+            f"{name!r} can't be the name of a machine: use a-z, 0-9 and single '-' or '_', beginning with a letter"
+        )
+    return name
