@@ -18,7 +18,8 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
-from dimos_streams.skills.follow_run import Following, FollowReport
+from dimos_streams.skills.follow_report import FollowReport
+from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S

@@ -5,12 +5,12 @@ from __future__ import annotations
 import cmath
 import math
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
+from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.planar import STOP, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
@@ -38,30 +38,6 @@ LOOK_AHEAD = 0.9
 Command = tuple[complex, float]
 """Velocity in base_link, m/s, and turn, rad/s."""
 STILL: Command = (0j, 0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FollowReport:
-    """The result of following somebody."""
-
-    description: str
-    reason: Literal["timeout"]
-    followed_s: float
-    """Seconds since the first sighting."""
-    mean_distance_m: float | None
-    """The mean distance to the person, or None if depth was never known."""
-    lost_times: int
-    lost_s: float = 0.0
-    """Seconds for which the person was out of sight."""
-
-    def __str__(self) -> str:
-        distance = "" if self.mean_distance_m is None else f" at {self.mean_distance_m:.1f} m on average"
-        times = "once" if self.lost_times == 1 else f"{self.lost_times} times"
-        lost = f", lost {times} for {self.lost_s:.0f} s in all" if self.lost_times else ""
-        return (
-            f"Stopped following {self.description}: the time is over. "
-            f"Followed for {self.followed_s:.0f} s{distance}{lost}."
-        )
 
 
 class Follower(Protocol):

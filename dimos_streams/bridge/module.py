@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import Field, SecretStr, field_validator
-
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.fleet.settings import HubAddress
+from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
@@ -24,8 +21,6 @@ from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import trouble_with
-from dimos_streams.common.process.loopback import BRIDGE_PORT
-from dimos_streams.common.secrets import checked
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -42,49 +37,6 @@ S = TypeVar("S")
 _MAINTENANCE_S = 5.0
 _LONG_S = 300.0
 """Ping period and client timeout, in seconds, in virtual time, where a timeout of wall time is many times as long."""
-
-
-_STREAMS, _LIMITS = StreamOptions(), JournalLimits()
-
-
-class BridgeConfig(ModuleConfig):
-    """Settings of the bridge."""
-
-    host: str = "127.0.0.1"
-    """Address to serve on. Anything but loopback needs a token."""
-    port: int = Field(default=BRIDGE_PORT, ge=0, le=65535)
-    """Port to serve on; 0 takes any free one."""
-    http: bool | None = None
-    """True to serve HTTP, False not to; by default it is served except in virtual time."""
-    allowed_hosts: tuple[str, ...] = ()
-    """Further names under which clients may reach the server."""
-    token: SecretStr | None = None
-    """The token that every request must carry; by default the run's token, if it has one."""
-    ping_s: float = Field(default=_STREAMS.ping_s, gt=0)
-    """Time without events, in seconds, after which an event stream sends a comment."""
-    send_timeout_s: float = Field(default=_STREAMS.send_timeout_s, gt=0)
-    """Time, in seconds, after which a client that takes nothing is cut off."""
-    mcp_approval: McpApproval = "refuse"
-    """The treatment of MCP clients' calls of skills with ``approval="ask"``: ``refuse``, since nobody asks an
-    operator for them, or ``client``, where the client asks its own user."""
-    journal: Path | None = None
-    """The journal's file; by default ``journal.sqlite`` in the run's directory, in memory if there is none."""
-    journal_events: int = Field(default=_LIMITS.events, ge=1000)
-    journal_age_s: float = Field(default=_LIMITS.age_s, gt=0)
-    journal_bytes: int = Field(default=_LIMITS.bytes, ge=1024 * 1024)
-    hub: HubAddress | None = None
-    """The fleet hub that the journal is shipped to and that may command the robot: its URL, or ``url``, ``robot``,
-    ``token_file`` and more. In virtual time nothing is shipped."""
-
-    @field_validator("token")
-    @classmethod
-    def _can_be_sent(cls, token: SecretStr | None) -> SecretStr | None:
-        if token is not None:
-            try:
-                checked(token.get_secret_value(), "it")
-            except UserError as error:
-                raise ValueError(str(error)) from error
-        return token
 
 
 class Bridge(Module):
