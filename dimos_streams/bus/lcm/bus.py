@@ -17,11 +17,12 @@ from dimos_streams.bus.base import Bus, Wants
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
+from dimos_streams.bus.lcm.subscription_filter import SubscriptionFilter
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Handler, Ration, Subscription
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Handler, Subscription
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
@@ -59,9 +60,7 @@ class LcmBus(Bus):
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
-        self._sockets: list[int] = []
-        """File descriptors of the receiving sockets; empty if the kernel does not filter what they get."""
-        self._let_through: guard.Channels | None = None
+        self._filter = SubscriptionFilter(self._subscribers, self.url)
         self._read_at = 0.0
         """The time at which messages were last taken, on the monotonic clock."""
         self._overflow = Overflow()
@@ -91,7 +90,7 @@ class LcmBus(Bus):
     async def close(self) -> None:
         if self._lcm is None:
             return
-        self._sockets = []  # what they let through is of no matter any more
+        self._filter.leave()  # what is let through is of no matter any more
         for subscription in self.subscriptions():
             subscription.close()
         self._opened_loop().remove_reader(self._lcm.fileno())
@@ -136,7 +135,7 @@ class LcmBus(Bus):
             if not group:
                 del self._subscribers.by_channel[channel]
                 self._unlisten(re.escape(channel))
-            self._refilter()
+            self._filter.renew()
 
         subscription = Subscription(
             handler,
@@ -145,10 +144,10 @@ class LcmBus(Bus):
             forget,
             namespaces=namespaces,
             largest=largest,
-            changed=self._refilter,
+            changed=self._filter.renew,
         )
         group.append(subscription)
-        self._refilter()
+        self._filter.renew()
         return subscription
 
     def subscribe_all(
@@ -161,11 +160,11 @@ class LcmBus(Bus):
             del self._subscribers.of_all[subscription]
             if not self._subscribers.of_all:
                 self._unlisten(".*")
-            self._refilter()
+            self._filter.renew()
 
         subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
         self._subscribers.of_all[subscription] = wants
-        self._refilter()
+        self._filter.renew()
         return subscription
 
     def has_subscribers(self, channel: str) -> bool:
@@ -228,39 +227,11 @@ class LcmBus(Bus):
 
     def _attach_guard(self, before: set[int]) -> None:
         try:
-            sockets = guard.sockets_of(before, self._url.port)
-            self._let_through = self._heard()
-            for fd in sockets:
-                guard.attach(fd, self._let_through)
-            if not sockets:
-                raise OSError("the receiving socket was not found")
-            self._sockets, self.guarded = sockets, True
+            self._filter.attach(guard.sockets_of(before, self._url.port))
+            self.guarded = True
         except OSError as error:
             level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING
             _logger.log(level, "%s: %s", _NO_GUARD, error)
-
-    def _refilter(self) -> None:
-        """Have the kernel let through what is listened to now. Raises ``BusError`` if the filter can't be changed."""
-        heard = self._heard()
-        if heard == self._let_through:
-            return
-        try:
-            for fd in self._sockets:
-                guard.attach(fd, heard)
-            self._let_through = heard
-        except OSError as error:
-            raise BusError(f"the packet filter of bus {self.url!r} can't be changed: {error}") from error
-
-    def _heard(self) -> guard.Channels | None:
-        """Return the channels that are listened to, or None if all are."""
-        if self._subscribers.of_all:
-            return None
-        return {
-            channel: guard.ListenedChannel(
-                _namespaces_of(group), max((each.largest for each in group), default=0), _ration_of(group)
-            )
-            for channel, group in self._subscribers.by_channel.items()
-        }
 
     def _unlisten(self, pattern: str) -> None:
         del self._queues[pattern]
@@ -270,26 +241,6 @@ class LcmBus(Bus):
         if self._lcm is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._lcm
-
-
-def _namespaces_of(group: Iterable[Subscription]) -> guard.Namespaces | None:
-    """Return the namespaces that the subscriptions of a channel want together, or None if one of them wants all."""
-    found: dict[str, None] = {}
-    for subscription in group:
-        if subscription.namespaces is None:
-            return None
-        found.update(dict.fromkeys(subscription.namespaces))
-    return tuple(found)
-
-
-def _ration_of(group: Iterable[Subscription]) -> Ration | None:
-    """Return the smallest ration that gives each subscription of a channel what it wants; None if one wants all."""
-    rations = [subscription.ration for subscription in group]
-    if not rations or None in rations:
-        return None
-    known = [ration for ration in rations if ration is not None]
-    marks = dict.fromkeys(mark for ration in known for mark in ration.marks)
-    return Ration(max(ration.share for ration in known), tuple(marks))
 
 
 def _miss(subscriptions: Iterable[Subscription]) -> None:
