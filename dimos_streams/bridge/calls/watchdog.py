@@ -1,21 +1,17 @@
-"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone.
-
-A module that can't be heard may hear well: it hears of each of its calls that was closed as lost.
-"""
+"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
 from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.loss_reports import LossReports
 from dimos_streams.bus import Bus
-from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
@@ -29,16 +25,11 @@ _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
 _TICK_S = 0.1
-_MAX_LOST = 1000
-"""Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""
 _PARENTS_TRIES = 3
 """Number of times that a call is asked to end, within 0.5 s, before its children are asked too: it should end them
 itself, in its order."""
 _NOISE = 4.0
 """Factor by which a silence may last longer if this process missed messages in it: in a flood, it may be at fault."""
-_FOREIGN_OUTCOMES = 10.0
-"""Messages a second about the ends of calls that were begun without the bridge: whoever forges calls, or heartbeats
-that name them, must not make a flood of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +65,7 @@ class Watchdog:
         self._directory = directory
         self._receiver = receiver
         self._timeouts = timeouts
-        self._lost: OrderedDict[str, CallState] = OrderedDict()
-        """Calls that were closed as lost, while their modules are informed."""
-        self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
+        self._losses = LossReports(bus, timeouts.cancels)
         self._task: asyncio.Task[None] | None = None
         self._listening_since = 0.0
         """Silence before this time does not count, on the loop's clock: this process had not begun, or was held
@@ -126,12 +115,12 @@ class Watchdog:
         One that was closed as lost may run nevertheless: its module is informed again.
         """
         if call.state == CLOSED and call.outcome is Outcome.LOST:
-            self._report_loss(call)
+            self._losses.report(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
-            self._send_cancel(call.call_id, call.cancel_reason or "")
+            self._send_cancel(call)
 
     def on_status(self, status: ModuleStatus) -> None:
         """Take a heartbeat, which says which calls its module runs, and in which instance of it."""
@@ -145,8 +134,7 @@ class Watchdog:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                if self._may_send(call):
-                    self._send_outcome(call)
+                self._losses.report_once(call)
             elif call.state == OPEN:
                 if call.cancel is not None and now - call.listed > self._timeouts.silence_s:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
@@ -179,7 +167,7 @@ class Watchdog:
             except Exception:  # the caretaker, and all other calls, must outlive whatever one call does to it
                 _log.exception("call %s could not be looked after", call.call_id)
         try:
-            self._repeat_losses(now)
+            self._losses.repeat(now)
         except Exception:
             _log.exception("the ends of lost calls could not be repeated")
 
@@ -224,7 +212,7 @@ class Watchdog:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
             self.request(call)
         if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
-            self._send_cancel(call.call_id, call.cancel_reason or "")
+            self._send_cancel(call)
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
@@ -272,36 +260,10 @@ class Watchdog:
         if call.state in (REQUESTED, OPEN):
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
-            self._report_loss(call)
+            self._losses.report(call)
             for other in self._ledger.calls.open:
                 self._end_with_parent(other, clock.monotonic())
 
-    def _report_loss(self, call: CallState) -> None:
-        call.cancel = Repeat(clock.monotonic())
-        self._lost[call.call_id] = call
-        self._lost.move_to_end(call.call_id)
-        if len(self._lost) > _MAX_LOST:
-            self._lost.popitem(last=False)
-        self._repeat_loss(call, clock.monotonic())
-
-    def _repeat_losses(self, now: float) -> None:
-        """Report lost calls again. A module that is heard is informed besides, whenever its heartbeats name one."""
-        for call in list(self._lost.values()):
-            self._repeat_loss(call, now)
-
-    def _repeat_loss(self, call: CallState, now: float) -> None:
-        if call.cancel is None or call.cancel.sent >= self._timeouts.cancels:
-            del self._lost[call.call_id]
-        elif now >= call.cancel.at and self._may_send(call):
-            call.cancel.due(now)
-            self._send_outcome(call)
-
-    def _may_send(self, call: CallState) -> bool:
-        return not call.foreign or self._foreign_outcomes.take()
-
-    def _send_outcome(self, call: CallState) -> None:
-        self._send_cancel(call.call_id, f"the call is closed already, as {call.outcome}: {call.text}", call.outcome)
-
-    def _send_cancel(self, call_id: str, reason: str, outcome: Outcome | None = None) -> None:
-        message = SkillCancel(utime=clock.utime(), call_id=call_id, reason=reason, outcome=outcome or "")
+    def _send_cancel(self, call: CallState) -> None:
+        message = SkillCancel(utime=clock.utime(), call_id=call.call_id, reason=call.cancel_reason or "")
         self._bus.publish(CANCELS, encode(message))

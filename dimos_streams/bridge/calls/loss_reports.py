@@ -1,0 +1,68 @@
+"""Reports of lost calls to their modules, which may run them all the same.
+
+A module that can't be heard may hear well: it hears of each of its calls that was closed as lost.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CallState, Repeat
+from dimos_streams.bus import Bus
+from dimos_streams.common.allowance import Allowance
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCancel
+from dimos_streams.tool_stream.event import CANCELS
+
+_MAX_LOST = 1000
+"""Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""
+_FOREIGN_OUTCOMES = 10.0
+"""Messages a second about the ends of calls that were begun without the bridge: whoever forges calls, or heartbeats
+that name them, must not make a flood of these."""
+
+
+class LossReports:
+    """Tells modules how calls of theirs have ended. Use from the bus's loop only."""
+
+    def __init__(self, bus: Bus, times: int) -> None:
+        """``times`` is how often a lost call is reported."""
+        self._bus = bus
+        self._times = times
+        self._lost: OrderedDict[str, CallState] = OrderedDict()
+        """Calls that were closed as lost, while their modules are informed."""
+        self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
+
+    def report(self, call: CallState) -> None:
+        """Report a call that was closed as lost, at once and again with each ``repeat`` that finds it due."""
+        call.cancel = Repeat(clock.monotonic())
+        self._lost[call.call_id] = call
+        self._lost.move_to_end(call.call_id)
+        if len(self._lost) > _MAX_LOST:
+            self._lost.popitem(last=False)
+        self._repeat(call, clock.monotonic())
+
+    def report_once(self, call: CallState) -> None:
+        """Report a closed call that a heartbeat names."""
+        if self._may_send(call):
+            self._send(call)
+
+    def repeat(self, now: float) -> None:
+        """Report lost calls again. A module that is heard is informed besides, whenever its heartbeats name one."""
+        for call in list(self._lost.values()):
+            self._repeat(call, now)
+
+    def _repeat(self, call: CallState, now: float) -> None:
+        if call.cancel is None or call.cancel.sent >= self._times:
+            del self._lost[call.call_id]
+        elif now >= call.cancel.at and self._may_send(call):
+            call.cancel.due(now)
+            self._send(call)
+
+    def _may_send(self, call: CallState) -> bool:
+        return not call.foreign or self._foreign_outcomes.take()
+
+    def _send(self, call: CallState) -> None:
+        reason = f"the call is closed already, as {call.outcome}: {call.text}"
+        message = SkillCancel(utime=clock.utime(), call_id=call.call_id, reason=reason, outcome=call.outcome or "")
+        self._bus.publish(CANCELS, encode(message))
