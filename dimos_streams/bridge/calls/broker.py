@@ -1,4 +1,4 @@
-"""The broker: resolves, checks and admits calls, and gives agents and HTTP one view of skills, calls and events."""
+"""The broker: puts together what looks after calls, and gives all callers one view of skills, calls and events."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
+from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
-from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
@@ -28,11 +27,10 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import repaired
-from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError
+from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
-from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent, is_name
+from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import asked_by
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -40,8 +38,6 @@ from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.review import review_skill
-
-_MAX_WAITING = 100
 
 
 class UnknownCallError(SkillError):
@@ -94,16 +90,15 @@ class Broker:
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls, mcp_approval)
         self._reviews = CallReviews(name, self._authority, self.ledger, self._watchdog, self._new_id)
+        self._admission = CallAdmission(
+            self.ledger, directory, self._watchdog, self._authority, self.stops, self._reviews, self.timeouts
+        )
         self._requests = SkillRequests(
-            bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admit
+            bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admission.admit
         )
         self._random = random
-        self._contention = Contention(
-            self.ledger, self._watchdog, self.timeouts, self._check_form, self._authority.may_replace
-        )
         self._keys = IdempotencyKeys()
-        self.settings = LiveSettings(self.directory, self._authority, self._begin, self._new_id, owed)
-        self._waiting = 0
+        self.settings = LiveSettings(self.directory, self._authority, self._admission.begin, self._new_id, owed)
 
     @property
     def is_deaf(self) -> bool:
@@ -149,7 +144,9 @@ class Broker:
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
         return [
-            OfferedSkill(**info.model_dump(), module=module.name, available=self._available(module), agent=agent)
+            OfferedSkill(
+                **info.model_dump(), module=module.name, available=self._admission.is_available(module), agent=agent
+            )
             for module, info in self.directory.skills()
             for agent in [review_skill(module.skills) is not None]
             if info.audience != "bridge"
@@ -189,7 +186,7 @@ class Broker:
             wish=on_loss,
             begin_by=begin_by,
         )
-        admit = partial(self._admit, new, on_duplicate, lease_wait_s)
+        admit = partial(self._admission.admit, new, on_duplicate, lease_wait_s)
         if idempotency_key is not None:
             return await self._keys.begin(new, admit)
         await admit()
@@ -235,51 +232,6 @@ class Broker:
                 for entry in page:
                     yield entry.decoded
 
-    async def _admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
-        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't.
-
-        Every way of beginning a call comes here.
-        """
-        if not call.parent:
-            self._authority.admit(call)
-        self._check_form(call)
-        make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
-        self._waiting += 1
-        try:
-            if self._waiting > _MAX_WAITING or len(self.ledger.calls.open) >= MAX_OPEN:
-                raise CallRejectedError("too many calls are open or waiting; try again later")
-            if self._authority.reviewer(call) is None:
-                await make_way(call, on_duplicate)
-                self._begin(call)
-            else:
-                await self._reviews.begin(call, make_way, self._begin)
-        finally:
-            self._waiting -= 1
-
-    def _begin(self, call: CallState) -> None:
-        if call.begin_by is not None and clock.steady() > call.begin_by:
-            raise CallRejectedError(f"the command to call {call.skill!r} expired before the call could begin")
-        call.requested_utime = clock.utime()
-        call.since = clock.monotonic()
-        self.ledger.begin(call)
-        self._watchdog.request(call)
-
-    def _check_form(self, call: CallState) -> SkillInfo:
-        """Check that the skill can be called now with these arguments, set the call's module, resources and
-        ``on_loss``, and return the skill. Raises ``SkillError``."""
-        if not (is_name(call.caller) and is_name(call.skill)):
-            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
-        module, info = self.directory.find(call.skill)
-        self._authority.check(call, info)
-        self.stops.check(module, info)
-        check_arguments(info, call.arguments)
-        if not self._available(module):
-            raise SkillUnavailableError(
-                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
-            )
-        call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
-        return info
-
     def _known(self, call_id: str) -> CallState:
         call = self._find(call_id)
         if call is None:
@@ -288,9 +240,6 @@ class Broker:
 
     def _find(self, call_id: str) -> CallState | None:
         return self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
-
-    def _available(self, module: ModuleView) -> bool:
-        return module.age_s <= self.timeouts.silence_s and not module.departed
 
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"

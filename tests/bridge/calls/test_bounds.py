@@ -19,7 +19,7 @@ from tests.helpers import until
 
 @pytest.mark.virtual_time
 async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.broker.MAX_OPEN", 3)
+    monkeypatch.setattr("dimos_streams.bridge.calls.call_admission.MAX_OPEN", 3)
 
     async with scene() as world:
         broker = world.broker
@@ -33,7 +33,7 @@ async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.virtual_time
 async def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.broker._MAX_WAITING", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.call_admission._MAX_WAITING", 2)
 
     async with scene() as world:
         broker = world.broker

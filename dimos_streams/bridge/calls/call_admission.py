@@ -1,0 +1,93 @@
+"""The admission of calls: what is checked and waited for before one begins, in whatever way it is begun."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.contention import Contention
+from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
+from dimos_streams.bridge.calls.reviews import CallReviews
+from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
+from dimos_streams.errors import CallRejectedError, SkillUnavailableError
+from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.tool_stream.arguments.schemas import check_arguments
+from dimos_streams.tool_stream.event import MAX_NAME, is_name
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+_MAX_WAITING = 100
+
+
+class CallAdmission:
+    """Checks calls, has them wait for what they need, and begins them. Use from the bus's loop only."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        directory: ModuleDirectory,
+        watchdog: Watchdog,
+        authority: Authority,
+        stops: RobotStops,
+        reviews: CallReviews,
+        timeouts: Timeouts,
+    ) -> None:
+        self._ledger = ledger
+        self._directory = directory
+        self._watchdog = watchdog
+        self._authority = authority
+        self._stops = stops
+        self._reviews = reviews
+        self._timeouts = timeouts
+        self._contention = Contention(ledger, watchdog, timeouts, self._check_form, authority.may_replace)
+        self._waiting = 0
+
+    async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
+        if not call.parent:
+            self._authority.admit(call)
+        self._check_form(call)
+        make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
+        self._waiting += 1
+        try:
+            if self._waiting > _MAX_WAITING or len(self._ledger.calls.open) >= MAX_OPEN:
+                raise CallRejectedError("too many calls are open or waiting; try again later")
+            if self._authority.reviewer(call) is None:
+                await make_way(call, on_duplicate)
+                self.begin(call)
+            else:
+                await self._reviews.begin(call, make_way, self.begin)
+        finally:
+            self._waiting -= 1
+
+    def begin(self, call: CallState) -> None:
+        """Begin a call that may begin. Raises ``CallRejectedError`` if it is too late for that."""
+        if call.begin_by is not None and clock.steady() > call.begin_by:
+            raise CallRejectedError(f"the command to call {call.skill!r} expired before the call could begin")
+        call.requested_utime = clock.utime()
+        call.since = clock.monotonic()
+        self._ledger.begin(call)
+        self._watchdog.request(call)
+
+    def is_available(self, module: ModuleView) -> bool:
+        """Return whether the skills of a module can be called now."""
+        return module.age_s <= self._timeouts.silence_s and not module.departed
+
+    def _check_form(self, call: CallState) -> SkillInfo:
+        """Check that the skill can be called now with these arguments, set the call's module, resources and
+        ``on_loss``, and return the skill. Raises ``SkillError``."""
+        if not (is_name(call.caller) and is_name(call.skill)):
+            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
+        module, info = self._directory.find(call.skill)
+        self._authority.check(call, info)
+        self._stops.check(module, info)
+        check_arguments(info, call.arguments)
+        if not self.is_available(module):
+            raise SkillUnavailableError(
+                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
+            )
+        call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
+        return info
