@@ -51,8 +51,9 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/cli/running/session.py",
         "time.perf_counter",
     ): "the summary says how fast virtual time went on the wall",
+    ("dimos_streams/cli/running/session.py", "os.getpid"): "finds this command among the processes that it ends",
     (
-        "dimos_streams/cli/running/session.py",
+        "dimos_streams/cli/running/run_entry.py",
         "os.getpid",
     ): "the registry of live runs; a virtual run is not registered",
     (

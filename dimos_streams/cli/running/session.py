@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import Any, Protocol
 
 from dimos_streams import clock
@@ -20,6 +18,7 @@ from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.record_plan import create_runner
+from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.running.stall import StallWatch
@@ -27,8 +26,6 @@ from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
-from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.secrets import redacted
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
@@ -42,9 +39,6 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
 _STOPPED_CLOSE_BOUND_S = 1.0
-_RENEW_S = 5.0
-
-_log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 
 OnReady = Callable[["registry.RunRecord"], None]
 
@@ -82,10 +76,7 @@ class _Session:
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         logs = options.run_dir if plan.log_stdout else None
         self._logs = None if logs is None else LogDisplay(logs, self._log_line)
-        self._record: registry.RunRecord | None = None
-        self._others: OtherParts | None = None
-        self._renewing: asyncio.TimerHandle | None = None
-        self._ended = False
+        self._entry = RunEntry(plan, options, self._runner.processes)
         self._ready_at: tuple[float, float] | None = None
         """The time at which all was ready, on the loop's clock and on the wall's; None before."""
 
@@ -93,7 +84,7 @@ class _Session:
         self._reporter: Reporter = create_reporter(as_json=self._plan.as_json, plain=self._on_ready is not None)
         self._began = clock.monotonic()
         try:
-            self._register()
+            self._entry.renew()
             if self._logs is not None:
                 self._logs.start()
             modules = plural(len(self._plan.blueprint.modules), "module")
@@ -127,7 +118,7 @@ class _Session:
         ]
         if part is not None:
             part.host.declare_ready()
-            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._register)))
+            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._entry.renew)))
         duration = self._plan.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
@@ -174,8 +165,8 @@ class _Session:
             yield None
             return
         async with hosted_part(self._plan.part, self._options, _end_this_command) as host:
-            self._others = OtherParts(host, self._plan.wait_s)
-            yield self._others
+            self._entry.others = OtherParts(host, self._plan.wait_s)
+            yield self._entry.others
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[RunLink]:
@@ -216,48 +207,11 @@ class _Session:
 
     def _on_run_event(self, event: RunEvent) -> None:
         self._reporter.module_event(event)
-        asyncio.get_running_loop().call_soon(self._register)  # when what the event says has come true
-
-    def _register(self) -> None:
-        """Make the run, as it stands, known to other commands."""
-        options = self._options
-        if options.run_dir is None or self._ended:
-            return
-        pid, first = os.getpid(), self._record is None
-        self._record = registry.RunRecord(
-            run_id=options.run_dir.name.partition("-")[2],
-            pid=pid,
-            pid_started=process_start(pid) or 0,
-            blueprint=self._plan.blueprint.name,
-            machine=options.machine,
-            others=self._others.states() if self._others else {},
-            clocks=self._others.host.module.clocks if self._others else {},
-            bridge_on=self._plan.part.bridge_on if self._plan.part else "",
-            bridge=options.bridge or None,
-            bus_url=options.bus_url,
-            port=options.port if self._plan.serves else None,
-            token=options.token,
-            started_utime=self._record.started_utime if self._record else clock.utime(),
-            run_dir=options.run_dir,
-            processes=tuple(map(_with_start, self._runner.processes())),
-        )
-        try:
-            registry.write(self._record)
-        except OSError as error:
-            if first:
-                raise registry.cannot_write(options.run_dir, error) from error
-            self._renew_later(error)
-
-    def _renew_later(self, error: OSError) -> None:
-        """Try later to renew the run's record. The run goes on without it: other commands see its state for
-        themselves."""
-        _log.warning("what `status` reads of the run can't be renewed: %s", error)
-        if self._renewing is None or self._renewing.when() <= clock.monotonic():
-            self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self._register)
+        asyncio.get_running_loop().call_soon(self._entry.renew)  # when what the event says has come true
 
     def _announce(self) -> None:
         self._ready_at = (clock.monotonic(), time.perf_counter())
-        record = self._record
+        record = self._entry.record
         bridge = self._options.bridge_url if self._plan.serves else None
         parts = [
             f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
@@ -269,16 +223,14 @@ class _Session:
         run_id = record.run_id if record else None
         self._reporter.note("\n".join(filter(None, parts)), "ready", run_id=run_id, bridge=bridge)
         if self._on_ready is not None and record is not None:
-            self._register()
+            self._entry.renew()
             self._on_ready(record)
             self._reporter = log_reporter()
 
     async def _end(self) -> None:
         ran = self._measured()
         await self._runner.stop()
-        self._ended = True
-        if self._record is not None:
-            registry.remove(self._record)
+        self._entry.remove()
         if self._logs is not None:
             self._logs.stop()
         self._reporter.close()
@@ -317,12 +269,6 @@ class _Session:
 def _end_this_command() -> None:
     """End this command as `stop` on this machine does."""
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _with_start(process: ProcessView) -> dict[str, object]:
-    """Return a process with its start, which distinguishes it from a later one of its number."""
-    started = None if process.pid is None else process_start(process.pid)
-    return {**asdict(process), "pid_started": started}
 
 
 def _reason(close: ToolEvent) -> str | None:

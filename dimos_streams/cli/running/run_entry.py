@@ -1,0 +1,92 @@
+"""The entry of a run in the registry, by which other commands find it and see how it stands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from dimos_streams import clock
+from dimos_streams.cli.running.other_parts import OtherParts
+from dimos_streams.cli.running.run_plan import RunPlan
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.runtime import registry
+from dimos_streams.runtime.events import ProcessView
+from dimos_streams.runtime.options import RunOptions
+
+_RENEW_S = 5.0
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
+
+
+class RunEntry:
+    """The entry, from the first ``renew`` to ``remove``. A run without files has none."""
+
+    def __init__(self, plan: RunPlan, options: RunOptions, processes: Callable[[], list[ProcessView]]) -> None:
+        self._plan = plan
+        self._options = options
+        self._processes = processes
+        self._renewing: asyncio.TimerHandle | None = None
+        self._removed = False
+        self.record: registry.RunRecord | None = None
+        """The record as it was made last; None if there is none."""
+        self.others: OtherParts | None = None
+        """The parts on other machines, if the run is one of several."""
+
+    def renew(self) -> None:
+        """Make the run, as it stands, known to other commands. Raises ``UserError`` if the first record can't be
+        written."""
+        options = self._options
+        if options.run_dir is None or self._removed:
+            return
+        first = self.record is None
+        self.record = self._present(options.run_dir)
+        try:
+            registry.write(self.record)
+        except OSError as error:
+            if first:
+                raise registry.cannot_write(options.run_dir, error) from error
+            self._renew_later(error)
+
+    def remove(self) -> None:
+        """Take the entry back; ``renew`` does nothing from now on."""
+        self._removed = True
+        if self.record is not None:
+            registry.remove(self.record)
+
+    def _present(self, run_dir: Path) -> registry.RunRecord:
+        pid, options = os.getpid(), self._options
+        return registry.RunRecord(
+            run_id=run_dir.name.partition("-")[2],
+            pid=pid,
+            pid_started=process_start(pid) or 0,
+            blueprint=self._plan.blueprint.name,
+            machine=options.machine,
+            others=self.others.states() if self.others else {},
+            clocks=self.others.host.module.clocks if self.others else {},
+            bridge_on=self._plan.part.bridge_on if self._plan.part else "",
+            bridge=options.bridge or None,
+            bus_url=options.bus_url,
+            port=options.port if self._plan.serves else None,
+            token=options.token,
+            started_utime=self.record.started_utime if self.record else clock.utime(),
+            run_dir=run_dir,
+            processes=tuple(map(_with_start, self._processes())),
+        )
+
+    def _renew_later(self, error: OSError) -> None:
+        """Try later to renew the run's record. The run goes on without it: other commands see its state for
+        themselves."""
+        _log.warning("what `status` reads of the run can't be renewed: %s", error)
+        if self._renewing is None or self._renewing.when() <= clock.monotonic():
+            self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self.renew)
+
+
+def _with_start(process: ProcessView) -> dict[str, object]:
+    """Return a process with its start, which distinguishes it from a later one of its number."""
+    started = None if process.pid is None else process_start(process.pid)
+    return {**asdict(process), "pid_started": started}
