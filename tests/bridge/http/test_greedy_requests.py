@@ -18,7 +18,8 @@ from dimos_streams.bridge.http.serving import idle_connections as idle
 from dimos_streams.bridge.http.serving import protocol as http_protocol
 from dimos_streams.bridge.http.serving import request_guard as guard
 from dimos_streams.bridge.http.serving import turns
-from dimos_streams.bridge.http.serving.protocol import MAX_HEAD, MAX_PIECES, BoundedProtocol, Connections
+from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES, MeteredConnection
+from dimos_streams.bridge.http.serving.protocol import MAX_HEAD, BoundedProtocol, Connections
 from dimos_streams.bridge.http.serving.server import ACCEPTED
 from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
@@ -105,13 +106,13 @@ class Parsed:
         self.all = self.most = 0
         self._before = 0
         self._loop = bridge._loop
-        next_event = http_protocol._MeteredConnection.next_event
+        next_event = MeteredConnection.next_event
 
         def counted(connection: Any) -> Any:
             self.all += 1
             return next_event(connection)
 
-        monkeypatch.setattr(http_protocol._MeteredConnection, "next_event", counted)
+        monkeypatch.setattr(MeteredConnection, "next_event", counted)
         self._loop.call_soon_threadsafe(self._turn)
 
     def _turn(self) -> None:

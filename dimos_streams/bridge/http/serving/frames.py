@@ -12,7 +12,7 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame
 from websockets.server import ServerProtocol
 
-from dimos_streams.bridge.http.serving.protocol import MAX_PIECES
+from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES
 from dimos_streams.common.allowance import Allowance
 
 PER_S, AT_ONCE = 4000.0, 8000.0

@@ -20,13 +20,12 @@ from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.serving import at_once
+from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES, MeteredConnection
 from dimos_streams.bridge.http.serving.request_order import leave
 from dimos_streams.bridge.http.serving.turns import Turns
 
 MAX_CONNECTIONS = 768
 """Maximum number of connections at a time; below the 1024 files that a process may have open by default."""
-MAX_PIECES = 4096
-"""Maximum number of pieces (chunks, or reads) in which the body of one request may come."""
 MAX_HEAD = 16 * 1024
 """Maximum bytes of a request's line and headers. Up to twice as many may pass, if they come at once."""
 MAX_UNSENT = 8 * 1024 * 1024
@@ -120,14 +119,14 @@ class Connections:
 class BoundedProtocol(H11Protocol):
     """One connection."""
 
-    conn: _MeteredConnection
+    conn: MeteredConnection
     flow: _Flow
 
     def __init__(self, connections: Connections, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
         self._served, self.app = self.app, self._serve
         self._shared = connections
-        self.conn = _MeteredConnection(h11.SERVER, MAX_HEAD)
+        self.conn = MeteredConnection(h11.SERVER, MAX_HEAD)
         self._unread = bytearray()
         self.idle_from = clock.monotonic()
         """Time at which it was made, its last response was complete, or the request after that began to come."""
@@ -269,41 +268,6 @@ class _Body:
     def write(self, piece: bytes) -> None:
         # As h11 writes it, whose state no piece changes.
         self._connection.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-
-
-class _MeteredConnection(h11.Connection):
-    """Gives ``allowance`` events, then claims to need data; refuses bodies in too many pieces."""
-
-    allowance = 0
-    needs_data = True
-    _pieces = 0
-
-    @property
-    def too_many_pieces(self) -> bool:
-        """True if the body of the present request has come in more pieces than it may."""
-        return self._pieces > MAX_PIECES
-
-    def next_event(self) -> Any:
-        if self.allowance == 0:
-            return h11.NEED_DATA
-        event = self._next_event()
-        self.needs_data = event is h11.NEED_DATA
-        if isinstance(event, h11.Request):
-            self._pieces = 0
-        elif isinstance(event, h11.Data):
-            self._pieces += 1
-        if isinstance(event, h11.Event):
-            self.allowance -= 1
-        if self.too_many_pieces:
-            raise h11.RemoteProtocolError(f"a body in more than {MAX_PIECES} pieces", 413)
-        return event
-
-    def _next_event(self) -> Any:
-        try:
-            return super().next_event()
-        except h11.RemoteProtocolError as error:
-            error.__traceback__ = None  # it has a frame in it that has the error
-            raise
 
 
 class _Flow(FlowControl):

@@ -1,0 +1,45 @@
+"""h11's side of a connection, which parses no more at a time than it is allowed to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import h11
+
+MAX_PIECES = 4096
+"""Maximum number of pieces (chunks, or reads) in which the body of one request may come."""
+
+
+class MeteredConnection(h11.Connection):
+    """Gives ``allowance`` events, then claims to need data; refuses bodies in too many pieces."""
+
+    allowance = 0
+    needs_data = True
+    _pieces = 0
+
+    @property
+    def too_many_pieces(self) -> bool:
+        """True if the body of the present request has come in more pieces than it may."""
+        return self._pieces > MAX_PIECES
+
+    def next_event(self) -> Any:
+        if self.allowance == 0:
+            return h11.NEED_DATA
+        event = self._next_event()
+        self.needs_data = event is h11.NEED_DATA
+        if isinstance(event, h11.Request):
+            self._pieces = 0
+        elif isinstance(event, h11.Data):
+            self._pieces += 1
+        if isinstance(event, h11.Event):
+            self.allowance -= 1
+        if self.too_many_pieces:
+            raise h11.RemoteProtocolError(f"a body in more than {MAX_PIECES} pieces", 413)
+        return event
+
+    def _next_event(self) -> Any:
+        try:
+            return super().next_event()
+        except h11.RemoteProtocolError as error:
+            error.__traceback__ = None  # it has a frame in it that has the error
+            raise
