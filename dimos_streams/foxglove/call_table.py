@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.tool_stream.wire import INSTANCE
+from dimos_streams.tool_stream.wire.layout import INSTANCE
 
 MAX_CALLS = 1000
 """The largest number of open calls; of more the eldest are forgotten."""

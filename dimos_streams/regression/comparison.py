@@ -16,7 +16,7 @@ from dimos_streams.regression.differences import (
 from dimos_streams.regression.matching import Matcher, Output, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 160
 

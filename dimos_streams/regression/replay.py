@@ -38,7 +38,7 @@ from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
 from dimos_streams.tool_stream.signature import parse_signature
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN_CHANNELS = 8
 

@@ -15,7 +15,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillC
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.runtime.plan import ModulePlan, plan_modules
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, ToolEvent, json_text
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 Role = Literal["input", "output", "other"]
 _NOT_OVER_THE_BUS = {

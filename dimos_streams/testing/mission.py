@@ -40,7 +40,7 @@ from dimos_streams.testing.topic import Topic
 from dimos_streams.testing.transcript import Transcript
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.tool_stream.withdrawal import request_end
 
 CALLER = "test"

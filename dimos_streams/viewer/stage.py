@@ -19,7 +19,7 @@ from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.tape import Place
 from dimos_streams.tool_stream.event import EVENTS
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import KEY_BYTES, Index
 from dimos_streams.viewer.transport import Transport

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dimos_streams.tool_stream.event import EVENTS, EventType
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.bridge.parts import event
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Contexts

@@ -53,7 +53,7 @@ from dimos_streams.recording.export.mcap import Exported, export_mcap
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.tool_stream.event import EVENTS, STATUS
-from dimos_streams.tool_stream.wire import INSTANCE
+from dimos_streams.tool_stream.wire.layout import INSTANCE
 from tests.recording.logs import START, write_log
 
 VALIDATOR = jsonschema.validators.extend(  # type: ignore[no-untyped-call]

@@ -23,7 +23,8 @@ from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQ
 from dimos_streams.tool_stream.receiving.admission import NOTED_S
 from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.wire import EventPacker, pack_event, unpack_event
+from dimos_streams.tool_stream.wire.packing import EventPacker, pack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import scene
 from tests.helpers import anybody, until
 from tests.live.modules import Sleeper

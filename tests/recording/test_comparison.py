@@ -10,7 +10,7 @@ from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.differences import value_differences
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START
 
 

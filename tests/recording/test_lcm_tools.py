@@ -32,7 +32,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules
 from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.helpers import until
 
 SKILL_VEL = "/skill_vel#geometry_msgs.Twist"

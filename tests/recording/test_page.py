@@ -24,7 +24,7 @@ from dimos_streams.recording.report.collect import collect
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.write import LEAST_BYTES, write_report
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START, write_log
 
 ODOM = "/odom#nav_msgs.Odometry"

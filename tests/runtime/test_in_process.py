@@ -21,7 +21,7 @@ from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.helpers import until
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.wire import EventPacker, may_be_of
+from dimos_streams.tool_stream.wire.layout import may_be_of
+from dimos_streams.tool_stream.wire.packing import EventPacker
 
 _CALL = SkillCall(call_id="call", module="mödule", skill="", caller="c", parent="p", arguments_json="{}")
 

@@ -26,7 +26,8 @@ from dimos_streams.tool_stream.receiving import inflow as inflows
 from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.signature import parse_signature, signed
-from dimos_streams.tool_stream.wire import pack_event, unpack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 MAX_EVENTS, MAX_BYTES = 5, 40
 

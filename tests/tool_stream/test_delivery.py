@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherL
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.signature import signed
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.helpers import anybody, until
 
 

@@ -20,7 +20,9 @@ from dimos_streams.tool_stream.event import (
     ToolEvent,
     json_text,
 )
-from dimos_streams.tool_stream.wire import EventUnpacker, call_id_of, pack_event, unpack_event
+from dimos_streams.tool_stream.wire.layout import call_id_of
+from dimos_streams.tool_stream.wire.packing import pack_event
+from dimos_streams.tool_stream.wire.unpacking import EventUnpacker, unpack_event
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _NAME = st.text(st.characters(categories=["L", "N", "P"]), max_size=10)

@@ -17,7 +17,7 @@ from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus

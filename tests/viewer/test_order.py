@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.recording import call_events
 from dimos_streams.recording.call_events import InOrder
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
 from dimos_streams.viewer.stage import Stage

@@ -16,7 +16,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
 from dimos_streams.errors import ConflictError
 from dimos_streams.tool_stream.event import EVENTS, EventType, Outcome, ToolEvent
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 
 
 def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome, text: str, **data: Any) -> None:

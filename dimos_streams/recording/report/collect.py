@@ -22,7 +22,7 @@ from dimos_streams.recording.report.series import LARGEST
 from dimos_streams.recording.summary import summarize
 from dimos_streams.recording.timeline import steady
 from dimos_streams.tool_stream.event import EVENTS
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _MAX_SCENE = 200
 _POLYGONS = TypeAdapter(tuple[Point, ...])

@@ -13,7 +13,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
 from dimos_streams.tool_stream.signature import shown_instance
-from dimos_streams.tool_stream.wire import may_be_of
+from dimos_streams.tool_stream.wire.layout import may_be_of
 
 _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.wire import EventUnpacker
+from dimos_streams.tool_stream.wire.unpacking import EventUnpacker
 
 MAX_PENDING = 2048
 """Maximum number of events of one call that are kept ahead of a missing one; more are dropped and asked for later."""

@@ -23,7 +23,8 @@ from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, 
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
-from dimos_streams.tool_stream.wire import call_id_of, instance_ending, unpack_event
+from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
 

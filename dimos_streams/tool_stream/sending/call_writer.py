@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.event import PARENT, EventType, Outcome, json_tex
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
-from dimos_streams.tool_stream.wire import EventPacker
+from dimos_streams.tool_stream.wire.packing import EventPacker
 
 RECEIVER_ANSWERS_S = 0.3
 """The time, in seconds, that a call that has filled its window waits, once, for a receiver not heard of lately."""

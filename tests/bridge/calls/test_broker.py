@@ -20,7 +20,7 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
 

@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, ST
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 
 OWN = "asking-1"
 """The instance that runs the parents."""

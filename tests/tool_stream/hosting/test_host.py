@@ -28,7 +28,7 @@ from dimos_streams.tool_stream.hosting import admission, host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import stop_reason
 from dimos_streams.tool_stream.threads import ToolStream
-from dimos_streams.tool_stream.wire import unpack_event
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 
 class CounterConfig(ModuleConfig):

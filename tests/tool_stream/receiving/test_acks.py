@@ -13,7 +13,7 @@ from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
 from dimos_streams.tool_stream.receiving.inflow import Inflow
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.receiving.requests import Requests
-from dimos_streams.tool_stream.wire import EventPacker
+from dimos_streams.tool_stream.wire.packing import EventPacker
 from tests.helpers import anybody
 
 pytestmark = [pytest.mark.feature("A6"), pytest.mark.virtual_time]

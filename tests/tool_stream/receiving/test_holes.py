@@ -14,7 +14,7 @@ from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving import inflow
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.wire import pack_event
+from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.helpers import anybody
 from tests.tool_stream.test_delivery import Ends, bus_and_ends
 

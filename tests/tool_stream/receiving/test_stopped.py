@@ -10,7 +10,7 @@ from dimos_streams.bus import create_bus
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.wire import EventPacker
+from dimos_streams.tool_stream.wire.packing import EventPacker
 from tests.helpers import anybody
 
 pytestmark = [pytest.mark.feature("A6"), pytest.mark.virtual_time]
