@@ -114,7 +114,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/perception/tracking.py", "id"): "distinguishes tracks within one function; never put in an order",
     ("dimos_streams/runtime/live/supervisor.py", "set of tasks"): "of live runs only",
     (
-        "dimos_streams/tool_stream/liveness/directory.py",
+        "dimos_streams/tool_stream/liveness/heartbeat_intake.py",
         "hash",
     ): "distinguishes texts of one process; never put in an order",
     (

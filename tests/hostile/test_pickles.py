@@ -38,7 +38,7 @@ SOURCES = sorted(
 )
 _LOGGING = [
     f"dimos_streams.{name}"
-    for name in ("tool_stream.hosting.host", "tool_stream.liveness.directory", "streams.input")
+    for name in ("tool_stream.hosting.host", "tool_stream.liveness.heartbeat_intake", "streams.input")
 ]
 _MODULES = {
     "_pickle", "cPickle", "cloudpickle", "copyreg", "dill", "joblib", "jsonpickle", "marshal", "multiprocessing",

@@ -282,7 +282,7 @@ def test_of_runs_that_begin_together_the_younger_ends() -> None:
                             health="ok",
                             started_utime=times[whose],
                         )
-                        neighbours._directory._take_heartbeat(status)
+                        neighbours._directory._intake._take_heartbeat(status)
                     await asyncio.sleep(0.2)
 
             beating = asyncio.create_task(beat_both())

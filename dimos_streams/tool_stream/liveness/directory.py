@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from pydantic import TypeAdapter
-
-from dimos_streams import clock
-from dimos_streams.bus import Bus, Subscription
-from dimos_streams.bus.sizes import ONE_PIECE
-from dimos_streams.bus.subscription import Mark
-from dimos_streams.common.allowance import Allowance
-from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.text import at_most, well_formed_json
-from dimos_streams.errors import MessageError, UnknownSkillError
-from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.bus import Bus
+from dimos_streams.errors import UnknownSkillError
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo, public_names
-from dimos_streams.tool_stream.arguments.schemas import check_schema
-from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id, is_name
 from dimos_streams.tool_stream.liveness.attention import Attention
-from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
-from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
+from dimos_streams.tool_stream.liveness.heartbeat_intake import HeartbeatIntake
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
-from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, is_fragment
-from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
-
-_ASK_AGAIN_S = 0.2
-_ASKING = (1.0, 10.0)
-"""Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
-_QUEUE_BYTES = 1024 * 1024
-_STRANGERS = (10_000.0, 60_000.0)
-"""The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have,
-per second and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
-some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
-_MOST_STRANGERS = 250.0
-"""About the maximum number of heartbeats of such modules and instances that are taken per second; the kernel drops
-the rest, if it can. Eight robots that begin together, each with eight modules, send as many; with thirty robots each
-module is known after a second instead of at once."""
-
-_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
-_log = LimitedLog(logging.getLogger(__name__))
-_seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class ModuleDirectory:
@@ -56,66 +24,33 @@ class ModuleDirectory:
         """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
         may not be heard until somebody wants to hear all. None means all namespaces."""
         self._bus = bus
-        self._namespaces = namespaces
         self._listeners: list[Callable[[ModuleStatus], None]] = []
-        self._table = ModuleTable()
-        self._entries = self._table.entries
-        self._subscription: Subscription | None = None
         self._unwatch: Callable[[], None] = lambda: None
-        self._described = float("-inf")
-        self._may_ask = Allowance(*_ASKING)
-        self._strangers = Allowance(*_STRANGERS)
-        self._flood = Strangers(_MOST_STRANGERS, self._marks)
         self._attention = Attention(self._excuse)
-        self._malformed = self._ignored = 0
-        self.contradictions = 0
-        """Number of instances that were heard in the name of a module of which another one is alive."""
+        table = ModuleTable()
+        self._entries = table.entries
+        self._intake = HeartbeatIntake(bus, table, self._attention, namespaces, self._tell)
 
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
-        self._listen()
+        self._intake.start()
         self._attention.start()
         self._unwatch = self._bus.watch_tokens(self._on_token)
-        self._ask_for_skills()
+        self._intake.ask_for_skills()
 
     def stop(self) -> None:
         """Stop listening. Stopping twice is fine."""
         self._unwatch()
         self._attention.stop()
-        if self._subscription is not None:
-            self._subscription.close()
-            self._subscription = None
+        self._intake.stop()
 
     def hear_all(self) -> None:
         """Hear modules of all namespaces from now on. Calling it twice is fine."""
-        if self._namespaces is None:
-            return
-        self._namespaces = None
-        if self._subscription is not None:
-            self._subscription.close()
-            self._listen()
-            self._ask_for_skills()
-
-    def _listen(self) -> None:
-        self._subscription = self._bus.subscribe(
-            STATUS, self._on_message, capacity_bytes=_QUEUE_BYTES, namespaces=self._namespaces, largest=ONE_PIECE
-        )
-        self._flood.watch(self._subscription)
-
-    def _marks(self) -> Iterator[Mark]:
-        """Yield the marks of the instances whose heartbeats a flood must not drown."""
-        for name, instance in self._settled():
-            whose = beginning(name, instance)
-            yield Mark(BEGIN + len(whose) - MARK_BYTES, whose[-MARK_BYTES:])
+        self._intake.hear_all()
 
     def instances(self) -> Iterator[str]:
         """Return the instances that have spoken for their modules for long."""
-        return (instance for _, instance in self._settled())
-
-    def _settled(self) -> Iterator[tuple[str, str]]:
-        for name, entry in self._entries.items():
-            if (settled := entry.instances.settled) is not None:
-                yield name, settled.id
+        return (instance for _, instance in self._intake.settled())
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.
@@ -133,17 +68,22 @@ class ModuleDirectory:
     @property
     def malformed(self) -> int:
         """Number of invalid heartbeats, and of invalid states in them."""
-        return self._malformed + self._table.malformed
+        return self._intake.malformed
 
     @property
     def ignored(self) -> int:
         """Number of heartbeats, and of reports in them, for which there was no room or no time."""
-        return self._ignored + self._table.ignored
+        return self._intake.ignored
+
+    @property
+    def contradictions(self) -> int:
+        """Number of instances that were heard in the name of a module of which another one is alive."""
+        return self._intake.contradictions
 
     @property
     def missed_at(self) -> float:
         """The time on the loop's clock at which there was last no room for heartbeats."""
-        return float("-inf") if self._subscription is None else self._subscription.missed_at
+        return self._intake.missed_at
 
     @property
     def attentive_since(self) -> float:
@@ -252,106 +192,6 @@ class ModuleDirectory:
         for entry in self._entries.values():
             entry.token(instance, is_there=is_there)
 
-    def _on_message(self, channel: str, data: bytes) -> None:
-        self._attention.now()  # before who seems to be gone makes room for others
-        try:
-            head = head_of(data, channel)
-            if not self._may_take(head):
-                return
-            status = decode(ModuleStatus, data, channel=channel)
-            if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
-                raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
-            if not status.instance:
-                self._take_report(status)
-                return
-            self._take_heartbeat(status)
-        except (MessageError, ValueError) as error:  # pydantic's error is one
-            self._malformed += 1
-            _log.warning("skipped a heartbeat: %s", error)
-            return
+    def _tell(self, status: ModuleStatus) -> None:
         for listener in tuple(self._listeners):
             listener(status)
-
-    def _may_take(self, head: Head) -> bool:
-        """Return whether there is room and time for a heartbeat: those of known modules come before all others."""
-        entry = self._entries.get(head.module)
-        known = entry is not None and (not head.instance or entry.instances.is_known(head.instance))
-        self._flood.came(stranger=not known)
-        if known:
-            return True
-        if entry is None and not head.instance:
-            return False  # somebody's word about a module that nobody knows
-        if not self._strangers.take(head.cost) or (entry is None and not self._table.make_room()):
-            self._ignored += 1
-            _log.warning("more modules than can be looked at; heartbeat of %r ignored", head.module)
-            return False
-        return True
-
-    def _take_heartbeat(self, status: ModuleStatus) -> None:
-        """Take a heartbeat. Raises ``ValueError`` for invalid skills."""
-        now = clock.monotonic()
-        entry = self._entries.get(status.module)
-        known = None if entry is None else entry.report_of(status.instance)
-        part = self._fragment_in(status, known)
-        skills = None if is_fragment(status.skills_json) else self._skills_in(status, known)
-        if entry is None:
-            entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
-        # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
-        if not entry.instances.heard(status, now, self.missed_at):
-            return
-        for other in entry.instances.contradicting(now):
-            self.contradictions += 1
-            _seldom.warning(
-                "module %r is alive as %s; what comes in its name from %s is not believed",
-                status.module,
-                entry.instances.bound,
-                other,
-            )
-        self._table.heard(status.module, entry)
-        self._table.turn_to_bound(status.module, entry)
-        report = entry.current
-        report.health = at_most(status.health, MAX_HEALTH)
-        if status.health == ENDED:
-            entry.instances.left(status.instance)
-        if part is not None:
-            self._table.take_fragment(report, status, part)
-        elif skills is not None:
-            self._table.take_skills(report, status, skills)
-        elif report.skills_version != status.skills_version or self._table.has_room_again(status.module, report):
-            self._ask_for_skills()
-        self._table.take_state(report, status)
-
-    def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
-        """Return the skills that a heartbeat describes, or None if it describes none. Raises ``ValueError``."""
-        text = status.skills_json
-        if not text:
-            return None
-        if known is not None and known.skills_text == hash(text):
-            return known.skills
-        skills = _SKILLS.validate_json(well_formed_json(text))
-        for info in skills:
-            check_schema(info.parameters)
-        return skills
-
-    def _fragment_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillFragment | None:
-        """Return the part of a description in a heartbeat; None for no part or a known one. Raises ``ValueError``."""
-        text = status.skills_json
-        if not is_fragment(text) or (known is not None and known.knows(status.skills_version)):
-            return None
-        part = SkillFragment.model_validate_json(well_formed_json(text))
-        for info in part.skills:
-            check_schema(info.parameters)
-        return part
-
-    def _take_report(self, status: ModuleStatus) -> None:
-        """Take a status without an instance, which is not the module's own: it says what is wrong with the module."""
-        entry = self._entries.get(status.module)
-        if entry is not None:
-            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()
-
-    def _ask_for_skills(self) -> None:
-        now = clock.monotonic()
-        if now - self._described >= _ASK_AGAIN_S and self._may_ask.take():
-            self._described = now
-            request = ToolStreamRequest(utime=clock.utime(), kind=DESCRIBE)
-            self._bus.publish(REQUESTS, encode(request))
