@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from dimos_streams.bridge.calls.stops import robot_stops
+from dimos_streams.bridge.calls.stops import gate_watch
 from dimos_streams.dimos_skills.module import DimosSkills
 from dimos_streams.errors import CallRejectedError, SkillArgumentError
 from dimos_streams.module import RunContext, Services
@@ -32,7 +32,7 @@ async def beside(server: StandIn) -> AsyncIterator[Scene]:
 
 @pytest.mark.feature("G3", "A11", "K5")
 def test_it_shares_the_base_and_an_operators_stop_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(robot_stops, "CONFIRM_S", 0.1)  # there is no gate
+    monkeypatch.setattr(gate_watch, "CONFIRM_S", 0.1)  # there is no gate
 
     async def scenario(server: StandIn) -> None:
         async with beside(server) as made:

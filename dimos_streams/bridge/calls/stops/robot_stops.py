@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.gate_watch import GateWatch
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
@@ -22,16 +23,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
-from dimos_streams.operator.gate_answers import VelocityGateAnswers
-from dimos_streams.operator.holding import (
-    GATE,
-    HOLD_PERIOD_S,
-    HOLDS_KNOWN_AFTER_S,
-    RELEASES,
-    STOP_ROBOT,
-    STOPPED,
-)
-from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
+from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.stop import (
     CancelReport,
     GoingOn,
@@ -45,11 +37,6 @@ from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
-CONFIRM_S = 2.0
-"""Time, in seconds, that gates have to say that they hold."""
-_RELEASED_S = RELEASES * HOLD_PERIOD_S + HOLDS_KNOWN_AFTER_S
-"""Time, in seconds, after which nobody else stops a robot whose gates do not hold: all ends of the hold were sent by
-then, and others would have repeated theirs."""
 _MAX_ROBOTS = 200
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -70,8 +57,7 @@ class RobotStops:
         self._saving = asyncio.Lock()
         self._changed = asyncio.Event()
         self._holds = HoldSender(bus)
-        self._gates = VelocityGateAnswers(directory, STOP_ROBOT, lambda module: self._covers(module) is not None)
-        self._all_gates = VelocityGateAnswers(directory, STOP_ROBOT, lambda module: True)
+        self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -104,11 +90,13 @@ class RobotStops:
         began = clock.monotonic()
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
-        motions = [call for call in self._ledger.calls.open if self._moves(call) and _is_of(call.module, robot)]
+        motions = [
+            call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
+        ]
         self._cancel(motions, reason)
         self._changed.set()
         unsaved = await self._save()
-        view = await self._confirmed(robot, began)
+        view = await self._gates.confirmed(robot, began)
         calls = await self._ended(motions)
         return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
 
@@ -119,21 +107,21 @@ class RobotStops:
             self._check_known(robot)
         before, self._state = self._state, self._state.release(robot)
         # Gates may hold for a bridge that is gone, too.
-        gates = [state for module, state in self._all_gates.gates() if _is_of(module.name, robot)]
+        gates = self._gates.of(robot)
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
         self._holds.release((channels | usual_channels([robot])) - self._channels())
         self._changed.set()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         unsaved = await self._save()
         return ReleaseReport(
-            robot=robot, changed=changed, unsaved=unsaved, still_stopped=await self._held_by_others(robot)
+            robot=robot, changed=changed, unsaved=unsaved, still_stopped=await self._gates.held_by_others(robot)
         )
 
     async def cancel_all(self, robot: str, reason: str) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
         may begin calls may begin others. Raises ``UnknownRobotError``."""
         self._check_known(robot)
-        calls = [call for call in self._ledger.calls.open if call.journalled and _is_of(call.module, robot)]
+        calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
 
     async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:
@@ -147,7 +135,7 @@ class RobotStops:
         """The robots that are stopped now, with what their gates say."""
         if not self._state.stops:
             return StoppedRobots()
-        view = self._view("", -float("inf"))
+        view = self._gates.view("")
         return StoppedRobots(
             stops=tuple(self._state.stops.values()),
             released=tuple(sorted(self._state.released)),
@@ -161,8 +149,7 @@ class RobotStops:
 
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
-        moving = {namespace_of(module.name) for module, info in self._directory.skills() if info.moves}
-        return self._gated() | moving
+        return self._gates.robots()
 
     async def _run(self) -> None:
         while True:
@@ -185,58 +172,13 @@ class RobotStops:
 
     def _channels(self) -> set[str]:
         """The channels on which the gates of stopped robots listen, whether they were heard of or not."""
-        channels = {state.channel for _, state in self._gates.gates() if is_hold_channel(state.channel)}
+        channels = self._gates.channels()
         known = sorted({"", *self._state.stops, *self.robots()})[:_MAX_ROBOTS]
         return channels | usual_channels(name for name in known if self._state.covering(name) is not None)
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:
             self._watchdog.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}")
-
-    async def _confirmed(self, robot: str, began: float) -> HoldView:
-        with self._listening() as heard:
-            while True:
-                heard.clear()
-                view = self._view(robot, began)
-                rest_s = began + CONFIRM_S - clock.monotonic()
-                if view.confirmed or rest_s <= 0:
-                    return view
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest_s):
-                        await heard.wait()
-
-    async def _held_by_others(self, robot: str) -> tuple[str, ...]:
-        """Return the gates of a robot that was released which hold for a stop all the same: those who have given it
-        say so again and again."""
-        began = clock.monotonic()
-        holding = self._holding(robot)
-        until = began + _RELEASED_S if holding else began
-        with self._listening() as heard:
-            while clock.monotonic() < until:
-                heard.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(until - clock.monotonic()):
-                        await heard.wait()
-                holding = self._holding(robot)
-                until = began + (CONFIRM_S if holding else _RELEASED_S)
-        return holding
-
-    def _holding(self, robot: str) -> tuple[str, ...]:
-        """The gates of a robot that is not stopped here which hold for an operator's stop."""
-        gates = ((module.name, state) for module, state in self._all_gates.gates() if _is_of(module.name, robot))
-        return tuple(name for name, state in gates if STOP_ROBOT in state.holds and self._covers(name) is None)
-
-    def _view(self, robot: str, since: float) -> HoldView:
-        """The answers of a robot's gates, with the robots that have no gate."""
-        view = self._gates.view(since)
-        held = tuple(gate for gate in view.held if _is_of(gate, robot))
-        not_held = [gate for gate in view.not_held if _is_of(gate.gate, robot)]
-        gated = self._gated()
-        for name in sorted(self.robots() - gated):
-            if self._state.covering(name) is not None and stop_state.is_in(name, robot):
-                text = "no velocity gate of it was heard of, nothing confirms that it stands"
-                not_held.append(VelocityGateNotHeld(gate=name or "the robot", problem="missing", text=text))
-        return HoldView(held=held, not_held=tuple(not_held))
 
     async def _ended(self, calls: list[CallState]) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""
@@ -258,15 +200,6 @@ class RobotStops:
                 return stop_state.save(self._path, self._state)
             return await asyncio.to_thread(stop_state.save, self._path, self._state)
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[asyncio.Event]:
-        heard = asyncio.Event()
-        end: Callable[[], None] = self._directory.listen(lambda status: heard.set())
-        try:
-            yield heard
-        finally:
-            end()
-
     def _covers(self, module: str) -> Stop | None:
         return self._state.covering(namespace_of(module))
 
@@ -279,9 +212,6 @@ class RobotStops:
             return False
         found = self._directory.known(call.skill)
         return call.journalled if found is None else found[1].may_move
-
-    def _gated(self) -> set[str]:
-        return {namespace_of(module.name) for module in self._directory.reporting(GATE)}
 
     def _check_known(self, robot: str) -> None:
         known = self.robots()
@@ -297,7 +227,3 @@ def _going_on(call: CallState) -> GoingOn:
         since_utime=call.cancel.utime if call.cancel is not None else clock.utime(),
         text=call.text[:500],
     )
-
-
-def _is_of(module: str, robot: str) -> bool:
-    return stop_state.is_in(namespace_of(module), robot)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.process.disk import replace_text
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import MAX_REASON
@@ -66,6 +67,11 @@ class StopState:
 def is_in(namespace: str, robot: str) -> bool:
     """Return whether a namespace is a robot's, or nested in it; all of them are in the robot ``""``."""
     return not robot or namespace == robot or namespace.startswith(f"{robot}/")
+
+
+def is_of(module: str, robot: str) -> bool:
+    """Return whether a module is one of a robot's."""
+    return is_in(namespace_of(module), robot)
 
 
 def load(path: Path) -> StopState:
