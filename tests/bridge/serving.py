@@ -75,6 +75,16 @@ class Served:
     def port(self) -> int:
         return int(self.url.rsplit(":", 1)[1])
 
+    def keep_send_buffers_small(self) -> None:
+        """Have the kernel take little of what a client does not read, for each connection that comes from now on: by
+        itself it may take a megabyte, or not."""
+        server = self.scene.bridge._server
+        assert server is not None
+        assert server._server is not None
+        (listening,) = server._server.servers[0].sockets
+        with socket.fromfd(listening.fileno(), listening.family, listening.type) as door:
+            door.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+
     @property
     def broker(self) -> Broker:
         return self.scene.broker

@@ -121,11 +121,13 @@ def test_who_reads_late_hears_why_it_was_cut_off() -> None:
 
 def test_who_takes_nothing_is_owed_an_answer_to_its_last_ping_only() -> None:
     count = int(AT_ONCE)
-    with served() as bridge, upgrade(bridge.port, "/monitor", receive_buffer=4096) as connection:
-        for number in range(count):
-            connection.sendall(frame(PING, b"%0125d" % number))
-        assert asked_s("GET", f"{bridge.url}/healthz") < _BOUND_S
-        last, found = b"%0125d" % (count - 1), b""
-        while last not in found:
-            found += connection.recv(65536)
+    with served() as bridge:
+        bridge.keep_send_buffers_small()
+        with upgrade(bridge.port, "/monitor", receive_buffer=4096) as connection:
+            for number in range(count):
+                connection.sendall(frame(PING, b"%0125d" % number))
+            assert asked_s("GET", f"{bridge.url}/healthz") < _BOUND_S
+            last, found = b"%0125d" % (count - 1), b""
+            while last not in found:
+                found += connection.recv(65536)
         assert found.count(b"\x8a\x7d") < count
