@@ -15,11 +15,12 @@ from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.hub.http.call_routes import mount_calls
+from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.kinds import KINDS
 from dimos_streams.hub.http.robot_routes import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
 from dimos_streams.hub.http.robots import mount_robots
-from dimos_streams.hub.http.views import mount_streams, mount_views
+from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
 
@@ -50,7 +51,7 @@ def _robot_side(parts: HubParts) -> FastAPI:
 def _operators_side(parts: HubParts) -> FastAPI:
     app = _new_app()
     mount_views(app, parts)
-    mount_streams(app, parts)
+    mount_events(app, parts)
     mount_robots(app, parts)
     mount_calls(app, parts)
     mount_dashboard(app)

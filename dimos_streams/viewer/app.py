@@ -15,6 +15,7 @@ from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.events import pages
 from dimos_streams.bridge.http.events.options import StreamOptions
+from dimos_streams.bridge.http.events.parameters import OfCall, OfCaller
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
@@ -117,8 +118,8 @@ def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> Non
 
     @app.get("/events", response_class=Response, response_model=None)
     async def events(
-        call: str | None = None,
-        caller: str | None = None,
+        call: OfCall = None,
+        caller: OfCaller = None,
         before: pages.Before = pages.NEWEST,
         limit: pages.Limit = pages.DEFAULT_LIMIT,
         progress: pages.Progress = False,

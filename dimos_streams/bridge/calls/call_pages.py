@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Annotated, Literal, NamedTuple
-from urllib.parse import urlencode
 
 from pydantic import AfterValidator, Field
 
@@ -91,12 +90,6 @@ class CallQuery(NamedTuple):
         is_all = len(encoded) == len(wanted)
         before = None if is_all else Cursor.of(newest[len(encoded) - 1])
         return CallPage(b"[%b]" % b",".join(reversed(encoded)), before)
-
-    def link(self, before: Cursor) -> str:
-        """The value of a ``Link`` header (RFC 8288) that leads to the calls before a page."""
-        asked = {"state": self.state, "limit": self.limit, "before": str(before)}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
-        return f'</calls?{query}>; rel="next"'
 
     def _wants(self, call: CallState) -> bool:
         if self.before is not None and Cursor.of(call) >= self.before:

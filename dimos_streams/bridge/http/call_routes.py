@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
+from dimos_streams.bridge.http import links
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
@@ -25,9 +26,12 @@ BEGIN_BY = "dimos_streams.begin_by"
 """Key under which the scope of a request that did not come over HTTP has the latest time for a call to begin. The
 caller's name is checked where such a request comes in."""
 MAX_WAIT_S = 300.0
+DEFAULT_WAIT_S = 30.0
 MAX_LEASE_WAIT_S = 60.0
 
 Wait = Literal["answer", "close"]
+WaitFor = Annotated[Wait | None, Query(description="The event to wait for: the call's first update, or its end.")]
+WaitAtMost = Annotated[float, Query(ge=0, le=MAX_WAIT_S, description="The longest time to wait, in seconds.")]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 
 
@@ -86,7 +90,7 @@ _BEGUN = answers(
     201,
     "The call was requested; with `wait`, as it is after that.",
     Location="The call.",
-    Link='`rel="events"`: the event stream from before the call began.',
+    Link=links.EVENTS,
 ) | refusals(
     kinds.SKILL_ERROR,
     kinds.UNKNOWN_SKILL,
@@ -126,8 +130,8 @@ def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> N
     async def call(
         request: Request,
         body: CallBody,
-        wait: Wait | None = None,
-        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
+        wait: WaitFor = None,
+        timeout_s: WaitAtMost = DEFAULT_WAIT_S,
     ) -> JSONResponse:
         first = broadcast.last_offset + 1
         if BEGIN_BY not in request.scope:
@@ -166,5 +170,5 @@ async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
 
 
 def _where(call_id: str, first: int) -> dict[str, str]:
-    """The headers that lead to a call, and to the events of all calls since before it began (RFC 8288)."""
-    return {"Location": f"/calls/{call_id}", "Link": f'</tool_streams?from={first}>; rel="events"'}
+    """The headers that lead to a call, and to the events of all calls since before it began."""
+    return {"Location": f"/calls/{call_id}", "Link": links.events_from(first)}

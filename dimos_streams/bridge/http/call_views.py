@@ -10,9 +10,15 @@ from fastapi import FastAPI, Query, Response
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
 from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.http import links
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.tool_stream.gateway import CallView
+
+OfState = Annotated[Literal["open", "closed"] | None, Query(description="Only such calls are wanted.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most calls that the page may have.")]
+PAGE_END = "Where a page ends; the Link header has it."
+"""The description of ``before``, whose form is a bridge's or a hub's own."""
 
 
 def mount_call_views(
@@ -25,18 +31,19 @@ def mount_call_views(
     @app.get(
         "/calls",
         response_model=list[CallView],
-        responses=answers(200, "Calls, oldest first.", Link='`rel="next"`: those before them, if there are any.')
-        | refusals(kinds.BAD_REQUEST),
+        responses=answers(200, "Calls, oldest first.", Link=links.OLDER) | refusals(kinds.BAD_REQUEST),
     )
     async def calls(
-        state: Literal["open", "closed"] | None = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-        before: Annotated[CursorText | None, Query(description="Where a page ends; the Link header has it.")] = None,
+        state: OfState = None,
+        limit: Limit = DEFAULT_LIMIT,
+        before: Annotated[CursorText | None, Query(description=PAGE_END)] = None,
     ) -> Response:
         query = CallQuery(state, None if before is None else Cursor.parse(before), limit)
         page = await query.page(known(), turn)
-        headers = {} if page.before is None else {"Link": query.link(page.before)}
-        return Response(page.body, headers=headers, media_type="application/json")
+        response = Response(page.body, media_type="application/json")
+        if page.before is not None:
+            response.headers["Link"] = links.older("/calls", state=state, limit=limit, before=str(page.before))
+        return response
 
     @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
     async def one_call(call_id: str) -> CallView:

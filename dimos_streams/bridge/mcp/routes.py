@@ -33,26 +33,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'the message')}")
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
-        try:
-            if message.wants_no_session and not _names_session(request):
-                return _json(await server.answer_alone(message))
-            if message.method == "initialize" and message.id is not None:
-                session, response = await server.initialize(message)
-                return _json(response, headers={SESSION: session.id})
-        except SessionsBusyError as problem:
-            return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
-        except RpcError as problem:
-            return _json(error(message.id, problem.code, str(problem)))
-        found = _session(server, request, message.id)
-        if isinstance(found, Response):
-            return found
-        if message.id is None or message.method is None:
-            await server.notice(found, message)
-            return Response(status_code=202)
-        if server.wants_progress(message) and _takes_streams(request):
-            return _McpStream(server.follow(found, message))
-        answer = await server.answer(found, message)
-        return _json(answer) if answer is not None else Response(status_code=202)
+        return await _answer_without_session(server, request, message) or await _answer(server, request, message)
 
     @app.get("/mcp", response_class=Response, response_model=None, **described.GET)
     async def get(request: Request) -> Response:
@@ -71,6 +52,35 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return found
         server.sessions.end(found.id)
         return Response(status_code=204)
+
+
+async def _answer_without_session(server: McpServer, request: Request, message: Incoming) -> Response | None:
+    """The answer to a message that belongs to no session, or begins one; None for any other."""
+    try:
+        if message.wants_no_session and not _names_session(request):
+            return _json(await server.answer_alone(message))
+        if message.method == "initialize" and message.id is not None:
+            session, response = await server.initialize(message)
+            return _json(response, headers={SESSION: session.id})
+    except SessionsBusyError as problem:
+        return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
+    except RpcError as problem:
+        return _json(error(message.id, problem.code, str(problem)))
+    return None
+
+
+async def _answer(server: McpServer, request: Request, message: Incoming) -> Response:
+    """The answer to a message of a session."""
+    found = _session(server, request, message.id)
+    if isinstance(found, Response):
+        return found
+    if message.id is None or message.method is None:
+        await server.notice(found, message)
+        return Response(status_code=202)
+    if server.wants_progress(message) and _takes_streams(request):
+        return _McpStream(server.follow(found, message))
+    answer = await server.answer(found, message)
+    return _json(answer) if answer is not None else Response(status_code=202)
 
 
 def _names_session(request: Request) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
@@ -42,7 +43,8 @@ class SkillUpdates(_Arguments):
 
     call_id: Annotated[_CallId | None, Field(description="Of this call only, whoever has begun it.")] = None
     after: Annotated[
-        int | None, Field(ge=0, lt=2**53, description="The cursor; without it, from the oldest that is kept on.")
+        int | None,
+        Field(ge=0, lt=OFFSETS_END, description="The cursor; without it, from the oldest that is kept on."),
     ] = None
     wait_s: Annotated[
         float, Field(ge=0, le=MAX_WAIT_S, description="How long to wait for the next one if there is none yet.")

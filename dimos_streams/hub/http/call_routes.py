@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Query, Response
@@ -11,21 +11,29 @@ from fastapi.responses import JSONResponse
 from pydantic import ConfigDict
 
 from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, PAGE_BYTES
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.call_routes import MAX_WAIT_S, CallBody, CancelRequest, Wait
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
+from dimos_streams.bridge.http import links, problem_kinds
+from dimos_streams.bridge.http.call_routes import (
+    DEFAULT_WAIT_S,
+    CallBody,
+    CancelRequest,
+    Wait,
+    WaitAtMost,
+    WaitFor,
+)
+from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
-from dimos_streams.fleet.protocol import ROBOT_NAME, RobotName
+from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow
 from dimos_streams.tool_stream.event import json_text
-
-RobotQuery = Annotated[str | None, Query(pattern=ROBOT_NAME)]
 
 
 class FleetCallBody(CallBody):
@@ -51,7 +59,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
         | refusals(*ASKING, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
     )
-    async def cancel(call_id: str, body: CancelRequest | None = None, robot: RobotQuery = None) -> Response:
+    async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
         name = robot or (await find(parts, call_id, robot)).robot
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
@@ -70,7 +78,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
             {"type": "object"},
             media_type="application/json",
             Location="The call.",
-            Link='`rel="events"`: the event stream from before the call began.',
+            Link=links.EVENTS,
         )
         | refusals(
             *ASKING,
@@ -84,14 +92,14 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
     )
     async def call(
         body: FleetCallBody,
-        wait: Wait | None = None,
-        timeout_s: Annotated[float, Query(ge=0, le=MAX_WAIT_S)] = 30.0,
+        wait: WaitFor = None,
+        timeout_s: WaitAtMost = DEFAULT_WAIT_S,
     ) -> Response:
         first = parts.feed.broadcast.last_offset + 1
         _, reply = await begin(parts, body, wait, timeout_s)
         response = as_response(reply)
         if "Link" in reply.headers:
-            response.headers["Link"] = f'</tool_streams?from={first}>; rel="events"'
+            response.headers["Link"] = links.events_from(first)
         return response
 
 
@@ -105,17 +113,15 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
             "Calls, oldest first, as far as their events have come.",
             {"type": "array", "items": {"type": "object"}},
             media_type="application/json",
-            Link='`rel="next"`: those before them, if there are any.',
+            Link=links.OLDER,
         )
         | refusals(kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST),
     )
     async def calls(
-        state: Literal["open", "closed"] | None = None,
-        robot: RobotQuery = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT,
-        before: Annotated[
-            int | None, Query(ge=1, lt=2**53, description="Where a page ends; the Link header has it.")
-        ] = None,
+        state: OfState = None,
+        robot: OfRobot = None,
+        limit: Limit = DEFAULT_LIMIT,
+        before: Annotated[int | None, Query(ge=1, lt=OFFSETS_END, description=PAGE_END)] = None,
     ) -> Response:
         with refused():
             rows = await in_thread(
@@ -124,9 +130,9 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
             )
         shown = _within(rows)
         more = len(shown) < len(rows) or len(rows) == limit
-        query = {"state": state, "robot": robot, "limit": limit, "before": shown[-1].first_seq if shown else None}
-        link = urlencode({name: value for name, value in query.items() if value is not None})
-        headers = {"Link": f'</calls?{link}>; rel="next"'} if more else {}
+        end = shown[-1].first_seq if shown else None
+        link = links.older("/calls", state=state, robot=robot, limit=limit, before=end)
+        headers = {"Link": link} if more else {}
         body = f"[{','.join(row.record for row in reversed(shown))}]"
         return Response(body, headers=headers, media_type="application/json")
 
@@ -135,7 +141,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
         response_model=dict[str, Any],
         responses=refusals(kinds.HUB_UNAVAILABLE, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL),
     )
-    async def one_call(call_id: str, robot: RobotQuery = None) -> Response:
+    async def one_call(call_id: str, robot: OfRobot = None) -> Response:
         row = await find(parts, call_id, robot)
         return Response(row.record, media_type="application/json")
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator
 from typing import Annotated, TypeVar
 
-from fastapi import FastAPI, Path, Query, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -20,18 +20,18 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
-from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, ROBOT_NAME, FleetMessage
+from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, FleetMessage
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.events import HubBusyError, in_thread
 from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.streams import CommandStream
 
 M = TypeVar("M", bound=FleetMessage)
 
-RobotPath = Annotated[str, Path(pattern=ROBOT_NAME)]
 _ALWAYS = (kinds.FOREIGN_ROBOT, kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST)
 
 

@@ -6,18 +6,19 @@ import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Path, Request, Response
+from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
 from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.call_routes import MAX_LEASE_WAIT_S, MAX_WAIT_S
+from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_LEASE_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
-from dimos_streams.fleet.protocol import MAX_TEXT, ROBOT_NAME, FleetMessage
+from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
-from dimos_streams.hub.http.call_routes import RobotQuery, as_response
+from dimos_streams.hub.http.call_routes import as_response
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -41,7 +42,7 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
             return [robot.view(now) for robot in (await parts.robots.all()).values()]
 
     @app.get("/skills", responses=refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST))
-    async def skills(robot: RobotQuery = None) -> list[OfferedSkill]:
+    async def skills(robot: OfRobot = None) -> list[OfferedSkill]:
         with refused():
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
         return [skill for each in chosen for skill in each.offered]
@@ -80,26 +81,6 @@ async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, An
 
 def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
     """Add the routes to each robot's bridge, as far as it takes requests from a hub."""
-
-    async def pass_on(
-        robot: Annotated[str, Path(pattern=ROBOT_NAME)], path: str, request: Request, body: dict[str, Any] | None
-    ) -> Response:
-        query = f"?{request.url.query}" if request.url.query else ""
-        target = f"/{path}{query}"
-        if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
-            raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
-        begins = f"/{path}" == "/calls" and request.method == "POST"
-        timeout_s = _number(request.query_params.get("timeout_s", "30"), MAX_WAIT_S)
-        wanted = BridgeRequest(
-            robot,
-            request.method,
-            target,
-            body,
-            lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,
-            timeout_s=timeout_s if begins and "wait" in request.query_params else None,
-        )
-        return as_response(await asked(parts, wanted))
-
     described = answers(200, "What the robot's bridge answers.", {}, media_type="application/json")
 
     @app.get(
@@ -108,8 +89,8 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         response_model=None,
         responses=described | refusals(*ASKING),
     )
-    async def get(robot: Annotated[str, Path(pattern=ROBOT_NAME)], path: str, request: Request) -> Response:
-        return await pass_on(robot, path, request, None)
+    async def get(robot: RobotPath, path: str, request: Request) -> Response:
+        return await _passed_on(parts, robot, path, request, None)
 
     @app.post(
         "/robots/{robot}/{path:path}",
@@ -117,13 +98,29 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         response_model=None,
         responses=described | refusals(*ASKING, takes_body=True),
     )
-    async def post(
-        robot: Annotated[str, Path(pattern=ROBOT_NAME)],
-        path: str,
-        request: Request,
-        body: dict[str, Any] | None = None,
-    ) -> Response:
-        return await pass_on(robot, path, request, body)
+    async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
+        return await _passed_on(parts, robot, path, request, body)
+
+
+async def _passed_on(
+    parts: HubParts, robot: str, path: str, request: Request, body: dict[str, Any] | None
+) -> Response:
+    """What a robot's bridge answers to a request. Raises ``ProblemError``."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    target = f"/{path}{query}"
+    if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
+        raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
+    begins = f"/{path}" == "/calls" and request.method == "POST"
+    timeout_s = _number(request.query_params.get("timeout_s", DEFAULT_WAIT_S), MAX_WAIT_S)
+    wanted = BridgeRequest(
+        robot,
+        request.method,
+        target,
+        body,
+        lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,
+        timeout_s=timeout_s if begins and "wait" in request.query_params else None,
+    )
+    return as_response(await asked(parts, wanted))
 
 
 def _number(given: object, most: float) -> float:

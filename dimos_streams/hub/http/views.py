@@ -1,32 +1,22 @@
-"""``/healthz`` and ``/metrics`` of a hub, and its event stream."""
+"""``/healthz`` and ``/metrics`` of a hub."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import FastAPI, Header, Query, Response
+from fastapi import FastAPI, Response
 from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
-from dimos_streams.bridge.calls.broker import UnknownCallError
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.options import LastEventId, after_offset
-from dimos_streams.bridge.http.events.stream import EventStream
+from dimos_streams.bridge.http.described import refusals
 from dimos_streams.bridge.http.metrics import Family, counter, gauge
-from dimos_streams.bridge.journal.query import QueryBack
-from dimos_streams.hub.http import kinds
-from dimos_streams.hub.http.call_routes import RobotQuery
-from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
-from dimos_streams.tool_stream.event import is_call_id
 
 
 def mount_views(app: FastAPI, parts: HubParts) -> None:
@@ -64,75 +54,6 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-
-def mount_streams(app: FastAPI, parts: HubParts) -> None:
-    """Add the routes for the events of all robots."""
-
-    @app.get(
-        "/tool_streams",
-        response_class=Response,
-        response_model=None,
-        responses=answers(
-            200,
-            "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the number in the"
-            " hub's sequence, `data` a JSON object with the event's fields and the robot's name.",
-            {"type": "string"},
-            media_type="text/event-stream",
-        )
-        | refusals(problem_kinds.UNKNOWN_CALL, problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST),
-    )
-    async def tool_streams(
-        robot: RobotQuery = None,
-        call: str | None = None,
-        caller: str | None = None,
-        from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
-        last_event_id: Annotated[LastEventId | None, Header()] = None,
-    ) -> EventStream:
-        await _check(parts, call, robot)
-        return EventStream(
-            parts.feed.broadcast,
-            after=after_offset(last_event_id, from_),
-            caller=caller,
-            call_id=call,
-            robot=robot,
-            ping_s=parts.settings.ping_s,
-            send_timeout_s=parts.settings.send_timeout_s,
-            abort=parts.abort,
-        )
-
-    @app.get(
-        "/events",
-        response_class=Response,
-        response_model=None,
-        responses=pages.ANSWER
-        | refusals(
-            kinds.HUB_UNAVAILABLE,
-            problem_kinds.UNKNOWN_CALL,
-            problem_kinds.UNKNOWN_ROBOT,
-            problem_kinds.BAD_REQUEST,
-        ),
-    )
-    async def events(
-        robot: RobotQuery = None,
-        call: str | None = None,
-        caller: str | None = None,
-        before: pages.Before = pages.NEWEST,
-        limit: pages.Limit = pages.DEFAULT_LIMIT,
-        progress: pages.Progress = False,
-    ) -> Response:
-        await _check(parts, call, robot)
-        with refused():
-            query = QueryBack(before, caller, call, robot, progress)
-            return await pages.page_back(parts.feed.broadcast, query, limit)
-
-
-async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:
-    if call is not None and not is_call_id(call):
-        raise UnknownCallError(call)
-    if robot is not None:
-        with refused():
-            await parts.robots.named(robot)
 
 
 class HubCollector(Collector):

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import Query, Response
 
+from dimos_streams.bridge.http import links
 from dimos_streams.bridge.http.described import Described, answers
+from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.journal.entry import gap_entry
 from dimos_streams.bridge.journal.query import QueryBack
 
-NEWEST = 2**53 - 1
+NEWEST = OFFSETS_END - 1
 """An offset before which all events come."""
 DEFAULT_LIMIT = 250
 MAX_LIMIT = 1000
 PAGE_BYTES = 256 * 1024
 """Maximum size of a page, in bytes; a larger event is a page by itself."""
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most events that the page may have.")]
 Before = Annotated[int, Query(ge=0, le=NEWEST, description="An offset; the page has what came before it.")]
 Progress = Annotated[bool, Query(description="Whether `progress` is wanted, which is left out otherwise.")]
 
@@ -37,7 +38,7 @@ ANSWER: Described = answers(
     "Events, oldest first. A page may have fewer than are wanted, or none, and others before it all the same.",
     {"type": "array", "items": _ENTRY},
     media_type="application/json",
-    Link='`rel="next"`: those before them, if there are any.',
+    Link=links.OLDER,
 )
 
 
@@ -56,13 +57,12 @@ async def page_back(broadcast: Broadcast, query: QueryBack, limit: int) -> Respo
 
 
 def _link(query: QueryBack, limit: int) -> str:
-    asked = {
-        "call": query.call_id,
-        "caller": query.caller,
-        "robot": query.robot,
-        "progress": "true" if query.progress else None,
-        "limit": limit,
-        "before": query.before,
-    }
-    text = urlencode({name: value for name, value in asked.items() if value is not None})
-    return f'</events?{text}>; rel="next"'
+    return links.older(
+        "/events",
+        call=query.call_id,
+        caller=query.caller,
+        robot=query.robot,
+        progress="true" if query.progress else None,
+        limit=limit,
+        before=query.before,
+    )

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
-from fastapi import FastAPI, Header, Query, Response
+from fastapi import FastAPI, Response
 
 from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.options import LastEventId, StreamOptions, after_offset
+from dimos_streams.bridge.http.events.options import StreamOptions
+from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.tool_stream.event import is_call_id
+
+_OWN_REFUSALS = refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST)
+_STREAM = answers(
+    200,
+    "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
+    "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
+    {"type": "string"},
+    media_type="text/event-stream",
+)
 
 
 def mount_events(
@@ -24,24 +33,9 @@ def mount_events(
 ) -> None:
     """Add the routes that serve the events of all calls."""
 
-    @app.get(
-        "/tool_streams",
-        response_class=Response,
-        response_model=None,
-        responses=answers(
-            200,
-            "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
-            "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
-            {"type": "string"},
-            media_type="text/event-stream",
-        )
-        | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
-    )
+    @app.get("/tool_streams", response_class=Response, response_model=None, responses=_STREAM | _OWN_REFUSALS)
     async def tool_streams(
-        call: str | None = None,
-        caller: str | None = None,
-        from_: Annotated[int | None, Query(alias="from", ge=0, lt=2**53)] = None,
-        last_event_id: Annotated[LastEventId | None, Header()] = None,
+        call: OfCall = None, caller: OfCaller = None, from_: From = None, last_event_id: LastEventId = None
     ) -> EventStream:
         _check_call(broker, call)
         return EventStream(
@@ -54,15 +48,10 @@ def mount_events(
             abort=abort,
         )
 
-    @app.get(
-        "/events",
-        response_class=Response,
-        response_model=None,
-        responses=pages.ANSWER | refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST),
-    )
+    @app.get("/events", response_class=Response, response_model=None, responses=pages.ANSWER | _OWN_REFUSALS)
     async def events(
-        call: str | None = None,
-        caller: str | None = None,
+        call: OfCall = None,
+        caller: OfCaller = None,
         before: pages.Before = pages.NEWEST,
         limit: pages.Limit = pages.DEFAULT_LIMIT,
         progress: pages.Progress = False,

@@ -1,0 +1,82 @@
+"""The routes that serve the events of all robots: a stream, and pages for those who look back."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI, Response
+
+from dimos_streams.bridge.calls.broker import UnknownCallError
+from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.events import pages
+from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
+from dimos_streams.bridge.http.events.stream import EventStream
+from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http.refusing import refused
+from dimos_streams.hub.http.robot_names import OfRobot
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.tool_stream.event import is_call_id
+
+_OWN_KINDS = (problem_kinds.UNKNOWN_CALL, problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST)
+_STREAM = answers(
+    200,
+    "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the number in the"
+    " hub's sequence, `data` a JSON object with the event's fields and the robot's name.",
+    {"type": "string"},
+    media_type="text/event-stream",
+)
+
+
+def mount_events(app: FastAPI, parts: HubParts) -> None:
+    """Add the routes to an app."""
+    _mount_stream(app, parts)
+
+    @app.get(
+        "/events",
+        response_class=Response,
+        response_model=None,
+        responses=pages.ANSWER | refusals(kinds.HUB_UNAVAILABLE, *_OWN_KINDS),
+    )
+    async def events(
+        robot: OfRobot = None,
+        call: OfCall = None,
+        caller: OfCaller = None,
+        before: pages.Before = pages.NEWEST,
+        limit: pages.Limit = pages.DEFAULT_LIMIT,
+        progress: pages.Progress = False,
+    ) -> Response:
+        await _check(parts, call, robot)
+        with refused():
+            query = QueryBack(before, caller, call, robot, progress)
+            return await pages.page_back(parts.feed.broadcast, query, limit)
+
+
+def _mount_stream(app: FastAPI, parts: HubParts) -> None:
+    @app.get("/tool_streams", response_class=Response, response_model=None, responses=_STREAM | refusals(*_OWN_KINDS))
+    async def tool_streams(
+        robot: OfRobot = None,
+        call: OfCall = None,
+        caller: OfCaller = None,
+        from_: From = None,
+        last_event_id: LastEventId = None,
+    ) -> EventStream:
+        await _check(parts, call, robot)
+        return EventStream(
+            parts.feed.broadcast,
+            after=after_offset(last_event_id, from_),
+            caller=caller,
+            call_id=call,
+            robot=robot,
+            ping_s=parts.settings.ping_s,
+            send_timeout_s=parts.settings.send_timeout_s,
+            abort=parts.abort,
+        )
+
+
+async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:
+    """Raise an error for a text that can't be a call's id, and for a robot that the fleet does not have."""
+    if call is not None and not is_call_id(call):
+        raise UnknownCallError(call)
+    if robot is not None:
+        with refused():
+            await parts.robots.named(robot)
