@@ -17,6 +17,7 @@ from dimos_streams.client.orders import ANSWER_S, Order, OrderReport
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
+from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import checked, know
@@ -73,7 +74,7 @@ class HttpGateway:
         self.url = url.rstrip("/")
         self.malformed = 0
         self._random = rng
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._headers = bearer_headers(token)
         self._timeout_s = timeout_s
         self._ping_s = ping_s
         self._guard = threading.Lock()

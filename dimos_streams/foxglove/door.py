@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hmac
 import logging
 import socket
 import sys
@@ -18,10 +17,11 @@ import termios
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import h11
 
+from dimos_streams.common.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
@@ -55,21 +55,15 @@ class Rules:
     def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """The status and the text for a request that may not pass, or None for one that may."""
         if self.token is not None:
-            return (
-                None if self._has_token(target, headers) else (401, "the run's token is needed: ws://…/?token=TOKEN")
-            )
+            if has_token(self.token, headers.get("authorization", ""), urlsplit(target).query):
+                return None
+            return 401, "the run's token is needed: ws://…/?token=TOKEN"
         host, origin = headers.get("host", ""), headers.get("origin")
         if not is_loopback(_name_of(f"//{host}")):  # a name of somebody's that leads here
             return 403, f"this server is not {host!r}; valid: localhost and addresses of this machine"
         if origin is not None and not self._is_known(origin):
             return 403, f"pages of {origin!r} may not use this server; its setting `origins` lists those that may"
         return None
-
-    def _has_token(self, target: str, headers: Mapping[str, str]) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            given = parse_qs(urlsplit(target).query).get("token", [""])[0]
-        return hmac.compare_digest(given.strip().encode(), (self.token or "").encode())
 
     def _is_known(self, origin: str) -> bool:
         if origin in (FOXGLOVE_APP, *self.origins):

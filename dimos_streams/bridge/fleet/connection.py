@@ -22,6 +22,7 @@ from dimos_streams.client.http_session import CuttableSession, Tls, why
 from dimos_streams.client.iterators import closing
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
+from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
@@ -111,8 +112,7 @@ class HubConnection:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _headers(self) -> dict[str, str]:
-        token = self._settings.token()
-        return {} if token is None else {"Authorization": f"Bearer {token}"}
+        return bearer_headers(self._settings.token())
 
     async def _request(self, line: _KeptConnection, method: str, path: str, body: bytes | None = None) -> bytes:
         if self._closed:

@@ -74,8 +74,9 @@ class BridgeAddress:
 
         from dimos_streams.client.http_session import CuttableSession, why
         from dimos_streams.client.problems import problem_error
+        from dimos_streams.common.bearer import bearer_headers
 
-        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        headers = bearer_headers(self.token)
         try:
             with CuttableSession() as session:
                 response = session.request(

@@ -29,9 +29,11 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+    from dimos_streams.common.bearer import bearer_headers
+
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
-    headers = {"Authorization": f"Bearer {address.token}"} if address.token else {}
+    headers = bearer_headers(address.token)
     lines = Lines()
     try:
         async with connect(url, additional_headers=headers, max_size=None, proxy=None) as socket:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams import clock
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problems import problem
+from dimos_streams.common.bearer import bearer_token
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http.kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.rows import StorageUnavailableError
@@ -44,12 +45,12 @@ class RobotTokens:
     async def _refusal(self, scope: Scope) -> Response | None:
         asked = unquote(scope["path"][len(PREFIX) :].partition("/")[0])[:100]
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token:
+        token = bearer_token(authorization)
+        if not token:
             detail = f"send the token of robot {asked!r} as 'Authorization: Bearer ...'"
             return _closing(problem(kinds.TOKEN_NEEDED, detail))
         try:
-            robot = await self._robot_of(token.strip())
+            robot = await self._robot_of(token)
         except StorageUnavailableError as error:
             return _closing(problem(HUB_UNAVAILABLE, str(error)))
         if not robot:

@@ -13,6 +13,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
+from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user
 from dimos_streams.perception.detector import DetectorError
 
@@ -74,8 +75,7 @@ class ChatClient:
         return self._session
 
     def _authorize(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if key := self._key():
-            request.headers["Authorization"] = f"Bearer {key}"
+        request.headers.update(bearer_headers(self._key()))
         return request
 
     def _key(self) -> str:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import ipaddress
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import REPORTED, problem
+from dimos_streams.common.bearer import has_token
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
@@ -151,8 +151,7 @@ class Guard:
             return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
         if _is_inside_another_page(headers):
             return problem(kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it")
-        authorization = headers.get(b"authorization", "")
-        if not (self._token is None or self._is_public(scope) or self._has_token(scope, authorization)):
+        if not (self._token is None or self._is_public(scope) or _has_token(scope, headers, self._token)):
             detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
             return problem(kinds.TOKEN_NEEDED, detail)
         return None
@@ -169,14 +168,12 @@ class Guard:
     def _is_public(self, scope: Scope) -> bool:
         return scope["type"] == "http" and scope["method"] in _READING and scope["path"] in self._public
 
-    def _has_token(self, scope: Scope, authorization: str) -> bool:
-        assert self._token is not None
-        scheme, _, given = authorization.partition(" ")
-        if scheme.lower() != "bearer":
-            reading = scope["type"] == "websocket" or scope["method"] in _READING
-            query = parse_qs(scope["query_string"].decode("latin-1")) if reading else {}
-            given = query.get("token", [""])[0]
-        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+def _has_token(scope: Scope, headers: Mapping[bytes, str], token: str) -> bool:
+    """Return whether a request has the token; by its query only one that reads."""
+    reading = scope["type"] == "websocket" or scope["method"] in _READING
+    query = scope["query_string"].decode("latin-1") if reading else ""
+    return has_token(token, headers.get(b"authorization", ""), query)
 
 
 def _is_inside_another_page(headers: Mapping[bytes, str]) -> bool:
