@@ -87,6 +87,14 @@ class UnknownRobotError(UserError, SkillError):
         super().__init__(f"no robot is called {robot!r}{suggest(robot, names)} (robots: {there})")
 
 
+class UnknownCallError(SkillError):
+    """Raised for an id of which no call is remembered."""
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
+
+
 class SettingsError(UserError, SkillError):
     """Raised for settings that can't be changed in the given way while their modules run.
 

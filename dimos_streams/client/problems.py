@@ -1,9 +1,9 @@
-"""The errors that a bridge puts into ``application/problem+json``, as Python raises them."""
+"""The errors of skills in ``application/problem+json``: as a bridge puts them into it, and as Python raises them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from dimos_streams.errors import (
     CallRejectedError,
@@ -13,34 +13,71 @@ from dimos_streams.errors import (
     SkillError,
     SkillUnavailableError,
     UnknownAgentError,
+    UnknownCallError,
     UnknownRobotError,
     UnknownSkillError,
 )
 
 
+class _ProblemForm(NamedTuple):
+    name: str
+    """The end of the problem's type."""
+    make: Callable[[str, Mapping[str, Any]], SkillError]
+    """Makes the error of a problem: of its detail, and of all that it has."""
+
+
+_FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
+    UnknownSkillError: _ProblemForm("unknown-skill", lambda detail, problem: UnknownSkillError("", ())),
+    UnknownAgentError: _ProblemForm("unknown-agent", lambda detail, problem: UnknownAgentError(detail)),
+    UnknownRobotError: _ProblemForm("unknown-robot", lambda detail, problem: UnknownRobotError("", ())),
+    UnknownCallError: _ProblemForm("unknown-call", lambda detail, problem: UnknownCallError("")),
+    SkillArgumentError: _ProblemForm(
+        "bad-arguments", lambda detail, problem: SkillArgumentError("", _errors(problem))
+    ),
+    SettingsError: _ProblemForm("bad-settings", lambda detail, problem: SettingsError(_errors(problem))),
+    CallRejectedError: _ProblemForm(
+        "call-rejected", lambda detail, problem: CallRejectedError(detail, holder=_holder(problem))
+    ),
+    ConflictError: _ProblemForm(
+        "conflict", lambda detail, problem: ConflictError(detail, result=problem.get("current"))
+    ),
+    SkillUnavailableError: _ProblemForm("skill-unavailable", lambda detail, problem: SkillUnavailableError(detail)),
+    SkillError: _ProblemForm("skill-error", lambda detail, problem: SkillError(detail)),
+}
+_BY_NAME = {form.name: form for form in _FORMS.values()}
+
+
+def problem_name(of: type[SkillError]) -> str:
+    """The end of the type of an error's problem; a class that has none of its own has that of the nearest above."""
+    return next(_FORMS[each].name for each in of.__mro__ if each in _FORMS)
+
+
+def problem_fields(error: SkillError) -> dict[str, Any]:
+    """What the problem of an error says to programs, besides its type."""
+    fields: dict[str, Any] = {}
+    if isinstance(error, SkillArgumentError | SettingsError):
+        fields["errors"] = error.problems
+    if isinstance(error, CallRejectedError) and error.holder:
+        fields["holder"] = error.holder
+    if isinstance(error, ConflictError):
+        fields["current"] = error.result
+    return fields
+
+
 def problem_error(problem: Mapping[str, Any]) -> SkillError:
     """The error of a problem's type, with the same text."""
     detail = str(problem["detail"])
-    errors, holder = problem.get("errors"), problem.get("holder")
-    error: SkillError
-    match str(problem.get("type", "")).rpartition(":")[2]:
-        case "unknown-skill":
-            error = UnknownSkillError("", ())
-        case "unknown-agent":
-            error = UnknownAgentError(detail)
-        case "unknown-robot":
-            error = UnknownRobotError("", ())
-        case "bad-arguments":
-            error = SkillArgumentError("", errors if isinstance(errors, dict) else {})
-        case "bad-settings":
-            error = SettingsError(errors if isinstance(errors, dict) else {})
-        case "call-rejected":
-            error = CallRejectedError(detail, holder=holder if isinstance(holder, str) else "")
-        case "conflict":
-            error = ConflictError(detail, result=problem.get("current"))
-        case "skill-unavailable":
-            error = SkillUnavailableError(detail)
-        case _:
-            error = SkillError(detail)
+    name = str(problem.get("type", "")).rpartition(":")[2]
+    error = _BY_NAME.get(name, _FORMS[SkillError]).make(detail, problem)
     error.args = (detail,)
     return error
+
+
+def _errors(problem: Mapping[str, Any]) -> dict[str, str]:
+    errors = problem.get("errors")
+    return errors if isinstance(errors, dict) else {}
+
+
+def _holder(problem: Mapping[str, Any]) -> str:
+    holder = problem.get("holder")
+    return holder if isinstance(holder, str) else ""

@@ -11,11 +11,10 @@ from urllib.parse import quote
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http.call_routes import FleetCallBody, begin, find

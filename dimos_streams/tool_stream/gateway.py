@@ -96,7 +96,7 @@ class SkillGateway(Protocol):
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:
-        """Ask a call to end. A closed call is fine; raises ``SkillError`` for an unknown one."""
+        """Ask a call to end. A closed call is fine; raises ``UnknownCallError`` for an unknown one."""
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """Return the calls that the broker remembers, oldest first."""

@@ -9,7 +9,6 @@ from fastapi import FastAPI, Response, WebSocket
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import __version__
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import describe
@@ -28,6 +27,7 @@ from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
+from dimos_streams.errors import UnknownCallError
 from dimos_streams.operator.schema import schema
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.viewer.desk import Desk

@@ -27,7 +27,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import repaired
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import UnknownCallError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
@@ -38,15 +38,6 @@ from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.review import review_skill
-
-
-class UnknownCallError(SkillError):
-    """Raised for an id of which no call is remembered."""
-
-    def __init__(self, call_id: str) -> None:
-        self.call_id = call_id
-        super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
-
 
 DEAF_S = UNHEARD_S
 """Time, in seconds, without a message of its own from the bus after which a bridge counts as deaf."""

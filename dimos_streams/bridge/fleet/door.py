@@ -12,13 +12,13 @@ from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
 
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import CallRejectedError
+from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 

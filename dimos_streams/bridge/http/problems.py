@@ -13,22 +13,11 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
+from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
-from dimos_streams.errors import (
-    CallRejectedError,
-    ConflictError,
-    SettingsError,
-    SkillArgumentError,
-    SkillError,
-    SkillUnavailableError,
-    UnknownAgentError,
-    UnknownRobotError,
-    UnknownSkillError,
-    internal_error,
-)
+from dimos_streams.errors import SkillError, internal_error
 
 _logger = logging.getLogger(__name__)
 
@@ -36,18 +25,6 @@ MEDIA_TYPE = "application/problem+json"
 REPORTED = "dimos_streams.reported"
 """Key of a request's scope: its exception is logged and answered, though the framework raises it again."""
 
-_SKILL_ERRORS: tuple[tuple[type[SkillError], Kind], ...] = (
-    (UnknownSkillError, kinds.UNKNOWN_SKILL),
-    (UnknownAgentError, kinds.UNKNOWN_AGENT),
-    (UnknownRobotError, kinds.UNKNOWN_ROBOT),
-    (UnknownCallError, kinds.UNKNOWN_CALL),
-    (SkillArgumentError, kinds.BAD_ARGUMENTS),
-    (SettingsError, kinds.BAD_SETTINGS),
-    (CallRejectedError, kinds.CALL_REJECTED),
-    (ConflictError, kinds.CONFLICT),
-    (SkillUnavailableError, kinds.SKILL_UNAVAILABLE),
-    (SkillError, kinds.SKILL_ERROR),
-)
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer"},
     415: {"Accept": "application/json"},
@@ -80,15 +57,8 @@ def install(app: FastAPI) -> None:
 
 
 async def _skill_error(request: Request, error: Exception) -> JSONResponse:
-    more: dict[str, Any] = {}
-    if isinstance(error, SkillArgumentError | SettingsError):
-        more["errors"] = error.problems
-    if isinstance(error, CallRejectedError) and error.holder:
-        more["holder"] = error.holder
-    if isinstance(error, ConflictError):
-        more["current"] = error.result
-    kind = next(kind for of, kind in _SKILL_ERRORS if isinstance(error, of))
-    return problem(kind, str(error), **more)
+    assert isinstance(error, SkillError)
+    return problem(kinds.kind_of(error), str(error), **problem_fields(error))
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
@@ -19,7 +18,7 @@ from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.schemas.plain import plain_schema
-from dimos_streams.errors import SkillError, suggest
+from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView
 

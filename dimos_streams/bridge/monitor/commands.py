@@ -6,13 +6,19 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import DimosStreamsError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
+from dimos_streams.errors import (
+    DimosStreamsError,
+    SkillArgumentError,
+    SkillUnavailableError,
+    UnknownAgentError,
+    UnknownCallError,
+)
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say
 from dimos_streams.operator.messages.server import CommandProblem

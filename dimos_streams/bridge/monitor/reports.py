@@ -9,9 +9,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import DimosStreamsError, UnknownCallError
 from dimos_streams.operator.agents import AgentView
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.reporting import MONITOR, REPORT, report_of

@@ -10,7 +10,6 @@ from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse
 from pydantic import ConfigDict
 
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
 from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import (
@@ -25,6 +24,7 @@ from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
+from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread

@@ -7,12 +7,12 @@ import random
 
 import pytest
 
-from dimos_streams.bridge.calls.broker import UnknownCallError
 from dimos_streams.bridge.calls.call_state import KEEP_CLOSED_BYTES
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     SkillArgumentError,
     SkillError,
+    UnknownCallError,
     UnknownSkillError,
 )
 from dimos_streams.messages.codec import decode, encode

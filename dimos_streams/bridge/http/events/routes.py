@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastapi import FastAPI, Response
 
-from dimos_streams.bridge.calls.broker import Broker, UnknownCallError
+from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.described import answers, refusals
@@ -16,6 +16,7 @@ from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCal
 from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.errors import UnknownCallError
 from dimos_streams.tool_stream.event import is_call_id
 
 _OWN_REFUSALS = refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST)
