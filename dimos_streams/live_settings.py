@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, SecretStr, ValidationError
 
 from dimos_streams.common.invalid import what_is_wrong
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_settings, masked
 from dimos_streams.errors import SettingsError, UserError, suggest
 
@@ -148,6 +149,4 @@ def _fault(detail: Mapping[str, Any]) -> str:
     if not detail["loc"] or isinstance(detail["input"], Mapping):
         return what_is_wrong(detail)
     given = repr(masked(detail["input"], str(detail["loc"][-1])))
-    return (
-        f"{what_is_wrong(detail)} (given: {given if len(given) <= _MAX_SHOWN else given[: _MAX_SHOWN - 3] + '...'})"
-    )
+    return f"{what_is_wrong(detail)} (given: {shortened(given, _MAX_SHOWN)})"

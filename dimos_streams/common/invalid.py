@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.common.readable.shortening import shortened
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -50,7 +52,7 @@ def what_is_wrong(detail: Mapping[str, Any]) -> str:
 
 def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
     """The path to what one of pydantic's errors is about; ``whole`` if it is about everything."""
-    return _cut(".".join(map(str, detail["loc"])), _MAX_PATH) or whole
+    return shortened(".".join(map(str, detail["loc"])), _MAX_PATH) or whole
 
 
 def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
@@ -85,8 +87,4 @@ def in_a_line(problems: Mapping[str, str]) -> str:
 
 
 def _short(value: Any) -> str:
-    return _cut(repr(value), 80)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return shortened(repr(value), 80)

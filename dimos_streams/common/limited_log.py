@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.common.printable import printable
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.secrets import redacted
 
 _MAX_LINE = 500
@@ -70,4 +71,4 @@ class LimitedRecords(logging.Filter):
 def _one_line(text: str) -> str:
     """A text from outside for the log: it can neither fill the log nor forge lines in it."""
     text = redacted(text)  # before it is cut: a part of a secret is not recognised
-    return printable(text if len(text) <= _MAX_LINE else f"{text[:_MAX_LINE]}… ({len(text)} characters)")
+    return printable(beginning(text, _MAX_LINE, f"… ({len(text)} characters)"))

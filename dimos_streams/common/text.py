@@ -75,15 +75,6 @@ def plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", "".join(seen)).split())
 
 
-def at_most(text: str, characters: int) -> str:
-    """Return the text, or the beginning of one that is longer than so many characters, by words where they are short,
-    with "…" behind it."""
-    if len(text) <= characters:
-        return text
-    words = text[: characters - 1].rpartition(" ")[0]
-    return f"{words} …" if len(words) > characters // 2 else f"{text[: characters - 1]}…"
-
-
 def cut_to(text: str, most_bytes: int) -> str:
     """Return the text if its JSON has at most so many bytes, else its beginning, with a note of how much is
     missing."""

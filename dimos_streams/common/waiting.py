@@ -9,6 +9,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from dimos_streams.common.readable.shortening import beginning
+
 _ASYNCIO = str(Path(asyncio.__file__).parent)
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST_LINE = 100
@@ -29,7 +31,7 @@ def _whereabouts(task: asyncio.Task[Any]) -> str:
     own = [place for place in places if not place[0].co_filename.startswith(_ASYNCIO)] or places
     code, line = own[-1]
     source = linecache.getline(code.co_filename, line).strip()
-    text = source if len(source) <= _LONGEST_LINE else f"{source[:_LONGEST_LINE]}…"
+    text = beginning(source, _LONGEST_LINE)
     return f"{text or '?'}  ({_short(code.co_filename)}:{line} in {code.co_qualname})"
 
 

@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError
@@ -120,7 +121,7 @@ class _NodeReader:
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError as error:
-            self._fail(f"{_shortened(node.value)!r} can't be read: {error}", line)
+            self._fail(f"{shortened(str(node.value), 40)!r} can't be read: {error}", line)
         return well_formed(value) if isinstance(value, str) else value
 
     def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
@@ -137,8 +138,3 @@ class _NodeReader:
 
     def _fail(self, text: str, line: int) -> NoReturn:
         raise BlueprintError([Problem(text, f"{self._origin}:{line}")])
-
-
-def _shortened(text: object) -> str:
-    shown = str(text)
-    return shown if len(shown) <= 40 else f"{shown[:37]}..."

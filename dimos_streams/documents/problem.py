@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic_core import ErrorDetails
 
 from dimos_streams.common.invalid import what_is_wrong, where_it_is
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import masked
 from dimos_streams.errors import UserError
 
@@ -65,6 +66,6 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
 def fault(detail: ErrorDetails) -> str:
     """Return one of pydantic's errors as a line: which value, what is wrong with it, what was given."""
     text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
-    given = text if len(text) <= 80 else f"{text[:77]}..."
+    given = shortened(text, 80)
     place, wrong = where_it_is(detail, ""), what_is_wrong(detail)
     return f"{place}: {wrong} (given: {given})" if place else f"{wrong} (given: {given})"

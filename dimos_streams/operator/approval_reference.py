@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import UserError
 
 _SHOWN = 100
@@ -24,7 +25,7 @@ class ApprovalReference(NamedTuple):
         """Read a reference. Raises ``UserError`` for a text that names no approval."""
         match = _REFERENCE.fullmatch(text)
         if match is None:
-            shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+            shown = repr(beginning(text, _SHOWN))
             raise UserError(
                 f"{shown} names no approval: valid is ID or ID@REVISION as `dimos-streams approvals` shows them, ID@1"
                 " for what was asked first"

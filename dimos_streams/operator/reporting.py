@@ -27,6 +27,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
 
@@ -40,7 +41,6 @@ MONITOR: Final = "monitor"
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
-_CUT = "…"
 _ARGUMENTS = (8_000, 1_000, 100)
 """Limits to the bytes of a waiting call's arguments, tried in turn: they are shortened as little as will do."""
 _Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
@@ -134,7 +134,7 @@ def approvals_within(views: Sequence[ApprovalView]) -> list[ApprovalView]:
 def shortened(value: Any, limit: int) -> Any:
     """JSON with no text, object or list longer than ``limit``."""
     if isinstance(value, str):
-        return value if len(value) <= limit else f"{value[:limit]}{_CUT}"
+        return beginning(value, limit)
     if isinstance(value, Mapping):
         return {shortened(key, limit): shortened(part, limit) for key, part in list(value.items())[:limit]}
     if isinstance(value, list | tuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.regression.differences import (
@@ -174,7 +175,7 @@ def _described(channel: str, data: bytes) -> str:
         text = repr(decode(type_named(split_channel(channel)[1], channel), data, channel))
     except MessageError:
         text = f"<{len(data)} bytes>"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return beginning(text, _SHOWN, "...")
 
 
 def _described_event(event: ToolEvent) -> str:

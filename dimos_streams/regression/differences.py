@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel, type_named
@@ -141,4 +142,4 @@ def _shown(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"<{len(value)} bytes>"
     text = f"{value:.9g}" if isinstance(value, float) else repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return beginning(text, _SHOWN, "...")

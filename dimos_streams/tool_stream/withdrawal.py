@@ -7,7 +7,7 @@ import contextlib
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
-from dimos_streams.common.text import at_most
+from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.errors import BusError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel

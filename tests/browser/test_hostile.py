@@ -98,6 +98,16 @@ def test_what_reorders_or_hides_is_written_out_and_means_the_same(script_modules
     assert r"\u202etfel" in json_text
 
 
+def test_no_half_of_a_character_is_left_where_a_text_is_cut(script_modules: ScriptModules) -> None:
+    cut, drawn = script_modules(
+        "texts.js",
+        "(texts, all) => [all.map((text) => texts.clipped(text, 4)), texts.drawn('a' + all[3].repeat(200))]",
+        ["abcd", "abcde", "abc\U0001f600", "\U0001f600" * 3],
+    )
+    assert cut == ["abcd", "abcd…", "abc…", "\U0001f600\U0001f600…"]
+    assert set(drawn) == {"a", "\U0001f600", "…"}
+
+
 def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) -> None:
     arguments = {"description": REORDERED, "\u202eplace": {"deep": [REORDERED]}, "button": "<button>Approve</button>"}
     made = script_modules(

@@ -12,7 +12,7 @@ from tests.browser.waiting import until
 
 
 def test_the_blank_page_imports_what_the_real_one_runs(script_modules: ScriptModules) -> None:
-    assert script_modules("format.js", "(format, text) => format.clipped(text)", "short") == "short"
+    assert script_modules("texts.js", "(texts, text) => texts.clipped(text)", "short") == "short"
     assert script_modules.page.evaluate("document.querySelectorAll('script[src]').length") == 0
 
 

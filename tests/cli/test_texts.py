@@ -9,12 +9,13 @@ import pytest
 
 from dimos_streams.cli.system.bus_traffic import Traffic
 from dimos_streams.cli.terminal.message_text import to_lines
-from dimos_streams.cli.terminal.output import duration, shortened, table_lines
+from dimos_streams.cli.terminal.output import duration, table_lines
 from dimos_streams.cli.terminal.reporter import CallCounts, JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.clock import VIRTUAL_EPOCH_US
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
 from dimos_streams.messages.as_json import to_json_value
 from dimos_streams.messages.geometry_msgs import Twist, Vector3

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.common.text import TextJoiner, at_most, parse_json, repaired, well_formed, well_formed_json
+from dimos_streams.common.text import TextJoiner, parse_json, repaired, well_formed, well_formed_json
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
 
@@ -70,16 +70,3 @@ def test_bytes() -> None:
 def test_data_that_json_does_not_have() -> None:
     assert repaired({"\ud83d": (math.nan, -math.inf, 1.5, True, None)}) == {"\ufffd": [None, None, 1.5, True, None]}
     assert repaired([10**400, -(10**309), 10**308]) == [None, None, 10**308]
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("nobody publishes /scan", "nobody publishes /scan"),
-        ("nobody publishes /odometry", "nobody publishes …"),
-        ("x" * 23, "x" * 21 + "…"),
-        ("a " + "x" * 23, "a " + "x" * 19 + "…"),
-    ],
-)
-def test_a_text_is_cut_between_words_where_there_are_any(text: str, shown: str) -> None:
-    assert at_most(text, 22) == shown

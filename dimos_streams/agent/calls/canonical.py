@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.text import plain
 
 
@@ -20,7 +21,7 @@ def canonical(arguments: Mapping[str, Any]) -> str:
 def shown(skill: str, arguments: Mapping[str, Any], limit: int = 200) -> str:
     """A call as people and models read it, ``move(distance_m=1)``, shortened."""
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return f"{skill}({text if len(text) <= limit else f'{text[:limit]}…'})"
+    return f"{skill}({beginning(text, limit)})"
 
 
 def _plain(value: Any) -> Any:

@@ -31,6 +31,7 @@ from dimos_streams.agent.models.protocol import (
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CLIP = 300
@@ -188,5 +189,4 @@ def _asks_for_help(input: str) -> bool:
 
 
 def _clip(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _CLIP else f"{line[: _CLIP - 1]}…"
+    return shortened(" ".join(text.split()), _CLIP, "…")

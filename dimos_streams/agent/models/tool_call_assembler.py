@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.common.text import parse_json, repaired, well_formed, well_formed_json
 
@@ -79,8 +80,7 @@ class _Slot:
     @property
     def known_name(self) -> str:
         """The name, as far as it has come."""
-        name = redacted(well_formed(self.name))
-        return name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+        return beginning(redacted(well_formed(self.name)), _MAX_NAME)
 
     @property
     def known_id(self) -> str:

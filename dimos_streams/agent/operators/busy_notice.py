@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.policies.approval_texts import ways_to
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.reporting import DECISION
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _work(core: AgentCore) -> str:
     if turn is None:
         return _WORK.get(core.loop.state, "")
     input = next((mission.input for mission in reversed(turn.missions) if mission.input), "")
-    shown = f"{input[:_SHOWN]}…" if len(input) > _SHOWN else input
+    shown = beginning(input, _SHOWN)
     what = f"the turn on {shown!r}" if shown else "a turn on what calls have to say"
     pending = core.books.approvals.pending()
     return f"{what}, while a call waits for {DECISION} ({ways_to(pending[0].reference)})" if pending else what

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.reporting import DECISION
 
@@ -29,10 +30,9 @@ def request_text(approval: Approval) -> str:
     """The request for a decision, for people who follow the conversation and have no console."""
     why = f" ({approval.reason})" if approval.reason else ""
     text = _whole(approval.skill, approval.arguments)
-    if len(text) > _SHOWN:
-        hidden = len(text) - _SHOWN
-        text = f"{text[:_SHOWN]}…\n{hidden} characters are not shown here: `dimos-streams approvals {approval.id}`"
-    return f"Waits for {DECISION}{why}: {text}\n{ways_to(f'{approval.id}@{approval.revision}')}"
+    hidden = f"{len(text) - _SHOWN} characters are not shown here: `dimos-streams approvals {approval.id}`"
+    shown_text = beginning(text, _SHOWN, f"…\n{hidden}")
+    return f"Waits for {DECISION}{why}: {shown_text}\n{ways_to(f'{approval.id}@{approval.revision}')}"
 
 
 def ways_to(reference: str) -> str:
@@ -43,7 +43,7 @@ def ways_to(reference: str) -> str:
 def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -> SkillError:
     """Return the error for an approval that an agent does not remember; ``prefix`` begins the ids of its present
     process."""
-    shown_id = repr(id if len(id) <= _SHOWN_ID else f"{id[:_SHOWN_ID]}…")
+    shown_id = repr(beginning(id, _SHOWN_ID))
     near = suggest(id[:_SHOWN_ID], pending)
     if re.fullmatch(rf"{re.escape(agent)}-[0-9a-f]+-[0-9]+", id):
         why = "it was forgotten, or is of an earlier process of the agent"

@@ -15,6 +15,7 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
@@ -177,7 +178,7 @@ class PlanBook:
         plan.state, plan.reason, plan.missions = PlanState.SUBMITTED, "", _of(missions)
         self._emit_plan(plan)
         try:
-            goal = plan.goal if len(plan.goal) <= _ASKED_GOAL else f"{plan.goal[:_ASKED_GOAL]}…"
+            goal = beginning(plan.goal, _ASKED_GOAL)
             asked = {"plan": plan.id, "steps": [step.to_dict() for step in plan.steps], "goal": goal}
             decision = await self._approvals.ask(
                 SUBMIT_PLAN, asked, reason="a plan", missions=missions, check=self._check_plan

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from dimos_streams import clock
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.common.moment import Moment
-from dimos_streams.common.text import at_most
+from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.skill import OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.approval_text import awaited
-from dimos_streams.cli.terminal.output import note, shortened
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY

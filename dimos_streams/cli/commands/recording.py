@@ -13,8 +13,8 @@ import typer
 
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
-from dimos_streams.common.byte_size import byte_size
-from dimos_streams.common.dates import utc_text
+from dimos_streams.common.readable.byte_size import byte_size
+from dimos_streams.common.readable.dates import utc_text
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:

@@ -17,10 +17,11 @@ from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_row, find_c
 from dimos_streams.cli.exit_codes import DONE, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
-from dimos_streams.cli.terminal.output import plural, shortened, table_lines
+from dimos_streams.cli.terminal.output import plural, table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:

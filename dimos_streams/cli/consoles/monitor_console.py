@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
-from dimos_streams.cli.terminal.output import plural, shortened, write, write_json
+from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView

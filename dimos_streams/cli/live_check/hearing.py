@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.cli.system.bus_traffic import Traffic
-from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel

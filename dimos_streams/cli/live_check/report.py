@@ -7,7 +7,8 @@ from typing import Any
 
 from dimos_streams.cli.live_check.judgement import Row
 from dimos_streams.cli.live_check.needs import Use
-from dimos_streams.cli.terminal.output import duration, shortened
+from dimos_streams.cli.terminal.output import duration
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.documents.problem import Problem
 
 HEADERS = ("TOPIC", "STATE", "RATE", "DELAY", "CARRIES", "FROM", "FOR")

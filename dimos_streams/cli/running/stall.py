@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
-from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.common.byte_size import byte_size
 from dimos_streams.common.rate import rate_hz
+from dimos_streams.common.readable.byte_size import byte_size
 from dimos_streams.messages.codec import split_channel
 
 

@@ -82,8 +82,3 @@ def duration(seconds: float) -> str:
     if seconds < 7200.0:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172_800.0 else f"{seconds / 86_400:.0f} days"
-
-
-def shortened(text: str, length: int) -> str:
-    """Return at most ``length`` characters; the last ones are dots if something is left out."""
-    return text if len(text) <= length else f"{text[: length - 3]}..."

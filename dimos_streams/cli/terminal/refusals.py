@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.cli.terminal.output import shortened
+from dimos_streams.common.readable.shortening import shortened
 
 _REMEMBERED = 1000
 _REASON = 120

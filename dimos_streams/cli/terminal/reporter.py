@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.cli.terminal.output import plural, shortened, write_json
+from dimos_streams.cli.terminal.output import plural, write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.operator.agents import is_conversation, is_look
 
 if TYPE_CHECKING:

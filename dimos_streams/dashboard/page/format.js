@@ -21,10 +21,6 @@ export function dayText(date) {
   return DAY_CLOCK.format(date);
 }
 
-export function clipped(text, length = 300) {
-  return text.length > length ? `${text.slice(0, length)}…` : text;
-}
-
 /** Return arguments as one line: `distance_m=0.5, label="a"`. */
 export function listed(values = {}) {
   return Object.entries(values).map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");

@@ -3,7 +3,8 @@
 import { Component, h } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
-import { agoText, clipped, clockText, dateOf, dayText, listed } from "./format.js";
+import { agoText, clockText, dateOf, dayText, listed } from "./format.js";
+import { clipped } from "./texts.js";
 
 /** Return a view that is rendered again only when its properties change. */
 export function memo(view, isSame = hasSame) {

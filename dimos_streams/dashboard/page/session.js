@@ -1,11 +1,12 @@
 /** The page's session with a run: its reports, the orders to it, and the user's choices of what to see. */
 
 import { RunClock } from "./clock.js";
-import { clipped, counted, namespaceOf, skillTitle, titled } from "./format.js";
+import { counted, namespaceOf, skillTitle, titled } from "./format.js";
 import { withoutGates } from "./held.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { agentsOf, outcome, Run } from "./store.js";
+import { clipped } from "./texts.js";
 import { isMission, missionTitle } from "./calls/families.js";
 import { Transport } from "./transport/link.js";
 

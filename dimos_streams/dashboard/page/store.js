@@ -1,8 +1,9 @@
 /** The store of what the run reports; it keeps the newest, up to bounds. */
 
-import { clipped, listed, namespaceOf } from "./format.js";
+import { listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
+import { clipped } from "./texts.js";
 import { endedAs } from "./calls/outcomes.js";
 
 const MAX_EVENTS = 200;

@@ -8,6 +8,16 @@ const UNSEEN = /(?![\n\t\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** Maximum length of a text on a canvas, in characters: more has no room, and the browser would measure all of it. */
 const DRAWN = 300;
 
+/** Return the beginning of a text, at most so long and with no half of a character at its end. */
+export function beginning(text, length) {
+  return text.slice(0, Math.max(0, length)).replace(/[\ud800-\udbff]$/, "");
+}
+
+/** Return the text, or its beginning and "…" if it is longer than that. */
+export function clipped(text, length = 300) {
+  return text.length > length ? `${beginning(text, length)}…` : text;
+}
+
 /** @param {string} text */
 export function shown(text) {
   return text.replace(UNSEEN, written);
@@ -15,7 +25,7 @@ export function shown(text) {
 
 /** Return such a text as one line for a canvas, shortened if it is long. @param {string} text */
 export function drawn(text) {
-  const line = shown(text.length > DRAWN ? `${text.slice(0, DRAWN)}…` : text);
+  const line = shown(clipped(text, DRAWN));
   return line.replaceAll(/[\n\t]/g, " ");
 }
 

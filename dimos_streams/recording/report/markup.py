@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.printable import printable_lines
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.text import well_formed
 
 _LONGEST = 4000
@@ -60,7 +61,7 @@ def shown(value: object) -> str:
 
 def cut(text: str, length: int) -> str:
     """Return at most so many characters, the last one an ellipsis if something is left out."""
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    return shortened(text, length, "…")
 
 
 def _append(parent: Element, children: Iterable[Node]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
-from dimos_streams.common.dates import utc_text
+from dimos_streams.common.readable.dates import utc_text
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes

@@ -9,6 +9,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
@@ -130,5 +131,4 @@ def _explain(error: Any, path: str) -> Iterator[tuple[str, str]]:
         unknown = (name for name in error.instance if name not in known)
         yield from ((f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown)
     else:
-        message = error.message if len(error.message) <= 300 else f"{error.message[:297]}..."
-        yield path or "arguments", message
+        yield path or "arguments", shortened(error.message, 300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, MessageError, UnknownSkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
@@ -14,6 +15,8 @@ from dimos_streams.tool_stream.event import CALLS, json_object, on_loss_of
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
 
+MAX_SHOWN = 120
+"""Maximum characters of an argument in texts about a call."""
 _MAX_OPEN = 1000
 """Maximum number of calls that a module runs at a time; more are rejected."""
 
@@ -23,7 +26,7 @@ def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
     try:
         return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
     except MessageError as error:
-        given = f"arguments_json is {shortened(repr(message.arguments_json))}"
+        given = f"arguments_json is {shortened(repr(message.arguments_json), MAX_SHOWN)}"
         raise CallRejectedError(
             f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
         ) from error
@@ -55,8 +58,3 @@ def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
     why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
     if why:
         raise CallRejectedError(why)
-
-
-def shortened(text: str) -> str:
-    """Return the text, or the beginning of a long one."""
-    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.text import at_most
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS

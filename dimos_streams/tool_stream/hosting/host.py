@@ -12,6 +12,7 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import MessageError, SkillArgumentError, SkillError
 from dimos_streams.messages.codec import decode
@@ -34,7 +35,7 @@ from dimos_streams.tool_stream.event import (
     is_name,
     json_text,
 )
-from dimos_streams.tool_stream.hosting.admission import admitted, read_call, shortened
+from dimos_streams.tool_stream.hosting.admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
@@ -279,4 +280,4 @@ class SkillHost:
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={shortened(json.dumps(value))}" for name, value in arguments.items())
+    return ", ".join(f"{name}={shortened(json.dumps(value), MAX_SHOWN)}" for name, value in arguments.items())

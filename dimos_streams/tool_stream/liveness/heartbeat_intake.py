@@ -14,7 +14,8 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.text import at_most, well_formed_json
+from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest

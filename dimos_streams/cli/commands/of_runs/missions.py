@@ -9,6 +9,7 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.common.readable.shortening import beginning
 
 if TYPE_CHECKING:
     from dimos_streams.agent.record.mission_record import RecordedMission
@@ -91,7 +92,7 @@ def _row(mission: RecordedMission) -> tuple[str, ...]:
         summary["reason"] or "not over",
         str(summary["input_tokens"] + summary["output_tokens"]),
         "-" if cost is None else f"{cost:.4f}",
-        text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
+        beginning(text, _SHOWN),
     )
 
 
@@ -115,8 +116,7 @@ def _text(event: AgentEvent) -> str:
     for name in _LEFT_OUT:
         data.pop(name, None)
     rest = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
-    line = "  ".join(part for part in (said, rest) if part)
-    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+    return beginning("  ".join(part for part in (said, rest) if part), _LINE)
 
 
 def _time(utime: int) -> str:

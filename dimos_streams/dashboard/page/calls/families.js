@@ -1,6 +1,7 @@
 /** Families of calls: a mission with the calls of its agent for it, and a call with those that its skill makes. */
 
-import { bareSkill, clipped, namespaceOf } from "../format.js";
+import { bareSkill, namespaceOf } from "../format.js";
+import { clipped } from "../texts.js";
 
 /** @typedef {import("../timeline/calls.js").Call} Call */
 

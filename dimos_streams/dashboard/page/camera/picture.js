@@ -1,6 +1,6 @@
 /** Draws boxes around what is detected in a camera's picture. */
 
-import { drawn } from "../texts.js";
+import { beginning, drawn } from "../texts.js";
 
 const FONT = "600 12px system-ui, sans-serif";
 const LINE = 20;
@@ -103,6 +103,6 @@ function fitting(context, box, isFollowed, width) {
     if (context.measureText(shorter).width <= width) return shorter;
   }
   let [text] = parts;
-  while (text.length > 3 && context.measureText(`${text}…`).width > width) text = text.slice(0, -1).trimEnd();
+  while (text.length > 3 && context.measureText(`${text}…`).width > width) text = beginning(text, text.length - 1).trimEnd();
   return `${text}…`;
 }

@@ -1,9 +1,10 @@
 /** The way to send a robot to a point, and what should be known before. Free of the DOM. */
 
-import { bareSkill, clipped, namespaceOf, skillTitle } from "../format.js";
+import { bareSkill, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
 import { agentsOf } from "../store.js";
+import { clipped } from "../texts.js";
 
 const SKILL = "go_to";
 const SOMETHING = 20;

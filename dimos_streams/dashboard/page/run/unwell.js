@@ -1,7 +1,7 @@
 /** Modules that are not well, in the page's head: one that is gone may be the reason why a robot does nothing. */
 
 import { html } from "../html.js";
-import { clipped } from "../format.js";
+import { clipped } from "../texts.js";
 
 const MAX_NAMED = 2;
 

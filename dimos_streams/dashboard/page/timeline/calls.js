@@ -1,7 +1,7 @@
 /** The calls of a run, assembled from events that may come in any order, up to bounds. */
 
-import { clipped } from "../format.js";
 import { endedAs } from "../calls/outcomes.js";
+import { clipped } from "../texts.js";
 
 const MAX = { calls: 4000, ticks: 40_000, ticksOfOne: 400, breaks: 50, text: 600, json: 6000 };
 

@@ -1,8 +1,9 @@
 /** The details of one call, and the table of all calls in view. */
 
 import { html } from "../html.js";
-import { clipped, counted, listed } from "../format.js";
+import { counted, listed } from "../format.js";
 import { Empty, Folded, Time, useSecond } from "../parts.js";
+import { clipped } from "../texts.js";
 import { APPROVAL } from "./board.js";
 import { isMission } from "../calls/families.js";
 import { lookOf } from "../calls/outcomes.js";

@@ -1,5 +1,7 @@
 /** Texts on the timeline's canvas. */
 
+import { beginning } from "../texts.js";
+
 export const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 export const SMALL = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif";
 export const PAD = 6;
@@ -23,7 +25,7 @@ export function widthOf(g, text) {
 export function shortened(g, text, room, wide) {
   if (wide <= room) return text;
   const letters = Math.floor((text.length * room) / wide) - 1;
-  return letters >= 3 ? `${text.slice(0, letters)}…` : "";
+  return letters >= 3 ? `${beginning(text, letters)}…` : "";
 }
 
 export function note(g, text, x, y, tone, ground) {

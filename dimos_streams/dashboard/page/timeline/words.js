@@ -1,8 +1,9 @@
 /** Calls in words. */
 
-import { clipped, givenText, namespaceOf, skillTitle, titled } from "../format.js";
+import { givenText, namespaceOf, skillTitle, titled } from "../format.js";
 import { reportOf } from "../conversation/report.js";
 import { reasonText } from "../reasons.js";
+import { clipped } from "../texts.js";
 import { isMission, isReview, missionTitle, skillOf } from "../calls/families.js";
 import { lookOf } from "../calls/outcomes.js";
 import { tookText } from "./scale.js";

@@ -1,0 +1,22 @@
+"""Texts no longer than so many characters, each with a mark where its end is left out."""
+
+from __future__ import annotations
+
+
+def beginning(text: str, characters: int, mark: str = "…") -> str:
+    """Return the text, or its first so many characters with the mark behind them."""
+    return text if len(text) <= characters else f"{text[:characters]}{mark}"
+
+
+def shortened(text: str, characters: int, mark: str = "...") -> str:
+    """Return the text, or its beginning and the mark, so many characters together."""
+    return text if len(text) <= characters else f"{text[: characters - len(mark)]}{mark}"
+
+
+def at_most(text: str, characters: int) -> str:
+    """Return the text, or the beginning of one that is longer than so many characters, by words where they are short,
+    with "…" behind it."""
+    if len(text) <= characters:
+        return text
+    words = text[: characters - 1].rpartition(" ")[0]
+    return f"{words} …" if len(words) > characters // 2 else f"{text[: characters - 1]}…"
