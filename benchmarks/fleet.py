@@ -34,6 +34,7 @@ from benchmarks.postgres_cluster import PostgresCluster, postgres_cluster
 from benchmarks.process_tree import usage_of
 from benchmarks.system import free_port
 from dimos_streams.client.sse_client import SseClient
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 
@@ -178,8 +179,7 @@ async def _measure(
         output, _ = await asyncio.to_thread(shipping.communicate)
         said = json.loads(output)
         done.set()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await end_tasks_silently(task)
     return FleetCost(
         robots=robots,
         rate=arguments.rate,

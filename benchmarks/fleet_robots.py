@@ -31,6 +31,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.common.process.live_loop import new_live_loop
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.tool_stream.event import ToolEvent
 
 _THREADS = 32
@@ -131,9 +132,7 @@ async def main(arguments: argparse.Namespace) -> None:
     print(json.dumps({"behind": behind, "events": sum(robot.journal.last_offset for robot in robots)}), flush=True)
     while arguments.seconds is None and not all(map(_is_shipped, robots)):  # noqa: ASYNC110
         await asyncio.sleep(0.2)
-    for task in shipping:
-        task.cancel()
-    await asyncio.gather(*shipping, return_exceptions=True)
+    await end_tasks_silently(*shipping)
     for robot in robots:
         robot.journal.close()
     sys.stdout.flush()

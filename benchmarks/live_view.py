@@ -34,6 +34,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from benchmarks.process_tree import usage_of
 from benchmarks.system import free_bus, free_port
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 
@@ -158,9 +159,7 @@ async def _watch(pipe: Connection, url: str, watchers: int, topics: tuple[str, .
         ages.clear()
         await asyncio.to_thread(pipe.recv)
         pipe.send(list(ages))
-        for task in reading:
-            task.cancel()
-        await asyncio.gather(*reading, return_exceptions=True)
+        await end_tasks_silently(*reading)
 
 
 async def _read(socket: ClientConnection, ages: list[float]) -> None:

@@ -10,6 +10,7 @@ from math import radians
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
@@ -166,9 +167,7 @@ class Patrolling:
             motion.result()
             return None
         finally:
-            motion.cancel()
-            notice.cancel()
-            await asyncio.gather(motion, notice, return_exceptions=True)
+            await end_tasks_silently(motion, notice)
 
     async def _attend(self, noticed: _Noticed) -> None:
         """Report somebody, follow them for a while, and report how that ended."""

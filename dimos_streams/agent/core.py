@@ -43,6 +43,7 @@ from dimos_streams.agent.retry_watch import RetryWatch
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -212,7 +213,7 @@ class AgentCore:
                 task.result()
             await looping  # the gateway has ended its stream
         finally:
-            await _end(reading, looping)
+            await end_tasks_silently(reading, looping)
             await self.close()
 
     async def close(self) -> None:
@@ -290,10 +291,3 @@ class AgentCore:
     def _abort_unwatched(self, why: str) -> None:
         if self.loop.missions and self.loop.state is not LoopState.CLOSED:
             self.loop.begin_abort(why)
-
-
-async def _end(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks and wait for them."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

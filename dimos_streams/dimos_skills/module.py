@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.sse_client import SseClient, SseError
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.dimos_skills.answers import Picture, ToolAnswer, ToolResult, result_of
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.notices import parsed_notice
@@ -102,8 +103,7 @@ class DimosSkills(Module):
                         raise
             listening.result()
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await end_tasks_silently(listening)
 
     def _pause_s(self) -> float:
         """Return the pause until the next look at the list: short while there are no tools, because dimos has none

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import cut_to
 from dimos_streams.dimos_skills.answers import ToolAnswer, ToolResult, parsed_answer
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
@@ -56,8 +57,7 @@ class DimosToolCall:
             await self._end(posted)
             raise
         finally:
-            posted.cancel()
-            await asyncio.wait([posted])
+            await end_tasks(posted)
             if not posted.cancelled():
                 posted.exception()  # it has been looked at, or comes too late
 

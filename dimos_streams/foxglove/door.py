@@ -24,6 +24,7 @@ import h11
 from dimos_streams.common.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
 
@@ -105,9 +106,7 @@ class ViewerDoor:
             return
         server.close()
         connections = list(self._connections)
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        await end_tasks_silently(*connections)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # In a task of ours: one of asyncio's own would complain when it is cancelled (Python 3.11).
@@ -195,9 +194,7 @@ async def _either(*ways: Coroutine[Any, Any, None]) -> None:
         for task in done:
             task.result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
 
 async def _answer(writer: asyncio.StreamWriter, status: int, text: str) -> None:

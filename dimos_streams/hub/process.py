@@ -14,6 +14,7 @@ from dimos_streams import __version__, clock
 from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import BatchIntake, EventFeed, in_thread
@@ -127,7 +128,7 @@ class FleetHub:
             self._keep_house(parts),
         )
         self._tasks = [loop.create_task(work) for work in works]
-        self._to_undo.push_async_callback(_end, self._tasks)
+        self._to_undo.push_async_callback(end_tasks_silently, *self._tasks)
         from dimos_streams.hub.app import create_app
 
         await self._server.serve(create_app(parts))
@@ -172,9 +173,3 @@ class FleetHub:
                     __version__,
                 )
         self._others = others
-
-
-async def _end(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

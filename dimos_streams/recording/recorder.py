@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.selection import EVERYTHING, Selection
@@ -144,6 +145,5 @@ async def recording(bus: Bus, options: RecordingOptions) -> AsyncIterator[Record
     finally:
         recorder.stop()
         if flushing is not None:
-            flushing.cancel()
-            await asyncio.gather(flushing, return_exceptions=True)
+            await end_tasks_silently(flushing)
     recorder.check()

@@ -23,6 +23,7 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.tf2_msgs import TFMessage
@@ -107,9 +108,7 @@ class MissionRun:
                 self._check()
         finally:
             await self._run.stop()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await end_tasks_silently(*self._tasks)
 
     @property
     def bus(self) -> Bus:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.testing.chat_rules import broken_rules
 from dimos_streams.testing.model_reply import Reply
 
@@ -88,9 +89,7 @@ class ModelServer:
         if server is None:
             return
         server.close()
-        for task in list(self._connections):
-            task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await end_tasks_silently(*self._connections)
 
     async def __aenter__(self) -> ModelServer:
         await self.start()
@@ -148,9 +147,7 @@ class ModelServer:
             request.abandoned = not answering.done()
             return answering.done() and answering.result()
         finally:
-            answering.cancel()
-            leaving.cancel()
-            await asyncio.gather(answering, leaving, return_exceptions=True)
+            await end_tasks_silently(answering, leaving)
             request.over.set()
 
     def _reply(self, request: RecordedRequest) -> Reply:

@@ -14,6 +14,7 @@ from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape
@@ -60,7 +61,7 @@ async def viewed(
         stack.push_async_callback(bus.close)
         stage = Stage(index, bus)
         running = asyncio.create_task(stage.run(), name="stage")
-        stack.push_async_callback(_end, running)
+        stack.push_async_callback(end_tasks_silently, running)
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
         broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
@@ -80,8 +81,3 @@ def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnPr
     index = Index(Tape(logs), journal, first_metadata(logs[0]))
     index.read(on_progress)
     return index
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

@@ -12,6 +12,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.wishes import parse_wish
@@ -43,8 +44,7 @@ async def serve(
     except (WebSocketDisconnect, RuntimeError):
         pass  # it has left
     finally:
-        reading.cancel()
-        await asyncio.gather(reading, return_exceptions=True)
+        await end_tasks_silently(reading)
 
 
 def transport_of(stage: Stage) -> dict[str, Any]:

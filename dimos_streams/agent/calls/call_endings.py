@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall, listed, made_close
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -107,9 +108,7 @@ class CallEndings:
     async def stop(self) -> None:
         """End the tasks of its own; the calls themselves go on. Twice is fine."""
         tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
     def _time_out(self, call: OpenCall, limit_s: float) -> None:
         if call.close is None:

@@ -16,6 +16,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
@@ -93,8 +94,7 @@ class Reviews:
             work.result()
         finally:
             withdrawn.cancel()
-            work.cancel()
-            await asyncio.wait([work])
+            await end_tasks(work)
 
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)

@@ -22,6 +22,7 @@ from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, suggest
 
 DELEGATE = "delegate"
@@ -212,8 +213,7 @@ class Delegation:
             await asyncio.wait([loop, over], return_when=asyncio.FIRST_COMPLETED)
         finally:
             over.cancel()
-            loop.cancel()
-            await asyncio.wait([loop])
+            await end_tasks(loop)
             if work.parts.model is not work.parent.model:
                 await work.parts.model.close()
         if not loop.cancelled() and loop.exception() is not None:

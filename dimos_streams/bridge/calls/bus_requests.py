@@ -16,6 +16,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
@@ -93,9 +94,7 @@ class SkillRequests:
             subscription.close()
         self._subscriptions = []
         tasks = [pending.task for pending in self._pending.values() if pending.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
     def _on_call(self, channel: str, data: bytes) -> None:
         first = first_texts(SkillCall, data, 5)

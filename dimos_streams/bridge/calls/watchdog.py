@@ -13,6 +13,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.loss_reports import LossReports
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
@@ -84,8 +85,7 @@ class Watchdog:
         """End. Twice is fine."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await end_tasks(task)
 
     async def until_all_are_known(self) -> None:
         """Wait until every module has had the time to say which calls it runs; they may hold leases."""

@@ -16,6 +16,7 @@ from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnr
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
@@ -75,9 +76,7 @@ class CommandDesk:
                 await self._hold_stream()
         finally:
             tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks_silently(*tasks)
 
     async def _hold_stream(self) -> None:
         """Hold one stream of commands, and pause after it."""

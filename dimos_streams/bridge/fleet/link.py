@@ -24,6 +24,7 @@ from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.common.tasks import end_tasks_silently
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
@@ -77,9 +78,7 @@ class HubLink:
     async def stop(self) -> None:
         """Take no commands any more, and ship nothing for now. Twice is fine."""
         tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
     async def finish(self) -> None:
         """Ship what has come until the end, as far as that goes within a moment. Twice is fine."""

@@ -14,6 +14,7 @@ from dimos_streams.bridge.live.viewer import Viewer, text
 from dimos_streams.bridge.live.wishes import Watch, parse_wish
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks
 
 _WISHES = (2000.0, 4000.0)
 """Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""
@@ -41,8 +42,7 @@ async def serve(
         except WebSocketDisconnect:
             pass  # it has left while we wrote
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            await end_tasks(reading)
 
 
 async def _write(socket: WebSocket, viewer: Viewer, send_timeout_s: float) -> None:

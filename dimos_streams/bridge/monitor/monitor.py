@@ -22,6 +22,7 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -92,8 +93,7 @@ class Monitor:
         self._watchers.close()
         pump, self._pump = self._pump, None
         if pump is not None:
-            pump.cancel()
-            await asyncio.wait([pump])
+            await end_tasks(pump)
         await self._reports.stop()
         self._robots.stop()
 

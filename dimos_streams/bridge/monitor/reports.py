@@ -11,6 +11,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownCallError
 from dimos_streams.operator.agents import AgentView
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
@@ -87,9 +88,7 @@ class Reports:
     async def stop(self) -> None:
         """Forget about all of them; the calls go on, and the next life of this process finds them. Twice is fine."""
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
     async def _open(self, agent: AgentView) -> None:
         self._retry_at[agent.name] = clock.monotonic() + _RETRY_S

@@ -14,6 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import end_tasks
 
 _COMMANDS_AT_A_TIME = 16
 
@@ -76,8 +77,7 @@ async def _converse(
         except WebSocketDisconnect:
             pass  # it has left while we wrote
         finally:
-            reading.cancel()
-            await asyncio.wait([reading])
+            await end_tasks(reading)
 
 
 async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> None:

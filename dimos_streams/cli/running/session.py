@@ -27,6 +27,7 @@ from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import end_tasks, end_tasks_silently
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
@@ -138,9 +139,7 @@ class _Session:
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
             raise
         finally:
-            for end in ends:
-                end.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
+            await end_tasks_silently(*ends)
 
     async def _mission(self, link: RunLink, part: OtherParts | None) -> int:
         """Say what is to be said, once all parts are there. This returns, with an exit code, only if its end is the
@@ -194,8 +193,7 @@ class _Session:
                 yield
             finally:
                 if reloading is not None:
-                    reloading.cancel()
-                    await asyncio.wait([reloading])
+                    await end_tasks(reloading)
 
     def _show(self, event: ToolEvent) -> None:
         self._counts.count(event)

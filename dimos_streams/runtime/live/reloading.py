@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dimos_streams.common.importing import how_to_get
+from dimos_streams.common.tasks import end_tasks, end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.runtime.events import OnRunEvent, RunEvent
 from dimos_streams.runtime.processes.sources import Stamp, stamp
@@ -94,13 +95,10 @@ class Reloader:
                     async for files in self._changes(watched, stop) if watched else _nothing(stop):
                         self._take(files)
                 finally:
-                    looking.cancel()
-                    await asyncio.wait([looking])
+                    await end_tasks(looking)
                 self._take(set(self._stamps))  # what was written while nobody watched
         finally:
-            for task in list(self._tasks.values()):
-                task.cancel()
-            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            await end_tasks_silently(*self._tasks.values())
 
     def _directories(self) -> frozenset[Path]:
         files = frozenset[Path]().union(*self._run.sources().values())

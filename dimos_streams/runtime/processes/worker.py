@@ -29,6 +29,7 @@ from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.secrets import know_environment, redacted
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import BusError, DimosStreamsError, UserError
 from dimos_streams.runtime.options import RunOptions
@@ -187,8 +188,7 @@ class _Worker:
         if work.done():
             work.result()
             return True
-        work.cancel()
-        await asyncio.wait([work])
+        await end_tasks(work)
         return False
 
     def _on_term(self) -> None:

@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS
@@ -82,8 +83,7 @@ class Heart:
         self._take_token_back()
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await end_tasks(task)
         if self._described is not None:
             self._described.cancel()
             self._described = None

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bridge.calls.settings import owed_settings
 from dimos_streams.bridge.calls.settings.owed_settings import OwedSettings
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
 
 SETTLES_WITHIN_S = 60.0
@@ -82,9 +83,7 @@ class UnsettledSettings:
     async def stop(self) -> None:
         """Ask nobody any more in this life. Twice is fine."""
         tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks_silently(*tasks)
 
     def _owe(self, owed: OwedSettings) -> None:
         self._owed[owed.module] = owed

@@ -22,6 +22,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.stop import (
@@ -70,8 +71,7 @@ class RobotStops:
         """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+            await end_tasks(task)
 
     def check(self, module: ModuleView, skill: SkillInfo) -> None:
         """Raise ``CallRejectedError`` for a call that may move a robot that is stopped."""

@@ -19,6 +19,7 @@ from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connecti
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
+from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import UserError
 
 _SEND_BUFFER = 256 * 1024
@@ -134,8 +135,7 @@ class HttpServer:
         for listening in server.servers:
             listening.close()
         self.abort(None)
-        task.cancel()
-        await asyncio.wait([task])
+        await end_tasks(task)
 
     async def stop(self) -> None:
         """End all connections: those whose responses end within a moment by themselves, the others at once."""

@@ -1,0 +1,78 @@
+"""Tasks that are cancelled and waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from dimos_streams.common.tasks import end_tasks, end_tasks_silently
+
+End = Callable[..., Coroutine[Any, Any, None]]
+
+
+class Slow:
+    """A task that takes its time to end, and may fail meanwhile."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.cancelled = 0
+        self._error = error
+        self.task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await asyncio.sleep(1000.0)
+        finally:
+            for _ in range(2):
+                self.cancelled += 1
+                try:
+                    await asyncio.sleep(1.0)
+                    break
+                except asyncio.CancelledError:
+                    pass
+            if self._error is not None:
+                raise self._error
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("end", [end_tasks, end_tasks_silently])
+async def test_all_have_ended_then(end: End) -> None:
+    await end()
+    first, second = Slow(), Slow()
+    over = asyncio.ensure_future(asyncio.sleep(0.0))
+    await asyncio.sleep(0.1)
+    await end(first.task, second.task, over)
+    assert first.task.cancelled()
+    assert second.task.cancelled()
+    assert (first.cancelled, second.cancelled, over.cancelled()) == (1, 1, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("end", "says"), [(end_tasks, ["broken"]), (end_tasks_silently, [])])
+async def test_an_error_is_logged_or_not(end: End, says: list[str]) -> None:
+    found: list[BaseException] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: found.append(context["exception"]))
+    slow = Slow(ValueError("broken"))
+    await asyncio.sleep(0.1)
+    await end(slow.task)
+    del slow
+    gc.collect()
+    assert [str(error) for error in found] == says
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("end", "waits"), [(end_tasks, False), (end_tasks_silently, True)])
+async def test_whoever_ends_them_may_be_cancelled(end: End, waits: bool) -> None:
+    slow = Slow()
+    await asyncio.sleep(0.1)
+    ending = asyncio.ensure_future(end(slow.task))
+    await asyncio.sleep(0.1)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert slow.task.done() is waits
+    await asyncio.wait([slow.task])
+    assert slow.cancelled == (2 if waits else 1)
