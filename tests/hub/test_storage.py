@@ -32,6 +32,7 @@ from dimos_streams.hub.storage.schema import MIGRATIONS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
+from dimos_streams.tool_stream.gateway import CallView
 
 _PARTITION = 50
 ALL = 10**9
@@ -217,6 +218,19 @@ def test_calls_are_folded_from_their_events(storage: HubStorage) -> None:
     newest = storage.calls.newest(10, robot=None, state="open", before=None)
     assert [(each.robot, each.call_id) for each in newest] == [("r2", "c2"), ("r2", "c1")]
     assert storage.calls.newest(1, robot="r1", state=None, before=newest[1].first_seq)[0].call_id == "c1"
+
+
+@pytest.mark.slow
+def test_what_an_older_journal_says_late_is_not_how_a_call_stands(storage: HubStorage) -> None:
+    storage.store([batch(entry(3, "on it", arguments={"no": 1}), entry(4, "done", type="close", outcome="failed"))])
+    (row,) = storage.calls.find("c1")
+    call = CallView.model_validate_json(row.record)
+    assert (call.arguments, call.answer, call.text, call.outcome) == ({}, "on it", "done", "failed")
+    late = entry(1, type="open", arguments={"a": 1}, parent="p", resources=["base"], on_loss="continue")
+    storage.store([batch(late, entry(2, "it begins"), journal="journal-0")])
+    (row,) = storage.calls.find("c1")
+    told = {"arguments": {"a": 1}, "parent": "p", "resources": ("base",), "on_loss": "continue"}
+    assert CallView.model_validate_json(row.record) == call.model_copy(update=told)
 
 
 @pytest.mark.slow

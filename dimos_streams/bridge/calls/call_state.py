@@ -189,20 +189,22 @@ class CallState(CallView):
 
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:
-        """A call that was begun without the broker, at its first event. What is invalid in the event is left out."""
-        opening = opening_of(event.data)
-        return cls(
+        """A call that was begun without the broker, at the first of its events that is known."""
+        call = cls(
             call_id=event.call_id,
             skill=event.skill,
             module=event.module,
             caller=event.caller,
-            parent=opening.parent,
-            arguments=opening.arguments,
-            resources=opening.resources,
-            on_loss=opening.on_loss,
             requested_utime=event.utime,
             missing_open=event.type != "open",
         )
+        if event.type == "open":
+            call.begin(event)
+        return call
+
+    def begin(self, event: ToolEvent) -> None:
+        """Take over from its ``open`` what it was begun with. What is invalid in the event is left out."""
+        self.parent, self.arguments, self.resources, self.on_loss = opening_of(event.data)
 
 
 def _weight(json: str) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.hub.storage.engine import Engine, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
-from dimos_streams.tool_stream.event import Outcome, json_text
-from dimos_streams.tool_stream.opening import opening_of
+from dimos_streams.tool_stream.event import ToolEvent
 
 _AT_ONCE = 200
 """Maximum number of calls that one statement asks for."""
@@ -43,23 +42,23 @@ class CallTable:
     def fold(self, db: Transaction, events: Sequence[tuple[int, str, BatchEntry]]) -> None:
         """Enter what new events say of their calls. Progress says nothing that lasts, and is passed over."""
         said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]
-        records = self._records(db, {(robot, entry.call_id) for _, robot, entry in said})
+        calls = self._known(db, {(robot, entry.call_id) for _, robot, entry in said})
         changed: dict[tuple[str, str], tuple[int, int]] = {}
         for seq, robot, entry in said:
             key = robot, entry.call_id
-            records[key] = _folded(records.get(key), robot, entry.event)
+            calls[key] = _folded(calls.get(key), robot, ToolEvent.from_dict(entry.event))
             changed[key] = changed.get(key, (seq, seq))[0], seq
         db.many(
             "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (robot, call_id) DO UPDATE SET"
             " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
             [
-                (*key, first, last, int(records[key]["state"] == "closed"), json_text(records[key]))
+                (*key, first, last, int(calls[key].state == CLOSED), calls[key].view().model_dump_json())
                 for key, (first, last) in sorted(changed.items())
             ],
         )
 
-    def _records(self, db: Transaction, keys: set[tuple[str, str]]) -> dict[tuple[str, str], dict[str, Any]]:
-        found: dict[tuple[str, str], dict[str, Any]] = {}
+    def _known(self, db: Transaction, keys: set[tuple[str, str]]) -> dict[tuple[str, str], CallState]:
+        found: dict[tuple[str, str], CallState] = {}
         ids = sorted({call_id for _, call_id in keys})
         for at in range(0, len(ids), _AT_ONCE):
             some = ids[at : at + _AT_ONCE]
@@ -68,7 +67,7 @@ class CallTable:
                 f"SELECT robot, call_id, record FROM calls WHERE call_id IN ({marks})", *some
             ):
                 if (robot, call_id) in keys:
-                    found[robot, call_id] = parse_json(record)
+                    found[robot, call_id] = CallState.model_validate_json(record)
         return found
 
     def _rows(self, condition: str, *values: object) -> list[RobotCallRow]:
@@ -80,34 +79,13 @@ class CallTable:
         ]
 
 
-def _folded(record: dict[str, Any] | None, robot: str, event: Any) -> dict[str, Any]:
-    """The fields of a ``CallView``, and the robot, after one more event."""
-    data = event["data"]
-    view = record or {
-        "robot": robot,
-        "call_id": event["call_id"],
-        "skill": event["skill"],
-        "module": event["module"],
-        "caller": event["caller"],
-        "parent": "",
-        "arguments": {},
-        "state": "open",
-        "outcome": None,
-        "answer": None,
-        "text": "",
-        "result": None,
-        "last_seq": 0,
-        "resources": [],
-        "on_loss": "stop",
-        "requested_utime": event["utime"],
-        "closed_utime": None,
-    }
-    view["last_seq"], view["text"] = event["seq"], event["text"]
-    if event["type"] == "open":
-        view |= opening_of(data)._asdict()
-    elif view["answer"] is None:
-        view["answer"] = event["text"]
-    if event["type"] == "close":
-        outcome = data.get("outcome", Outcome.FAILED)
-        view |= {"state": "closed", "outcome": outcome, "result": data.get("result"), "closed_utime": event["utime"]}
-    return view
+def _folded(call: CallState | None, robot: str, event: ToolEvent) -> CallState:
+    """A call after one more event. Those of an older journal come behind newer ones: they are not how it stands."""
+    if call is None:
+        call = CallState.from_event(event)
+        call.robot = robot
+    elif event.type == "open":
+        call.begin(event)
+    if event.seq >= call.last_seq:
+        call.apply(event)
+    return call

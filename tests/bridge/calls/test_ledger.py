@@ -13,7 +13,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 from tests.bridge.parts import event
 
 
@@ -82,3 +82,12 @@ async def test_readers_have_an_event_before_the_call_is_folded(monkeypatch: pyte
     reader.close()
     assert await waiting == []
     journal.close()
+
+
+def test_only_an_open_says_what_a_call_was_begun_with() -> None:
+    data = {"arguments": {"a": 1}, "parent": "p", "resources": ["base"]}
+    kinds: tuple[EventType, ...] = ("open", "update")
+    begun = {type: CallState.from_event(event(1, type, data=data)) for type in kinds}
+    assert (begun["open"].arguments, begun["open"].parent, begun["open"].resources) == ({"a": 1}, "p", ("base",))
+    assert (begun["update"].arguments, begun["update"].parent, begun["update"].resources) == ({}, "", ())
+    assert [call.missing_open for call in begun.values()] == [False, True]
