@@ -56,6 +56,10 @@ CursorText = Annotated[str, AfterValidator(_checked), Field(json_schema_extra={"
 """A cursor as it is in URLs."""
 
 
+WantedState = Literal["open", "closed"]
+"""The state of the calls that are wanted; one that was only requested counts as open."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallPage:
     """Some calls, oldest first, as a JSON array, and the cursor for those before them."""
@@ -68,7 +72,7 @@ class CallPage:
 class CallQuery(NamedTuple):
     """A query for calls: the newest ones before a position, up to a number."""
 
-    state: Literal["open", "closed"] | None = None
+    state: WantedState | None = None
     before: Cursor | None = None
     limit: int = DEFAULT_LIMIT
 

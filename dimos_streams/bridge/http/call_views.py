@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Response
 
-from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText
+from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText, WantedState
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.http import links
 from dimos_streams.bridge.http import problem_kinds as kinds
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.tool_stream.gateway import CallView
 
-OfState = Annotated[Literal["open", "closed"] | None, Query(description="Only such calls are wanted.")]
+OfState = Annotated[WantedState | None, Query(description="Only such calls are wanted.")]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="The most calls that the page may have.")]
 PAGE_END = "Where a page ends; the Link header has it."
 """The description of ``before``, whose form is a bridge's or a hub's own."""

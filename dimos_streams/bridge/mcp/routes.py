@@ -8,11 +8,10 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from pydantic_core import to_json
-from starlette.types import Send
 
+from dimos_streams.bridge.http.event_response import EventResponse
 from dimos_streams.bridge.mcp import described
 from dimos_streams.bridge.mcp.described import SESSION, VERSION
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
@@ -43,7 +42,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         refused = server.why_not_listen(found)
         if refused:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
-        return _McpStream(server.unasked(found))
+        return EventResponse(_frames(server.unasked(found)))
 
     @app.delete("/mcp", status_code=204, response_model=None, **described.DELETE)
     async def delete(request: Request) -> Response:
@@ -78,7 +77,7 @@ async def _answer(server: McpServer, request: Request, message: Incoming) -> Res
         await server.notice(found, message)
         return Response(status_code=202)
     if server.wants_progress(message) and _takes_streams(request):
-        return _McpStream(server.follow(found, message))
+        return EventResponse(_frames(server.follow(found, message)))
     answer = await server.answer(found, message)
     return _json(answer) if answer is not None else Response(status_code=202)
 
@@ -106,18 +105,6 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
     return server.sessions.get(given) or _refusal(
         404, INVALID_REQUEST, "no such session; begin with `initialize`", id
     )
-
-
-class _McpStream(StreamingResponse):
-    """A stream whose messages end with it, and not when they are collected some time later."""
-
-    def __init__(self, messages: Messages) -> None:
-        self._frames = _frames(messages)
-        super().__init__(self._frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
-
-    async def stream_response(self, send: Send) -> None:
-        async with contextlib.aclosing(self._frames):
-            await super().stream_response(send)
 
 
 async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:

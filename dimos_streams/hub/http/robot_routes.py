@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
 from fastapi import FastAPI, Query, Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.types import Send
@@ -15,6 +14,7 @@ from starlette.types import Send
 from dimos_streams import __version__
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.event_response import EventResponse
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
@@ -139,18 +139,16 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         return Response(status_code=204)
 
 
-class _Commands(StreamingResponse):
-    """A stream of commands that is over when its connection is, and not when it is collected some time later."""
+class _Commands(EventResponse):
+    """A stream of commands, which is closed when its connection is over."""
 
     def __init__(self, parts: HubParts, stream: CommandStream) -> None:
         self._parts, self._stream = parts, stream
-        self._frames: AsyncGenerator[bytes, None] = stream.frames(parts.streams.hub)
-        super().__init__(self._frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        super().__init__(stream.frames(parts.streams.hub))
 
     async def stream_response(self, send: Send) -> None:
         try:
-            async with contextlib.aclosing(self._frames):
-                await super().stream_response(send)
+            await super().stream_response(send)
         finally:
             await self._parts.streams.close(self._stream)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
+from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.hub.storage.engine import Engine, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
@@ -25,7 +25,7 @@ class CallTable:
         return self._rows("WHERE call_id = ?", call_id)
 
     def newest(
-        self, limit: int, *, robot: str | None, state: Literal["open", "closed"] | None, before: int | None
+        self, limit: int, *, robot: str | None, state: WantedState | None, before: int | None
     ) -> list[RobotCallRow]:
         """The newest calls, newest first, of one robot or state if wanted, whose first event is before a number."""
         conditions, values = ["1 = 1"], list[object]()

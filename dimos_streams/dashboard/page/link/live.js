@@ -1,6 +1,7 @@
 /** The live topics of a run (`WS /live`): pictures, scans and other data that are too large for the monitor. */
 
-const RETRY_MS = { first: 500, longest: 10_000 };
+import { authorization, pauseMs, socketUrl } from "./reaching.js";
+
 const QUIET_MS = 10_000;
 
 /**
@@ -75,10 +76,7 @@ export class Live {
   }
 
   #open() {
-    const url = new URL("live", location.href);
-    url.protocol = url.protocol.replace("http", "ws");
-    if (this.#token()) url.searchParams.set("token", this.#token());
-    const socket = (this.#socket = new WebSocket(url));
+    const socket = (this.#socket = new WebSocket(socketUrl("live", this.#token())));
     socket.binaryType = "arraybuffer";
     socket.onopen = () => this.#sayWhat();
     socket.onclose = () => this.#lost(socket);
@@ -113,7 +111,7 @@ export class Live {
     this.#retry = setTimeout(() => {
       this.#retry = 0;
       this.#settle();
-    }, pause(tries));
+    }, pauseMs(tries));
   }
 
   /** Take the connection as lost after a silence: rates come every second while anything gets through. */
@@ -167,14 +165,13 @@ export class Live {
     this.#asking = true;
     for (let tries = 1; this.#listeners.size > 0 && !this.#listed; tries += 1) {
       try {
-        const token = this.#token();
-        const headers = token ? { Authorization: `Bearer ${token}` } : {};
+        const headers = authorization(this.#token());
         const answer = await fetch("live", { headers, signal: AbortSignal.timeout(QUIET_MS) });
         if (answer.ok) this.#list((await answer.json()).topics);
       } catch {
         // The bridge does not answer; the page says so elsewhere.
       }
-      if (!this.#listed) await new Promise((resolve) => setTimeout(resolve, pause(tries)));
+      if (!this.#listed) await new Promise((resolve) => setTimeout(resolve, pauseMs(tries)));
     }
     this.#asking = false;
   }
@@ -187,8 +184,4 @@ async function taken(take, header, payload) {
   } catch (error) {
     reportError(error);
   }
-}
-
-function pause(tries) {
-  return Math.min(RETRY_MS.longest, RETRY_MS.first * 2 ** (tries - 1));
 }

@@ -1,9 +1,10 @@
 /** The connection to `WS /monitor`. */
 
+import { authorization, pauseMs, socketUrl } from "./reaching.js";
+
 const ANSWER_MS = 15_000;
 const QUIET_MS = 10_000;
 const PROBE_MS = 5_000;
-const RETRY_MS = { first: 500, longest: 10_000 };
 
 /** A WebSocket that is opened again whenever it is lost. */
 export class Monitor {
@@ -37,10 +38,7 @@ export class Monitor {
   connect() {
     clearTimeout(this.#retry);
     this.#socket?.close();
-    const url = new URL("monitor", location.href);
-    url.protocol = url.protocol.replace("http", "ws");
-    if (this.token) url.searchParams.set("token", this.token);
-    const socket = (this.#socket = new WebSocket(url));
+    const socket = (this.#socket = new WebSocket(socketUrl("monitor", this.token)));
     socket.onopen = () => this.#opened();
     socket.onmessage = (event) => this.#heard(event);
     socket.onclose = () => this.#lost(socket);
@@ -63,7 +61,7 @@ export class Monitor {
    * @returns {Promise<object>} the bridge's report, or a problem
    */
   async order(path, body) {
-    const headers = { "Content-Type": "application/json", ...this.authorization };
+    const headers = { "Content-Type": "application/json", ...authorization(this.token) };
     try {
       const signal = AbortSignal.timeout(ANSWER_MS);
       const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body), signal });
@@ -75,7 +73,7 @@ export class Monitor {
 
   /** Send a plain request, with the token. @returns {Promise<Response>} */
   get(path, options = {}) {
-    return fetch(path, { headers: this.authorization, cache: "no-store", ...options });
+    return fetch(path, { headers: authorization(this.token), cache: "no-store", ...options });
   }
 
   /** @returns {boolean} whether somebody waits for this answer */
@@ -127,9 +125,9 @@ export class Monitor {
   }
 
   #connectLater() {
-    const pause = Math.min(RETRY_MS.longest, RETRY_MS.first * 2 ** this.#tries++);
+    this.#tries += 1;
     clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => this.connect(), pause * (0.5 + Math.random() / 2));
+    this.#retry = setTimeout(() => this.connect(), pauseMs(this.#tries) * (0.5 + Math.random() / 2));
   }
 
   /** Find out why the connection failed. Return whether a token is missing, so that trying again is of no use. */
@@ -148,10 +146,6 @@ export class Monitor {
     } catch {
       return null;
     }
-  }
-
-  get authorization() {
-    return this.token ? { Authorization: `Bearer ${this.token}` } : {};
   }
 
   #become(status) {

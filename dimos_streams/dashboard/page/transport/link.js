@@ -1,5 +1,7 @@
 /** The transport of a recording: its clock, which can be played, paused and set (`WS /transport`). */
 
+import { socketUrl } from "../link/reaching.js";
+
 const RETRY_MS = 1_000;
 const SEEK_MS = 80;
 
@@ -24,9 +26,7 @@ export class Transport {
   }
 
   connect() {
-    const url = new URL("transport", location.href);
-    url.protocol = url.protocol.replace("http", "ws");
-    const socket = (this.#socket = new WebSocket(url));
+    const socket = (this.#socket = new WebSocket(socketUrl("transport")));
     socket.onmessage = ({ data }) => this.#take(JSON.parse(data));
     socket.onclose = () => setTimeout(() => this.connect(), RETRY_MS);
   }
