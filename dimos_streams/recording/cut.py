@@ -15,6 +15,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.timeline import going_on
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
@@ -34,7 +35,7 @@ class LogPart:
 
     def includes(self, after_s: float, channel: str) -> bool:
         """Return whether the part has an event of a channel, so many seconds after the first one. A part from the
-        beginning has also what was stamped before that by a clock that was set back."""
+        beginning has also what is stamped before that."""
         begun = self.from_s <= max(0.0, after_s)
         return begun and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
 
@@ -58,16 +59,16 @@ class LogPart:
 
 
 def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
-    """Yield all events, each with its seconds since the first one that is not metadata, or with None for metadata."""
+    """Yield all events, each with its seconds since the first one that is not metadata, or with None for metadata.
+    Where the clock was set back they go on."""
     start: int | None = None
-    for log in logs:
-        for event in log.events():
-            if event.channel == CHANNEL:
-                yield None, event
-                continue
-            if start is None:
-                start = event.utime
-            yield (event.utime - start) / 1e6, event
+    for utime, event in going_on((event for log in logs for event in log.events()), []):
+        if event.channel == CHANNEL:
+            yield None, event
+            continue
+        if start is None:
+            start = utime
+        yield (utime - start) / 1e6, event
 
 
 def events_of(logs: Iterable[LogReader], part: LogPart) -> Iterator[LogEvent]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.timeline import SetBack, going_on
 
 GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""
@@ -98,8 +99,11 @@ class LogSummary:
     channels: dict[str, ChannelSummary] = field(default_factory=dict)
     events: int = 0
     first: int = 0
-    """The time of the earliest event, µs since the Unix epoch."""
+    """The time of the earliest event, µs since the Unix epoch. Where the clock was set back, this and all other times
+    go on from those before."""
     last: int = 0
+    set_backs: list[SetBack] = field(default_factory=list)
+    """The places at which the clock goes back, bounded."""
     metadata: Metadata | None = None
     """The first metadata in the log, or None for logs of other programs."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -115,30 +119,35 @@ def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
     channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
-    for log in logs:
-        for count, event in enumerate(log.events()):
-            _, utime, name, data, _ = event
-            channel = channels.get(name)
-            if channel is None:
-                if name == CHANNEL:
-                    summary.metadata = summary.metadata or _metadata(event)
-                    continue
-                if not channels:
-                    summary.first = newest = utime
-                channel = channels[name] = ChannelSummary(name, first=utime, last=utime, fingerprint=data[:8])
-            if utime > newest:
-                if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
-                    summary.gaps.append((newest, utime - newest))
-                newest = utime
-            channel.add(utime, len(data))
-            if on_progress is not None and not count & _PROGRESS_MASK:
-                on_progress(log)
-        if on_progress is not None:
-            on_progress(log)
+    for utime, event in going_on(_all_events(logs, on_progress), summary.set_backs):
+        name, data = event.channel, event.data
+        channel = channels.get(name)
+        if channel is None:
+            if name == CHANNEL:
+                summary.metadata = summary.metadata or _metadata(event)
+                continue
+            if not channels:
+                summary.first = newest = utime
+            channel = channels[name] = ChannelSummary(name, first=utime, last=utime, fingerprint=data[:8])
+        if utime > newest:
+            if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
+                summary.gaps.append((newest, utime - newest))
+            newest = utime
+        channel.add(utime, len(data))
     summary.events = sum(channel.count for channel in channels.values())
     summary.first = min((channel.first for channel in channels.values()), default=0)
     summary.last = newest
     return summary
+
+
+def _all_events(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None] | None) -> Iterator[LogEvent]:
+    for log in logs:
+        for count, event in enumerate(log.events()):
+            yield event
+            if on_progress is not None and not count & _PROGRESS_MASK:
+                on_progress(log)
+        if on_progress is not None:
+            on_progress(log)
 
 
 def first_metadata(log: LogReader) -> Metadata | None:

@@ -21,7 +21,7 @@ class Place(NamedTuple):
     offset: int = 0
     """The position at which the next event begins, in bytes from the beginning of the first log."""
     last: int | None = None
-    cut_out: int = 0
+    ahead: int = 0
     """See ``Steadiness``."""
 
 
@@ -40,12 +40,12 @@ class Tape:
     def events(self, place: Place | None = None) -> Iterator[tuple[LogEvent, Place]]:
         """Yield the events from a place on, without metadata, at possible times; each with the place before it."""
         place = place or Place()
-        known = Steadiness(place.last, place.cut_out)
-        last, cut_out = known.last, known.cut_out
+        known = Steadiness(place.last, place.ahead)
+        last, ahead = known.last, known.ahead
         for event in steady(self._raw(place.offset), known):
             if event.channel != CHANNEL:
-                yield event, Place(event.offset, last, cut_out)
-            last, cut_out = known.last, known.cut_out
+                yield event, Place(event.offset, last, ahead)
+            last, ahead = known.last, known.ahead
 
     def event_at(self, offset: int) -> LogEvent | None:
         """The event that begins there, with its own time, or None if none does."""

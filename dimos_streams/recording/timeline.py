@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.format import LogEvent
@@ -18,9 +18,26 @@ _BACK_US = 1_000_000
 """The time in µs: an event whose successor is so much earlier, and not earlier than its predecessor, has an
 impossible stamp."""
 
+SET_BACK_US = 100_000
+"""The time in µs by which an event and the next are earlier than one before them if the clock was set back; messages
+that overtake each other are less apart."""
+_MAX_SET_BACKS = 100
+
 _WINDOW = 3
 
 _log = LimitedLog(logging.getLogger(__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class SetBack:
+    """A place in a log at which the clock goes back."""
+
+    event: int
+    """The number of the first event behind it."""
+    us: int
+
+    def __str__(self) -> str:
+        return f"the clock goes back by {self.us / 1e6:.1f} s at event {self.event}"
 
 
 @dataclass(slots=True)
@@ -29,15 +46,47 @@ class Steadiness:
 
     last: int | None = None
     """The latest of them, µs."""
-    cut_out: int = 0
-    """The pauses that were taken out so far, µs."""
+    ahead: int = 0
+    """The time in µs that is taken from the stamps: the pauses that were taken out so far, less what the clock went
+    back."""
+    set_backs: list[SetBack] = field(default_factory=list)
+    """The places so far at which the clock goes back, bounded."""
+
+
+def going_on(events: Iterable[LogEvent], found: list[SetBack]) -> Iterator[tuple[int, LogEvent]]:
+    """Yield the same events, each with its time by a clock that goes on where the log's was set back. ``found`` gets
+    those places, bounded."""
+    before = newest = -(1 << 63)
+    back, held = 0, None
+    for event in events:
+        if event.channel == CHANNEL:
+            yield event.utime + back, event
+            continue
+        utime = event.utime + back
+        if held is not None:
+            late = held.utime + back
+            if newest - utime > _BACK_US and before - _BACK_US <= late:  # the newest stamp is impossible
+                newest = late
+            elif newest - utime > SET_BACK_US:
+                _note(found, SetBack(held.number, newest - late))
+                back, utime, late = back + newest - late, utime + newest - late, newest
+            yield late, held
+            held = None
+        elif newest - utime > SET_BACK_US:
+            held = event
+            continue
+        if utime > newest:
+            before, newest = newest, utime
+        yield utime, event
+    if held is not None:
+        yield held.utime + back, held
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
     """Yield the same events. One that is far ahead of both its neighbours gets the time of the one before it, a first
     one that is more than ``LONGEST_PAUSE_S`` ahead of the second gets the time of that, and
-    where all that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Times that go back stay as
-    they are.
+    where all that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Where the clock was set
+    back it goes on from the time before; what only came late keeps its time.
 
     ``known`` is the state from which it goes on; it is brought up to each event before that is given.
     """
@@ -46,8 +95,8 @@ def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Itera
         if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
             yield event
             continue
-        utime = event.utime - known.cut_out
-        after = utime if following is None else following.utime - known.cut_out
+        utime = event.utime - known.ahead
+        after = utime if following is None else following.utime - known.ahead
         before = utime if known.last is None else known.last
         if known.last is None and following is not None and _is_far_ahead(event, following, later):
             _log.warning("event %d, the first, is %.0f s ahead of the second", event.number, (utime - after) / 1e6)
@@ -57,10 +106,21 @@ def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Itera
             utime = before
         elif utime - before > _LONGEST_US:
             _log.warning("a pause of %.0f s before event %d is cut out", (utime - before) / 1e6, event.number)
-            known.cut_out += utime - before
+            known.ahead += utime - before
+            utime = before
+        elif before - utime > SET_BACK_US and following is not None and before - after > SET_BACK_US:
+            set_back = SetBack(event.number, before - utime)
+            _log.warning("%s; its times go on from there", set_back)
+            _note(known.set_backs, set_back)
+            known.ahead -= set_back.us
             utime = before
         known.last = utime if known.last is None else max(known.last, utime)
         yield event if utime == event.utime else event._replace(utime=utime)
+
+
+def _note(found: list[SetBack], set_back: SetBack) -> None:
+    if len(found) < _MAX_SET_BACKS:
+        found.append(set_back)
 
 
 def _is_far_ahead(first: LogEvent, second: LogEvent, third: LogEvent | None) -> bool:

@@ -26,7 +26,7 @@ from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.summary import first_metadata
-from dimos_streams.recording.timeline import steady
+from dimos_streams.recording.timeline import Steadiness, steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
 from dimos_streams.regression.matching import Output
@@ -41,6 +41,7 @@ from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN_CHANNELS = 8
+_SHOWN_SET_BACKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +145,7 @@ class _Replay:
         self._untyped: dict[str, int] = {}
         self._inputs = self._late_calls = self._outputs = 0
         self._first_utime = self._last_utime = 0
+        self._times = Steadiness()
         self._feed: Feed | None = None
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
@@ -158,7 +160,7 @@ class _Replay:
         bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
         context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
         lives = self._lives = ModuleLives(host, self._scope.plans, context)
-        feed = self._feed = loop.feed = Feed(steady(self._log.events()), self._judge, self._publish)
+        feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
         try:
             await lives.start()
             problem = await self._until_over(lives, feed)
@@ -295,6 +297,10 @@ class _Replay:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
         if self._late_calls:
             remarks.append(f"{self._late_calls} calls began before the log and were not made again")
+        remarks += [
+            f"{set_back}; from there on its times were taken as later by so much"
+            for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]
+        ]
         if self._untyped:
             shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
             remarks.append(f"channels of types that are not known here: {shown}")

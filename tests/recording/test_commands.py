@@ -55,6 +55,17 @@ def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     ]
 
 
+def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, 200_000, -3_599_800_000, -3_599_700_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])
+    code, out, _ = command("recording", "info", path)
+    assert code == 0
+    assert "the clock goes back by 3600.0 s at event 3" in out
+    assert "0.300 s from 2020-09-13" in out
+    reported = json.loads(command("recording", "info", path, "--json")[1])
+    assert reported["clock_set_back"] == [{"event": 3, "seconds": 3600.0}]
+
+
 @pytest.mark.slow
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"

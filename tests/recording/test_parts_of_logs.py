@@ -203,16 +203,41 @@ def test_metadata_has_no_secrets_and_is_narrowed_with_the_recording() -> None:
         Metadata.decoded(encode(String(data='{"seed": "x", "mode": 3}')))
 
 
-def test_what_a_clock_that_was_set_back_has_stamped_is_in_a_part_from_the_beginning(tmp_path: Path) -> None:
+def test_the_seconds_of_a_part_go_on_where_the_clock_was_set_back(tmp_path: Path) -> None:
     path = log_of(tmp_path, (20.0, "/a", b"0"), (21.0, "/a", b"1"), (1.0, "/a", b"2"), (2.0, "/a", b"3"))
     with LogReader(path) as log:
         assert [event.data for event in events_of([log], LogPart())] == [b"0", b"1", b"2", b"3"]
     with LogReader(path) as log:
         assert cut([log], tmp_path / "cut.lcmlog", LogPart()) == 4
     with LogReader(path) as log:
-        assert [event.data for event in events_of([log], LogPart(from_s=0.5))] == [b"1"]
+        assert [event.data for event in events_of([log], LogPart(from_s=0.5))] == [b"1", b"2", b"3"]
     with LogReader(path) as log:
-        assert [event.data for event in events_of([log], LogPart(to_s=0.5))] == [b"0", b"2", b"3"]
+        assert [event.data for event in events_of([log], LogPart(to_s=1.5))] == [b"0", b"1", b"2"]
+    with LogReader(tmp_path / "cut.lcmlog") as log:
+        assert [event.utime - START for event in log.events()] == [20_000_000, 21_000_000, 1_000_000, 2_000_000]
+
+
+def test_a_summary_says_where_the_clock_goes_back_and_counts_on(tmp_path: Path) -> None:
+    back = -3_600_000_000
+    times = [0, 100_000, 200_000, 150_000, back + 300_000, back + 400_000, back + 900_000_000, back + 500_000]
+    paths = [
+        write_log(tmp_path / f"{name}.lcmlog", [(START + time, "/a", b"1") for time in part])
+        for name, part in (("one", times[:4]), ("two", times[4:]))
+    ]
+    with LogReader(paths[0]) as one, LogReader(paths[1]) as two:
+        summary = summarize([one, two])
+    assert [str(found) for found in summary.set_backs] == ["the clock goes back by 3599.9 s at event 0"]
+    assert (summary.first, summary.channels["/a"].backwards) == (START, 2), (
+        "one came late, one before a damaged stamp"
+    )
+
+
+def test_one_damaged_stamp_sets_no_clock_back(tmp_path: Path) -> None:
+    for bit in (22, 40, 62):
+        times = [START + 100_000 * number for number in range(6)]
+        times[3] ^= 1 << bit
+        with LogReader(write_log(tmp_path / f"{bit}.lcmlog", [(time, "/a", b"1") for time in times])) as log:
+            assert summarize([log]).set_backs == []
 
 
 def test_playing_keeps_the_pace(tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ from dimos_streams.recording.format import HEADER, LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.timeline import LONGEST_PAUSE_S, steady
+from dimos_streams.recording.timeline import LONGEST_PAUSE_S, SetBack, Steadiness, going_on, steady
 from dimos_streams.regression.replay import ReplayOptions, replay
+from dimos_streams.regression.tolerances import Tolerances
 from tests.recording.logs import START, raw, read_log, write_log
 
 STEP = 100_000
+NEAR = Tolerances(time_s=0.05, absolute=1e-6)
 
 
 def log_of(utimes: list[int]) -> list[LogEvent]:
@@ -51,6 +53,43 @@ def test_a_long_pause_is_cut_out_and_what_follows_keeps_its_distances() -> None:
     utimes = [START, START + pause, START + 3 * pause, START + 3 * pause + STEP, START + 3 * pause - 5]
     found = [event.utime - START for event in steady(log_of(utimes))]
     assert found == [0, pause, pause, pause + STEP, pause - 5]
+
+
+@pytest.mark.parametrize("back_s", [0.5, 3.0, 7200.0])
+def test_where_the_clock_was_set_back_it_goes_on(back_s: float) -> None:
+    back = int(back_s * 1e6)
+    true = [START + STEP * number for number in range(8)]
+    known = Steadiness()
+    events = log_of([utime - back * (number >= 4) for number, utime in enumerate(true)])
+    found = [event.utime for event in steady(events, known)]
+    assert found == [*true[:4], *(utime - STEP for utime in true[4:])], "nobody knows how long it took to set it"
+    assert known.set_backs == [SetBack(4, back - STEP)]
+    summary: list[SetBack] = []
+    assert [utime for utime, _ in going_on(events, summary)] == found
+    assert summary == known.set_backs
+
+
+def test_what_overtook_others_sets_no_clock_back() -> None:
+    utimes = [START, START + STEP, START + STEP - 90_000, START + STEP - 80_000, START + 2 * STEP]
+    known = Steadiness()
+    assert [event.utime for event in steady(log_of(utimes), known)] == utimes
+    lone = [START, START + STEP, START + 2 * STEP, START - 60_000_000, START + 3 * STEP]
+    assert [event.utime for event in steady(log_of(lone), known)] == lone
+    assert known.set_backs == []
+
+
+@pytest.mark.slow
+@pytest.mark.feature("F3")
+def test_a_robot_whose_clock_was_set_back_is_replayed_as_if_it_had_not(mission_log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(mission_log))
+    middle = len(events) // 2
+    hour_us = 3_600_000_000
+    earlier = [(utime - hour_us, channel, data) for utime, channel, data in events[middle:]]
+    log = write_log(tmp_path / "back.lcmlog", [*events[:middle], *earlier])
+    report = replay(log, ReplayOptions(modules=("follow",), tolerances=NEAR))
+    assert report.passed, "\n".join(report.lines())
+    assert sum(stream.matched for stream in report.streams) > 3
+    assert any(f"at event {middle}; " in remark and "goes back by 3" in remark for remark in report.remarks)
 
 
 def flip_the_last(path: Path) -> None:
@@ -96,3 +135,19 @@ def test_playing_does_not_wait_for_it(tmp_path: Path) -> None:
         return monotonic() - began
 
     assert run_virtual(play()) < 3
+
+
+def test_playing_goes_on_at_its_pace_where_the_clock_was_set_back(tmp_path: Path) -> None:
+    times = [START + STEP * number - 3_600_000_000 * (number >= 10) for number in range(20)]
+    path = write_log(tmp_path / "a.lcmlog", [(time, "/x", b"") for time in times])
+
+    async def play() -> float:
+        bus = create_bus("memq://")
+        await bus.open()
+        began = monotonic()
+        with LogReader(path) as log:
+            assert await Player([log], LogPart()).play(bus) == 20
+        await bus.close()
+        return monotonic() - began
+
+    assert run_virtual(play()) == pytest.approx(1.8, abs=0.01)

@@ -255,6 +255,7 @@ def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
         "first_utime": summary.first,
         "span_s": summary.span_s,
         "channels": [summary.channels[name].to_dict(summary.first) for name in sorted(summary.channels)],
+        "clock_set_back": [{"event": one.event, "seconds": one.us / 1e6} for one in summary.set_backs],
         "silences": [{"at_s": (at - summary.first) / 1e6, "seconds": us / 1e6} for at, us in summary.gaps],
         "damaged_bytes": sum(log.damaged_bytes for log in logs),
         "damage": [
@@ -288,4 +289,6 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
     for at, length in summary.gaps[:_SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
+    for set_back in summary.set_backs[:_SHOWN]:
+        write(f"{set_back}; times are counted on from there")
     note_damage(logs)
