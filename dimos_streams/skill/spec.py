@@ -7,7 +7,7 @@ import inspect
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
@@ -22,6 +22,7 @@ from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
+from dimos_streams.skill.result_type import ResultType
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
@@ -71,6 +72,7 @@ class SkillSpec:
     description: str
     call_parameter: str | None
     """The name of the parameter that takes the running ``Call``, or None if it takes none."""
+    result_type: ResultType = field(default_factory=ResultType, compare=False)
 
     def info(self, prefix: str = "") -> SkillInfo:
         """Return the description that callers see; a namespaced module's ``prefix`` comes before name and
@@ -158,11 +160,12 @@ def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpe
             call_parameter = parameter.name
             continue
         default = ... if parameter.default is parameter.empty else parameter.default
-        field = FieldInfo.from_annotated_attribute(hint, default)
-        field.description = field.description or descriptions.get(parameter.name)
-        fields[parameter.name] = (hint, field)
+        info = FieldInfo.from_annotated_attribute(hint, default)
+        info.description = info.description or descriptions.get(parameter.name)
+        fields[parameter.name] = (hint, info)
     parameters_of = ModelParameters(_model(where, name, fields))
-    return SkillSpec(name, function, policy, parameters_of, text, call_parameter)
+    result_type = ResultType(hints.get("return", Any))
+    return SkillSpec(name, function, policy, parameters_of, text, call_parameter, result_type)
 
 
 def _check_kind(where: str, function: Callable[..., Any]) -> None:

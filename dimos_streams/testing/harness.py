@@ -30,7 +30,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.bus_calls import request_call
-from dimos_streams.tool_stream.event import STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import MISFIT, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.withdrawal import request_end
 
@@ -59,10 +59,12 @@ class HarnessCall:
                 await self._changed.wait()
 
     async def answer(self, timeout_s: float = 30.0) -> str:
-        """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed."""
+        """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed, and
+        ``TypeError`` as ``result`` does."""
         event = await self.wait_for(lambda event: event.type in ("update", "close"), timeout_s)
         if event.outcome not in (None, Outcome.COMPLETED):
             raise SkillError(event.text)
+        _check_fit(event)
         return event.text
 
     async def closed(self, timeout_s: float = 30.0) -> ToolEvent:
@@ -71,10 +73,11 @@ class HarnessCall:
 
     async def result(self, timeout_s: float = 30.0) -> Any:
         """The value that the skill returned, as JSON. For another outcome raises ``SkillError`` with the close's
-        text, and what there is of a result."""
+        text, and what there is of a result; raises ``TypeError`` for a value that the skill does not declare."""
         event = await self.closed(timeout_s)
         if event.outcome is not Outcome.COMPLETED:
             raise SkillError(event.text, result=event.data.get("result"))
+        _check_fit(event)
         return event.data.get("result")
 
     def texts(self, type: str) -> list[str]:
@@ -89,6 +92,12 @@ class HarnessCall:
         """Take an event; for the harness."""
         self.events.append(event)
         self._changed.set()
+
+
+def _check_fit(event: ToolEvent) -> None:
+    misfit = event.data.get(MISFIT)
+    if misfit is not None:
+        raise TypeError(misfit)
 
 
 class ModuleHarness:

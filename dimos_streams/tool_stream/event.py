@@ -42,6 +42,9 @@ PARENT = "parent"
 """The name under which the host of a parent acknowledges what it has of a child: a child has one, and its other
 receivers don't wait for that."""
 
+MISFIT = "misfit"
+"""The key in a completed close under which stands, in words, how the result is not as its skill declares it."""
+
 MAX_PAYLOAD = 48_000
 """Maximum size of text and data in one event, in bytes: with its other fields it stays below what an untuned machine
 delivers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from dimos_streams import clock
@@ -12,12 +12,13 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError, internal_error
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, Outcome, json_text
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _logger = logging.getLogger(__name__)
 
 _MAX_TEXT = 2000
+_MAX_MISFIT = 500
 _MAX_ERROR = 10_000
 """Maximum length of a skill's own error, in characters: they fit into an event, however many bytes each has."""
 
@@ -104,8 +105,7 @@ async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments
     try:
         async with asyncio.timeout(spec.policy.time_limit_s) as limit:
             result = await _invoke(module, spec, call, arguments)
-        text, data = _result(result)
-        call.close(Outcome.COMPLETED, text, data)
+        call.close(Outcome.COMPLETED, *_completed(module, spec, result))
     except asyncio.CancelledError:
         # A skill whose task was ended by somebody else than the host has not been asked for a reason.
         call.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
@@ -126,15 +126,26 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
         given[spec.call_parameter] = call
     try:
         if spec.is_async:
-            result = await spec.function(module, **given)
+            result = await _awaited(spec.function(module, **given))
         else:
-            call.work = asyncio.ensure_future(module.run_blocking(lambda: spec.function(module, **given)))
+            call.work = asyncio.ensure_future(_awaited(module.run_blocking(lambda: spec.function(module, **given))))
             result = await asyncio.shield(call.work)
     except Exception:
         await _all_sent(call)
         raise
     await _all_sent(call)
     return result
+
+
+class _ExitedError(Exception):
+    """Raised for ``sys.exit``, which would end the loop if a task let it pass; its cause is that."""
+
+
+async def _awaited(work: Awaitable[Any]) -> Any:
+    try:
+        return await work
+    except SystemExit as error:
+        raise _ExitedError(f"it asked the program to exit with {error.code!r}; raise SkillError instead") from error
 
 
 async def _all_sent(call: RunningCall) -> None:
@@ -146,7 +157,20 @@ def _close_failed(call: RunningCall, error: Exception) -> None:
     """Close a call as failed: its caller gets an id, the details are for the log."""
     error_id = f"{call.id}-error"
     _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
-    call.close(Outcome.FAILED, internal_error(error_id, error), {"error": "internal"})
+    bug = error.__cause__ if isinstance(error, _ExitedError) and error.__cause__ is not None else error
+    call.close(Outcome.FAILED, internal_error(error_id, bug), {"error": "internal"})
+
+
+def _completed(module: Module, spec: SkillSpec, result: Any) -> tuple[str, dict[str, Any]]:
+    """Return text and data of a completed close. A result that is not as its skill declares it is sent all the same,
+    and said to be: to the log, and to tests. Raises as ``_result`` does."""
+    text, data = _result(result)
+    misfit = spec.result_type.misfit(spec.name, result, json_text(result))
+    if misfit is not None:
+        misfit = misfit[:_MAX_MISFIT]
+        module.log.warning("%s", misfit)
+        data[MISFIT] = misfit
+    return text, data
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:

@@ -1,0 +1,95 @@
+"""What a skill declares to return, and how what it has returned differs from that."""
+
+from __future__ import annotations
+
+import inspect
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.secrets import redacted
+from dimos_streams.common.text import is_finite
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+_BUILDING = object()
+
+
+class ResultType:
+    """The type of a skill's result, as its signature has it; ``Any`` if it has none."""
+
+    def __init__(self, declared: Any = Any) -> None:
+        self._declared = declared
+        self._adapter: Any = _BUILDING
+
+    def misfit(self, skill: str, result: Any, encoded: str) -> str | None:
+        """Return how a result is not what its skill declares, or not what callers get, in words; None if all is well.
+        ``encoded`` is its JSON, which callers get."""
+        why = self._loss(result) if "null" in encoded else None
+        why = why or self._refusal(result, encoded)
+        if why is None:
+            return None
+        declared = "" if self._declared is Any else f", declared as {inspect.formatannotation(self._declared)}"
+        return f"skill {skill!r} has returned {_shown(result)}{declared}: {why}"
+
+    def _loss(self, result: Any) -> str | None:
+        """Return which number of a result JSON does not have, if there is one."""
+        for path, number in _lost_numbers(to_jsonable_python(result)):
+            return f"{path or 'the result'}: callers get null, because JSON has no {_shown(number)}"
+        return None
+
+    def _refusal(self, result: Any, encoded: str) -> str | None:
+        """Return why a result is not of the type: neither as it is, nor as callers get it."""
+        adapter = self._checked_by()
+        if adapter is None:
+            return None
+        try:
+            adapter.validate_json(encoded, strict=True)
+        except ValidationError as error:
+            return None if _takes(adapter, result) else first_problem(error, "the result")
+        except Exception as error:
+            return f"its check fails ({type(error).__name__}: {error})"
+        return None
+
+    def _checked_by(self) -> TypeAdapter[Any] | None:
+        if self._adapter is _BUILDING:
+            try:
+                self._adapter = TypeAdapter(self._declared)
+            except Exception:  # a type that pydantic does not know says nothing about JSON
+                self._adapter = None
+        found: TypeAdapter[Any] | None = self._adapter
+        return found
+
+
+def _takes(adapter: TypeAdapter[Any], result: Any) -> bool:
+    """Return whether a type has a result as it is: models may be written with other names than they are read by."""
+    try:
+        adapter.validate_python(result, strict=True)
+    except Exception:  # an author's validator may raise whatever it likes
+        return False
+    return True
+
+
+def _lost_numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the numbers that JSON does not have, each with its path."""
+    if isinstance(value, Mapping):
+        parts: Iterable[tuple[Any, Any]] = value.items()
+    elif isinstance(value, list | tuple):
+        parts = enumerate(value)
+    else:
+        if not is_finite(value):
+            yield path, value
+        return
+    for name, part in parts:
+        yield from _lost_numbers(part, f"{path}.{name}" if path else str(name))
+
+
+def _shown(value: Any) -> str:
+    try:
+        return redacted(_SHORT.repr(value))
+    except Exception:  # a number of more digits than Python writes out, or an author's own __repr__
+        return f"something of {type(value).__name__}"

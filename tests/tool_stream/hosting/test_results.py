@@ -1,0 +1,131 @@
+"""What skills return, beside what they declare: nothing of it is lost, and nothing is changed without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import json
+import math
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from dimos_streams.module import Module
+from dimos_streams.skill import skill
+from dimos_streams.skill.result_type import ResultType
+from dimos_streams.testing import ModuleHarness
+from dimos_streams.tool_stream.event import Outcome, json_text
+
+
+class Place(BaseModel):
+    x: float
+    y: float = 0.0
+
+
+class Named(BaseModel):
+    name: str = Field(alias="Name", serialization_alias="NAME")
+
+
+@dataclass
+class Load:
+    kilos: int
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+
+
+class Fickle:
+    """Pydantic knows nothing of it."""
+
+
+def misfit(declared: Any, result: Any) -> str | None:
+    return ResultType(declared).misfit("weigh", result, json_text(result))
+
+
+@pytest.mark.parametrize(
+    ("declared", "result"),
+    [
+        (int, 3), (float, 3), (str, Side.LEFT), (Side, Side.LEFT), (Side, "left"), (None, None), (Any, {"x": [1]}),
+        (Place, Place(x=1)), (Place, {"x": 1}), (list[Place], [Place(x=1), {"x": 2}]), (Load, Load(2)), (Fickle, "y"),
+        (tuple[float, int], [1, 2]), (Named, Named(Name="a")), (float | None, None), (dict[str, Any], {"a": None}),
+        (Literal["a"], "a"), (Annotated[int, Field(ge=0)], 0), (str, "half \ud800 a character"), (object, 1),
+    ],
+)  # fmt: skip
+def test_a_result_as_its_skill_declares_it_is_nothing_to_speak_of(declared: Any, result: Any) -> None:
+    assert misfit(declared, result) is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "result", "text"),
+    [
+        (int, "3", "skill 'weigh' has returned '3', declared as int: the result: it must be a whole number"),
+        (int, None, "skill 'weigh' has returned None, declared as int: the result: it must be a whole number"),
+        (Literal["a", "b"], "c", "declared as Literal['a', 'b']: the result: it must be 'a' or 'b'"),
+        (Place, {"y": 1.0}, "Place: x: it is missing"),
+        (list[Load], [Load(1), 2], "1: it must be an object, names with their values"),
+        (Annotated[int, Field(ge=0)], -1, "the result: it must be at least 0"),
+        (float, math.nan, "returned nan, declared as float: the result: callers get null, because JSON has no nan"),
+        (float | None, math.inf, "the result: callers get null, because JSON has no inf"),
+        (Any, {"at": [1.0, -math.inf]}, "skill 'weigh' has returned {'at': [1.0, -inf]}: at.1: callers get null"),
+        (Place, Place(x=math.nan), "x: callers get null, because JSON has no nan"),
+        (int, 10**400, "skill 'weigh' has returned 1000"),
+        pytest.param(int, 10**5000, "has returned something of int, declared as int: the result", id="digits"),
+    ],
+)  # fmt: skip
+def test_a_result_that_is_something_else_is_named(declared: Any, result: Any, text: str) -> None:
+    assert text in (misfit(declared, result) or "")
+
+
+class Scales(Module):
+    """Weighs, more or less."""
+
+    @skill
+    async def weigh(self) -> float:
+        """Weigh what is there."""
+        return math.nan
+
+    @skill
+    def count(self) -> int:
+        """Count what is there."""
+        return "three"  # type: ignore[return-value]
+
+    @skill
+    async def leave(self) -> None:
+        """End the program."""
+        sys.exit("enough")
+
+    @skill
+    def leave_in_a_thread(self) -> None:
+        """End the program from a thread."""
+        sys.exit(3)
+
+
+@pytest.mark.virtual_time
+async def test_the_caller_gets_it_the_log_says_so_and_a_test_fails(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Scales) as harness:
+        call = await harness.call("count")
+        closed = await call.closed()
+        assert (closed.outcome, closed.text, closed.data["result"]) == (Outcome.COMPLETED, "three", "three")
+        for asked in (call.result, call.answer):
+            with pytest.raises(TypeError, match="skill 'count' has returned 'three', declared as int"):
+                await asked()
+        assert closed.data["misfit"] in caplog.text
+        with pytest.raises(TypeError, match="JSON has no nan"):
+            await (await harness.call("weigh")).result()
+
+
+@pytest.mark.parametrize("name", ["leave", "leave_in_a_thread"])
+def test_a_skill_that_ends_the_program_has_failed_and_its_module_lives_on(name: str) -> None:
+    async def scenario() -> None:
+        async with ModuleHarness(Scales) as harness:
+            closed = await (await harness.call(name)).closed()
+            assert closed.outcome is Outcome.FAILED
+            assert "(SystemExit)" in closed.text
+            assert json.loads(json_text(closed.data)) == {"outcome": "failed", "error": "internal"}
+            assert (await (await harness.call("weigh")).closed()).outcome is Outcome.COMPLETED
+
+    asyncio.run(scenario())
