@@ -12,10 +12,10 @@ from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.regression.named_fields import STAMPS
 from dimos_streams.regression.tolerances import Tolerances
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_TIMES = {"std_msgs.Time", "builtin_interfaces.Time"}
 _SHOWN = 120
 
 
@@ -65,7 +65,7 @@ def numbers_of(message: Message, prefix: str = "") -> Iterator[tuple[str, float]
 def _of_messages(
     channel: str, prefix: str, recorded: Message, replayed: Message, allow: Tolerances
 ) -> Iterator[FieldDifference]:
-    if recorded.msg_name in _TIMES:
+    if recorded.msg_name in STAMPS:
         yield from _of_stamps(prefix.removesuffix("."), recorded, replayed, allow)
         return
     for field in fields_of(type(recorded)):

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import MessageError, ModuleFailedError, UserError
@@ -31,6 +32,7 @@ from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
 from dimos_streams.regression.matching import Output
 from dimos_streams.regression.module_lives import ModuleLives
+from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of, scope_of
@@ -81,6 +83,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
         scope = scope_of(blueprint, options.modules, recorded)
+        check_fields(tolerances, channels_of(blueprint), scope.outputs)
         run = _Replay(log, scope, tolerances, options, seed, on_progress, acknowledged=recorded(REQUESTS))
         report: Report = run_with_feed(run.run, start)
         return report

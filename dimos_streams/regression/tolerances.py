@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,7 +32,7 @@ class Tolerances(BaseModel):
     unmatched: float = Field(default=0.0, ge=0.0, le=1.0)
     """The share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0
     it is one at least. A call's other events must all have one."""
-    fields: Mapping[str, float] = {}
+    fields: Mapping[str, Annotated[float, Field(ge=0.0)]] = {}
     """Absolute tolerances of fields: ``linear.x``, or of one topic: ``/skill_vel:linear.x``. ``poses.x`` means the
     field in each entry of an array. A field inside of one that is named counts too."""
 

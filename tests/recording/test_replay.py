@@ -92,6 +92,12 @@ def test_tolerances_let_a_small_change_pass(mission_log: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_tolerance_of_a_field_that_nothing_has_is_an_error(mission_log: Path) -> None:
+    with pytest.raises(UserError, match=r"'liner\.x'; did you mean 'linear\.x'\? \(valid: linear\.x, "):
+        replayed(mission_log, "follow", tolerances=Tolerances(fields={"liner.x": 0.1}))
+
+
+@pytest.mark.slow
 def test_late_outputs_need_a_time_tolerance(mission_log: Path, tmp_path: Path) -> None:
     """As if the recorder had been 30 ms late for everything that the module said."""
     events = read_log(mission_log)

@@ -15,6 +15,7 @@ from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
 from dimos_streams.messages.nav_msgs import Path as PathMessage
 from dimos_streams.messages.std_msgs import Bool, Header, String, Time
 from dimos_streams.regression.differences import FieldDifference, message_differences, numbers_of, value_differences
+from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.tolerances import EXACT, Tolerances, load_tolerances, with_settings
 
 VEL = "/vel#geometry_msgs.Twist"
@@ -53,6 +54,40 @@ def test_what_the_command_line_says_comes_on_top() -> None:
     assert with_settings(base, ["0"]).absolute == 0.0
 
 
+SENT = {VEL, "/odom#nav_msgs.Odometry", "/path#nav_msgs.Path", "/own#somebodys.Own"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "linear.x", "linear", "/vel:angular.z", "/odom:pose", "pose.covariance", "poses.pose.position.x",
+        "data.bearing_deg", "text", "/tool_streams:data.speed", "/skill_calls:arguments_json",
+    ],
+)  # fmt: skip
+def test_fields_that_something_has_may_be_named(name: str) -> None:
+    check_fields(Tolerances(fields={name: 0.1}), SENT, {VEL})
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("liner.x", "tool event of this run has a field 'liner.x'; did you mean 'linear.x'? (valid: linear.x"),
+        ("", "of this run has a field ''"),
+        ("x", "has a field 'x' (valid: linear.x, linear.y, linear.z, angular.x, angular.y, angular.z, text,"),
+        ("header.stamp", "stamps go by time_s"),
+        ("poses[0].pose", "has a field 'poses[0].pose'"),
+        ("/vell:linear.x", "no topic is called '/vell'; did you mean '/vel'? (/odom, /own, /path, /skill_calls,"),
+        ("/vel:pose", "topic '/vel' has no field 'pose' (valid: linear.x, "),
+        ("/own:x", "topic '/own' has no field 'x' (valid: none: it is compared as a whole"),
+    ],
+)  # fmt: skip
+def test_a_field_that_nothing_has_is_an_error(name: str, why: str) -> None:
+    with pytest.raises(UserError) as error:
+        check_fields(Tolerances(fields={"linear": 1.0, name: 0.1}), SENT, {VEL})
+    assert str(error.value).startswith(f"tolerance of {name!r}: ")
+    assert why in str(error.value)
+
+
 @pytest.mark.parametrize("setting", ["", "x", "x=", "x=wide", "=1", "-1", "x=-0.1", "nan", "x=nan"])
 def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     with pytest.raises(UserError, match="expected a number, or FIELD=NUMBER") as error:
@@ -66,6 +101,8 @@ def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
         (b"time_s: -1", "time_s: it must be at least 0"),
         (b"time_s: .inf", "time_s: "),
         (b"fields: {x: wide}", "fields.x: it must be a number"),
+        (b"fields: {x: -1}", "fields.x: it must be at least 0"),
+        (b"fields: {x: .nan}", "fields.x: it must be at least 0"),
         (b"times: 1", ":1: unknown key 'times' in tolerances; did you mean 'time_s'?"),
         *(
             (text, ":1: it must be an object, names with their values")
