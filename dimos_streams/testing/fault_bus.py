@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,15 @@ from dimos_streams.bus import Bus, Handler, Subscription
 from dimos_streams.bus.base import TokenHandler, Wants
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY
+from dimos_streams.errors import UserError
 
 
 def _every(channel: str) -> bool:
     return True
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +33,16 @@ class Faults:
     """Shortest and longest delay. A range wider than the pause between messages reorders them."""
     affects: Callable[[str], bool] = _every
     """A test of which channels suffer; a module's function, where the faults are to reach other processes."""
+
+    def __post_init__(self) -> None:
+        """Raise ``UserError`` for faults that can't be."""
+        for name, share in (("loss", self.loss), ("duplication", self.duplication)):
+            if not (_is_number(share) and 0 <= share <= 1):
+                raise UserError(f"{name}={share!r}: it must be a probability, from 0 to 1")
+        bounds = self.delay_s
+        is_pair = isinstance(bounds, tuple) and len(bounds) == 2 and all(map(_is_number, bounds))
+        if not (is_pair and 0 <= bounds[0] <= bounds[1] < math.inf):
+            raise UserError(f"delay_s={bounds!r}: it must be the shortest and the longest delay, in seconds")
 
     @property
     def perfect(self) -> bool:

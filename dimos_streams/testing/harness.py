@@ -20,6 +20,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
+
+from dimos_streams.blueprint.classes import module_config
+from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
 from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.messages.base import LcmStruct, Message
@@ -100,6 +104,18 @@ def _check_fit(event: ToolEvent) -> None:
         raise TypeError(misfit)
 
 
+def _made(
+    cls: type[Module], config: Mapping[str, Any] | ModuleConfig | None, name: str | None, context: RunContext | None
+) -> Module:
+    try:
+        return cls(config, name=name, context=context)
+    except ValidationError:
+        if not isinstance(config, ModuleConfig):
+            spec = ModuleSpec(name=name or cls.__name__, type=f"{cls.__module__}:{cls.__name__}", config=config or {})
+            module_config(spec, cls)  # raises what a run says of such settings
+        raise
+
+
 class ModuleHarness:
     """One module, or several with ``add``, on a memory bus. Use with ``async with``."""
 
@@ -113,9 +129,12 @@ class ModuleHarness:
         unwired: tuple[str, ...] = (),
         bus: Bus | None = None,
     ) -> None:
-        """``unwired`` names optional inputs to leave unconnected. A bus that is given must be open and stays so."""
+        """``unwired`` names optional inputs to leave unconnected. A bus that is given must be open and stays so.
+
+        Raises ``UserError`` for a config that is not valid, as a run does.
+        """
         if isinstance(module, type):
-            module = module(config, name=name, context=context)
+            module = _made(module, config, name, context)
         self.module = module
         self._unwired = unwired
         self._given_bus = bus

@@ -1,0 +1,72 @@
+"""What tests give the parts they are made of, when it is wrong: one line that says so, as commands do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from dimos_streams.errors import SkillError, UserError
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
+from dimos_streams.testing import Faults, ModuleHarness
+
+
+class ArmConfig(ModuleConfig):
+    reach_m: float = Field(0.5, gt=0)
+    joints: int
+
+
+class Arm(Module):
+    """An arm."""
+
+    config: ArmConfig
+
+    @skill
+    async def bend(self, joint: int) -> int:
+        """Bend a joint."""
+        return joint
+
+
+@pytest.mark.parametrize(
+    ("config", "lines"),
+    [
+        (None, ["module 'Arm' needs the setting 'joints'"]),
+        ({"joints": "many"}, ["module 'Arm': joints: it must be a whole number (given: 'many')"]),
+        ({"joints": 2, "reach_m": -1}, ["module 'Arm': reach_m: it must be more than 0 (given: -1)"]),
+        ({"joints": 2, "reach": 1}, ["module 'Arm' has no setting 'reach'; did you mean 'reach_m'?"]),
+        ({"x": 1}, ["module 'Arm' needs the setting 'joints'", "module 'Arm' has no setting 'x'"]),
+    ],
+)  # fmt: skip
+def test_wrong_settings_of_a_harness_are_what_a_run_says_of_them(config: Any, lines: list[str]) -> None:
+    with pytest.raises(UserError) as error:
+        ModuleHarness(Arm, config)
+    assert str(error.value).splitlines() == lines
+
+
+@pytest.mark.virtual_time
+async def test_wrong_arguments_of_a_call_are_named() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        with pytest.raises(SkillError) as error:
+            await (await harness.call("bend", joint="both")).result()
+        assert str(error.value) == (
+            "skill 'bend' cannot take these arguments: joint: it must be a whole number (given: 'both')"
+        )
+
+
+@pytest.mark.parametrize(
+    ("faults", "text"),
+    [
+        ({"loss": 20}, "loss=20: it must be a probability, from 0 to 1"),
+        ({"duplication": "much"}, "duplication='much': it must be a probability, from 0 to 1"),
+        ({"loss": float("nan")}, "loss=nan: it must be"),
+        ({"delay_s": (0.2, 0.1)}, "delay_s=(0.2, 0.1): it must be the shortest and the longest delay, in seconds"),
+        ({"delay_s": (0.1,)}, "delay_s=(0.1,): it must be"),
+        ({"delay_s": 0.1}, "delay_s=0.1: it must be"),
+    ],
+)
+def test_faults_that_can_not_be_are_named(faults: dict[str, Any], text: str) -> None:
+    with pytest.raises(UserError) as error:
+        Faults(**faults)
+    assert text in str(error.value)
