@@ -26,6 +26,7 @@ from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
+from dimos_streams.skill import check_undos
 from dimos_streams.streams.conversion import other_type
 from dimos_streams.tool_stream.liveness.skill_fragments import described
 
@@ -76,7 +77,9 @@ def _usable_class(spec: ModuleSpec) -> type[Module]:
     try:
         cls.streams()
         cls.config_type()
-        described(spec.name, [skill.info(spec.prefix) for skill in module_skills(spec, cls).values()])
+        skills = module_skills(spec, cls)
+        check_undos(cls.__name__, skills)  # of those that its config makes, too
+        described(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
     except (TypeError, NameError, PydanticUserError) as error:
         text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
         raise BlueprintError([Problem(text, spec.where("type"))]) from error

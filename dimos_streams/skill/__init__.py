@@ -14,7 +14,7 @@ from dimos_streams.skill.policy import (
     SkillPolicy,
     SkillTraits,
 )
-from dimos_streams.skill.spec import Parameters, SkillSpec, skills_of
+from dimos_streams.skill.spec import Parameters, SkillSpec, check_undos, skills_of
 
 __all__ = [
     "BASE",
@@ -31,6 +31,7 @@ __all__ = [
     "SkillPolicy",
     "SkillSpec",
     "SkillTraits",
+    "check_undos",
     "public_names",
     "skill",
     "skills_of",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.schemas.references import inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import is_finite
 
@@ -25,6 +27,15 @@ class ResultType:
     def __init__(self, declared: Any = Any) -> None:
         self._declared = declared
         self._adapter: Any = _BUILDING
+
+    @functools.cached_property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of what callers get, without references; an empty one where nothing is known."""
+        adapter = self._checked_by()
+        try:
+            return {} if adapter is None else inlined(adapter.json_schema(mode="serialization"))
+        except (ValueError, PydanticUserError):  # it has no schema, or contains itself
+            return {}
 
     def misfit(self, skill: str, result: Any, encoded: str) -> str | None:
         """Return how a result is not what its skill declares, or not what callers get, in words; None if all is well.

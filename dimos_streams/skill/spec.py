@@ -17,12 +17,13 @@ from pydantic_core import SchemaError
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
-from dimos_streams.errors import SkillArgumentError
+from dimos_streams.errors import SkillArgumentError, suggest
 from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
 from dimos_streams.skill.result_type import ResultType
+from dimos_streams.skill.undo_fit import check_undo
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
@@ -116,10 +117,20 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
             if other != attribute:
                 raise TypeError(f"{owner.__name__}: {other} and {attribute} are both the skill {spec.name!r}")
             found[spec.name] = spec
-    for spec in found.values():
-        if spec.policy.undo and spec.policy.undo not in found:
-            raise TypeError(f"{owner.__name__}.{spec.name}: undo names {spec.policy.undo!r}, which is no skill of it")
+    check_undos(owner.__name__, found)
     return found
+
+
+def check_undos(owner: str, skills: Mapping[str, SkillSpec]) -> None:
+    """Raise ``TypeError`` for a skill of a module whose calls can't be taken back as it says."""
+    for spec in skills.values():
+        undo = spec.policy.undo
+        if undo and undo not in skills:
+            raise TypeError(
+                f"{owner}.{spec.name}: undo names {undo!r}, which is no skill of it{suggest(undo, skills)}"
+            )
+        if undo:
+            check_undo(f"{owner}.{spec.name}", spec, skills[undo])
 
 
 def _is_marked(stated: object) -> bool:

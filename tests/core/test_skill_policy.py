@@ -25,7 +25,7 @@ class Arm(Module):
         """Reach out."""
 
     @skill
-    async def back(self) -> None:
+    async def back(self, arguments: dict[str, Any], result: None = None) -> None:
         """Take it back."""
 
 

@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from dimos_streams.module import Module
-from dimos_streams.skill import SkillSpec
+from dimos_streams.skill import SkillSpec, check_undos
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
@@ -59,7 +59,9 @@ class HostedModule:
 def _offer(module: Module) -> tuple[dict[str, SkillSpec], tuple[str, ...], str]:
     """Return the skills of a module by public name, their descriptions, and the version of these."""
     prefix = module.context.namespace
-    specs = module.offered_skills().values()
+    skills = module.offered_skills()
+    check_undos(type(module).__name__, skills)
+    specs = skills.values()
     infos = [spec.info(prefix) for spec in specs]
     descriptions = described(module.name, infos)
     version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
