@@ -10,6 +10,8 @@ from pydantic.errors import PydanticUserError
 
 from dimos_streams.blueprint.classes import (
     config_problems,
+    failing_hook,
+    hook_problems,
     missing_packages,
     module_class,
     module_config,
@@ -25,7 +27,7 @@ from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, pu
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
-from dimos_streams.module import Module
+from dimos_streams.module import ConfigFault, Module
 from dimos_streams.skill import check_undos
 from dimos_streams.streams.conversion import other_type
 from dimos_streams.tool_stream.liveness.skill_fragments import described
@@ -93,6 +95,7 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
         yield from error.problems
     else:
         yield from config_problems(spec, cls, config)
+        yield from hook_problems(spec, cls, config)
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)
@@ -229,11 +232,18 @@ def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
     }
     vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():
+        spec = specs[name]
         with contextlib.suppress(UserError):  # a config that is none is a problem of its own
-            for path, text in cls.skill_warnings(module_config(specs[name], cls), name, skills):
+            config = module_config(spec, cls)
+            try:
+                warnings = [ConfigFault(*each) for each in cls.skill_warnings(config, name, skills)]
+            except Exception as error:
+                yield failing_hook(spec, "skill_warnings", error, "pairs of a path and a text")
+                continue
+            for path, text in warnings:
                 if vary and path[-1].isdigit():
                     continue  # an entry of a list, which may mean a skill that is known only while it runs
-                yield Problem(f"module {name!r}: {text}", specs[name].where("config", *path), "warning")
+                yield Problem(f"module {name!r}: {text}", spec.where("config", *path), "warning")
 
 
 def shared_outputs(cls: type[Module]) -> frozenset[str]:

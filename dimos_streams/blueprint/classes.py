@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from pydantic import ValidationError
+from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
@@ -54,16 +54,36 @@ def config_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -
     try:
         faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
     except Exception as error:
-        text = f"{spec.type}: its problems(config) fails ({type(error).__name__}: {error}); it must be a classmethod"
-        return [Problem(f"module {spec.name!r}: {text} that returns pairs of a path and a text", spec.where("type"))]
+        return [failing_hook(spec, "problems", error, "pairs of a path and a text")]
     return [Problem(f"module {spec.name!r}: {text}", spec.where("config", *path)) for path, text in faults]
 
 
+def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
+    """Yield a problem for each of a class's other answers to a config that fails."""
+    try:
+        frozenset(map(str, cls.needed_inputs(config)))
+    except Exception as error:
+        yield failing_hook(spec, "needed_inputs", error, "names of inputs")
+    try:
+        dict(cls.longest_gaps(config))
+    except Exception as error:
+        yield failing_hook(spec, "longest_gaps", error, "seconds by input")
+
+
+def failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> Problem:
+    """The problem of an author's answer that fails, with what it must give."""
+    text = (
+        f"its {hook}(config) fails ({type(error).__name__}: {error}); it must be a classmethod that returns {gives}"
+    )
+    return Problem(f"module {spec.name!r}: {spec.type}: {text}", spec.where("type"))
+
+
 def needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
-    """The inputs that a module's config makes it need; none where that config is a problem of its own."""
+    """The inputs that a module's config makes it need; none where that config, or what says so, is a problem of its
+    own."""
     try:
         return frozenset(cls.needed_inputs(module_config(spec, cls)))
-    except UserError:
+    except Exception:  # ``hook_problems`` names it
         return frozenset()
 
 
@@ -75,11 +95,20 @@ def longest_gaps(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, float]:
 
 def module_skills(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, SkillSpec]:
     """The skills of a module as its blueprint configures it, by name; those of its class alone where the config is a
-    problem of its own. Raises ``TypeError`` for a skill without a schema."""
+    problem of its own. Raises ``TypeError`` for a skill without a schema, and ``BlueprintError`` where the class's
+    answer fails in another way."""
     try:
-        return cls.configured_skills(module_config(spec, cls))
+        config = module_config(spec, cls)
     except UserError:
         return skills_of(cls)
+    try:
+        return dict(cls.configured_skills(config))
+    except UserError:
+        return skills_of(cls)
+    except (TypeError, NameError, PydanticUserError):
+        raise
+    except Exception as error:
+        raise BlueprintError([failing_hook(spec, "configured_skills", error, "skills by name")]) from error
 
 
 def missing_packages(cls: type[Module]) -> list[str]:

@@ -142,6 +142,27 @@ def test_a_check_of_an_authors_own_that_fails(
     )
 
 
+@pytest.mark.parametrize(
+    ("hook", "arguments", "gives"),
+    [
+        ("needed_inputs", "cls, config", "names of inputs"),
+        ("longest_gaps", "cls, config", "seconds by input"),
+        ("skill_warnings", "cls, config, name, skills", "pairs of a path and a text"),
+        ("configured_skills", "cls, config", "skills by name"),
+    ],
+)
+def test_another_answer_of_an_author_that_fails(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str, arguments: str, gives: str
+) -> None:
+    method = f"@classmethod\n    def {hook}({arguments}):\n        return {{}}['key']\n"
+    (tmp_path / f"odd_{hook}.py").write_text(f"{_ODD}class Odd(Known):\n    {method}")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert found_in(write, f"modules:\n  a: {{type: 'odd_{hook}:Odd'}}\n") == [
+        f"x.yaml:2: module 'a': odd_{hook}:Odd: its {hook}(config) fails (KeyError: 'key'); it must be a classmethod"
+        f" that returns {gives}"
+    ]
+
+
 def test_a_default_that_its_setting_would_refuse(write: Write) -> None:
     text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Forgetful\n"
     assert found_in(write, text) == [

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, Self
 
 import pytest
 from pydantic import Field, SecretStr, model_validator
 
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import Live, changes, live_settings, with_assignments
-from dimos_streams.module import ModuleConfig
+from dimos_streams.module import ConfigFault, Module, ModuleConfig
+from dimos_streams.tool_stream.hosting.settings_change import change_settings
 
 pytestmark = pytest.mark.feature("K4")
 
@@ -101,3 +103,25 @@ def test_what_can_t_be_is_named_with_what_could(path: str, text: str, problem: s
 def test_a_config_without_any_says_so() -> None:
     with pytest.raises(SettingsError, match=r"^reach_m: it does not change .* \(its module has none that is live\)$"):
         with_assignments(Arm(), {"reach_m": "1"})
+
+
+class Kettle(Module):
+    """Its author has not thought of every label."""
+
+    config: KettleConfig
+
+    @classmethod
+    def problems(cls, config: Any) -> Iterable[ConfigFault]:
+        if config.label is not None and config.label[0].isdigit():
+            yield ConfigFault(("label",), "it must not begin with a digit")
+
+
+def test_what_an_authors_check_refuses_is_not_set_nor_what_it_fails_at() -> None:
+    kettle = Kettle()
+    with pytest.raises(SettingsError, match=r"^label: it must not begin with a digit$"):
+        change_settings(kettle, {"label": "'1'"})
+    with pytest.raises(
+        SettingsError, match=r"'Kettle': its problems\(config\) fails \(IndexError: string index out of"
+    ):
+        change_settings(kettle, {"label": "''"})
+    assert kettle.config.label is None

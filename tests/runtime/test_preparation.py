@@ -138,6 +138,19 @@ def test_what_can_t_be_used_is_named_with_its_line(shop: Shop, name: str, old: s
     assert shop.fault(name, KETTLE.replace(old, new)) == fault
 
 
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("raise KeyError('oh')", "kettle_raises:Kettle: its problems(config) fails (KeyError: 'oh'); it must be a"),
+        ("return [(('warm_c',), 'it is too warm')]", "it is too warm"),
+    ],
+)  # fmt: skip
+def test_what_its_author_finds_wrong_with_a_config_is_told_as_by_check(shop: Shop, body: str, fault: str) -> None:
+    source = f"{KETTLE}\n    @classmethod\n    def problems(cls, config):\n        {body}\n"
+    assert shop.fault("kettle_raises", source).startswith(f"module 'kettle': {fault}")
+    sys.modules.pop("kettle_raises", None)
+
+
 def test_what_was_set_while_it_ran_must_be_possible_still(shop: Shop) -> None:
     assert shop.fault("kettle_not_live", KETTLE.replace("Annotated[float, Live]", "float"), warm_c="80") == (
         "module 'kettle': what was `set` while it ran is not possible any more: warm_c: it does not change while its"

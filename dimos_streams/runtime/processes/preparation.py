@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.classes import config_problems, module_class, module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.wiring import output_channels, topics_of
 from dimos_streams.documents.problem import BlueprintError, Problem
@@ -58,8 +58,4 @@ def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> l
     except SettingsError as error:
         text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
         return [Problem(f"{text} (`set` the blueprint's value first)")]
-    faults = cls.problems(config)
-    return [
-        Problem(f"module {spec.name!r}: {'.'.join(fault.path)}: {fault.text}", spec.where("config", *fault.path))
-        for fault in faults
-    ]
+    return config_problems(spec, cls, config)

@@ -29,7 +29,7 @@ def change_settings(module: Module, assignments: Mapping[str, str], *, only_chec
     after = with_assignments(before, assignments)
     differences = {path: change.new for path, change in changes(module.configured, after).items()}
     changed = changes(before, after)
-    problems = {".".join(fault.path): fault.text for fault in type(module).problems(after)}
+    problems = _problems(module, after)
     size = len(json_text(differences).encode())
     if size > MAX_LIVE:
         problems[""] = f"what differs from the blueprint would have {size} bytes, {MAX_LIVE} are possible"
@@ -88,6 +88,15 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
             module.log.exception("on_settings of %r failed", module.name)
         text = str(error) or type(error).__name__
         raise SettingsError({"": f"module {module.name!r} refuses: {text}"}) from error
+
+
+def _problems(module: Module, config: ModuleConfig) -> dict[str, str]:
+    """What a module finds wrong with a config, by setting; that its author's check fails, too."""
+    try:
+        return {".".join(path): text for path, text in type(module).problems(config)}
+    except Exception as error:
+        module.log.exception("problems(config) of %r failed", module.name)
+        return {"": f"module {module.name!r}: its problems(config) fails ({type(error).__name__}: {error})"}
 
 
 class _SettingsSkill(Module):
