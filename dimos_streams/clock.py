@@ -198,9 +198,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return future
 
 
-def run_virtual(
-    main: Coroutine[Any, Any, T], *, start_utime: int = VIRTUAL_EPOCH_US, limit_s: float | None = None
-) -> T:
+def run_virtual(main: Coroutine[Any, Any, T], *, limit_s: float | None = None) -> T:
     """Run a coroutine to its end in virtual time, as ``asyncio.run`` does in wall time.
 
     Raises ``DeadlockError``, which lists who waits where, if nothing is left that could wake anybody, and
@@ -208,7 +206,7 @@ def run_virtual(
     something periodically would keep a run alive for ever in which nobody gets what they wait for. What other threads
     do meanwhile does not count: virtual time does not wait for them.
     """
-    runner = asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(start_utime, limit_s=limit_s))
+    runner = asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(limit_s=limit_s))
     try:
         result = runner.run(main)
     except DeadlockError:

@@ -12,6 +12,7 @@ from dimos_streams.common.secrets import redacted
 
 _MAX_LINE = 500
 _MAX_FORMATS = 1000
+_RECORDS_PERIOD_S = 1.0
 
 
 class LimitedLog:
@@ -48,19 +49,18 @@ class LimitedLog:
 
 
 class LimitedRecords(logging.Filter):
-    """A filter for another library's logger that passes one record of a kind per period, and drops the others."""
+    """A filter for another library's logger that passes one record of a kind per second, and drops the others."""
 
-    def __init__(self, period_s: float = 1.0, *, alike: Callable[[logging.LogRecord], str] | None = None) -> None:
+    def __init__(self, *, alike: Callable[[logging.LogRecord], str] | None = None) -> None:
         """``alike`` returns what records that count as one have in common; without it that is their format."""
         super().__init__()
-        self._period_s = period_s
         self._alike = alike or (lambda record: str(record.msg)[:_MAX_LINE])
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is passed on."""
         key, now = self._alike(record), clock.monotonic()
-        if 0 <= now - self._last.get(key, float("-inf")) < self._period_s:
+        if 0 <= now - self._last.get(key, float("-inf")) < _RECORDS_PERIOD_S:
             return False
         if len(self._last) > _MAX_FORMATS:
             self._last.clear()

@@ -25,6 +25,7 @@ CONFIRMING = 3
 LONGEST_AGE_US = 30_000_000
 """A measurement that seems to be older than this has another clock."""
 
+_CAPACITY = 64
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -106,12 +107,12 @@ class Timeline:
 class History(Generic[T]):
     """A source's values of the last seconds, so that what another one measured a moment ago can be placed."""
 
-    def __init__(self, name: str, capacity: int = 64, *, other_ahead: Callable[[], int | None] = lambda: 0) -> None:
+    def __init__(self, name: str, *, other_ahead: Callable[[], int | None] = lambda: 0) -> None:
         """``other_ahead`` tells how far the clock of the other source is ahead of this one's, µs; None where that is
         not known."""
         self._other_ahead = other_ahead
         self._timeline = Timeline(name)
-        self._values: deque[tuple[int, T]] = deque(maxlen=capacity)
+        self._values: deque[tuple[int, T]] = deque(maxlen=_CAPACITY)
 
     def add(self, stamp: int, now: float, value: T) -> None:
         """Take what has just come. Of values with one stamp, as from a source that gives none, the newest is kept."""

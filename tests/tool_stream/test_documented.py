@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dimos_streams import module
-from dimos_streams.bridge.calls.watchdog import Timeouts
+from dimos_streams.bridge.calls import watchdog
 from dimos_streams.runtime import neighbours
 from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.options import RunOptions
@@ -43,7 +43,7 @@ def test_timers_and_bounds() -> None:
         "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
-        "Timeouts.continue_s": f"{Timeouts().continue_s:g} s",
+        "watchdog.CONTINUE_S": f"{watchdog.CONTINUE_S:g} s",
         "RunOptions.hang_bound_s": f"{RunOptions().hang_bound_s:g} s, and",
         "slots.START_BOUND_S": f"{slots.START_BOUND_S:g} s, counted",
         "module_view.ALIVE_S": f"{module_view.ALIVE_S:g} s without",

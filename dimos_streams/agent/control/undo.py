@@ -22,6 +22,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
+_CAPACITY = 200
 _LOOK_S = 0.5
 _logger = logging.getLogger(__name__)
 _How: TypeAlias = Literal["undone", "failed", "impossible"]
@@ -70,11 +71,11 @@ class Undone(BaseModel):
 
 
 class UndoLog:
-    """The newest ``capacity`` calls that have changed the world; made of the agent's events, so it outlives the
+    """The newest ``_CAPACITY`` calls that have changed the world; made of the agent's events, so it outlives the
     agent."""
 
-    def __init__(self, capacity: int = 200) -> None:
-        self._entries: deque[UndoEntry] = deque(maxlen=capacity)
+    def __init__(self) -> None:
+        self._entries: deque[UndoEntry] = deque(maxlen=_CAPACITY)
 
     @property
     def entries(self) -> tuple[UndoEntry, ...]:

@@ -20,6 +20,8 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.iterators import closing
 
+_LONGEST_DELAY_S = 20.0
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
@@ -46,7 +48,6 @@ class RetryingModel:
         *,
         attempts: int = 5,
         initial_s: float = 0.5,
-        maximum_s: float = 20.0,
         longest_wait_s: float = 60.0,
         on_retry: Callable[[Retry], None] | None = None,
     ) -> None:
@@ -55,13 +56,12 @@ class RetryingModel:
         self._random = rng
         self._attempts = attempts
         self._initial_s = initial_s
-        self._maximum_s = maximum_s
         self._longest_wait_s = longest_wait_s
         self._on_retry = on_retry
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
-        backoff = Backoff(self._random, initial_s=self._initial_s, maximum_s=self._maximum_s)
+        backoff = Backoff(self._random, initial_s=self._initial_s, maximum_s=_LONGEST_DELAY_S)
         for attempt in range(1, self._attempts + 1):
             begun = False
             try:

@@ -16,6 +16,7 @@ from dimos_streams.common.text import repaired
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
+_CAPACITY = 1000
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
@@ -58,17 +59,17 @@ Listener: TypeAlias = Callable[[AgentEvent], None]
 
 
 class EventLog:
-    """Numbers events, keeps the newest ``capacity`` of them, and calls listeners at once, in order.
+    """Numbers events, keeps the newest ``_CAPACITY`` of them, and calls listeners at once, in order.
 
     A listener that fails is logged; it hinders neither the others nor the agent. Data that could not be written down
     is replaced by what can be: every event has a JSON form.
     """
 
-    def __init__(self, agent: str, *, last_number: int = 0, capacity: int = 1000) -> None:
+    def __init__(self, agent: str, *, last_number: int = 0) -> None:
         """``last_number`` is the number of the newest event of an earlier process of the agent, from its record."""
         self._agent = agent
         self._number = last_number
-        self._kept: deque[AgentEvent] = deque(maxlen=capacity)
+        self._kept: deque[AgentEvent] = deque(maxlen=_CAPACITY)
         self._listeners: list[Listener] = []
 
     @property

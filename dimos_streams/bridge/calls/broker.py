@@ -21,7 +21,7 @@ from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
-from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
+from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
@@ -55,7 +55,6 @@ class Broker:
         *,
         random: random.Random,
         name: str = "bridge",
-        timeouts: Timeouts | None = None,
         beside: Path | None = None,
         mcp_approval: McpApproval = "refuse",
     ) -> None:
@@ -63,7 +62,6 @@ class Broker:
         of calls. Files next to the path ``beside`` keep which robots an operator has stopped and which settings are
         to be taken back; without it this is forgotten when the broker ends."""
         self._name = name
-        self.timeouts = timeouts or Timeouts()
         self.bus = bus
         self.ledger = Ledger(journal, broadcast)
         self.receiver = ToolStreamReceiver(
@@ -76,13 +74,13 @@ class Broker:
         )
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None
-        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self.timeouts)
+        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver)
         stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
         self._authority = Authority(self.directory, self.ledger.calls, mcp_approval)
         self._reviews = CallReviews(name, self._authority, self.ledger, self._watchdog, self._new_id)
         self._admission = CallAdmission(
-            self.ledger, directory, self._watchdog, self._authority, self.stops, self._reviews, self.timeouts
+            self.ledger, directory, self._watchdog, self._authority, self.stops, self._reviews
         )
         self._requests = SkillRequests(
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admission.admit

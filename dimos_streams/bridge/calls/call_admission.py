@@ -11,13 +11,13 @@ from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
-from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
+from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_NAME, is_name
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 _MAX_WAITING = 100
 
@@ -33,7 +33,6 @@ class CallAdmission:
         authority: Authority,
         stops: RobotStops,
         reviews: CallReviews,
-        timeouts: Timeouts,
     ) -> None:
         self._ledger = ledger
         self._directory = directory
@@ -41,8 +40,7 @@ class CallAdmission:
         self._authority = authority
         self._stops = stops
         self._reviews = reviews
-        self._timeouts = timeouts
-        self._contention = Contention(ledger, watchdog, timeouts, self._check_form, authority.may_replace)
+        self._contention = Contention(ledger, watchdog, self._check_form, authority.may_replace)
         self._waiting = 0
 
     async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
@@ -74,7 +72,7 @@ class CallAdmission:
 
     def is_available(self, module: ModuleView) -> bool:
         """Return whether the skills of a module can be called now."""
-        return module.age_s <= self._timeouts.silence_s and not module.departed
+        return module.age_s <= ALIVE_S and not module.departed
 
     def _check_form(self, call: CallState) -> SkillInfo:
         """Check that the skill can be called now with these arguments, set the call's module, resources and

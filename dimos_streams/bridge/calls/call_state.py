@@ -21,6 +21,7 @@ from dimos_streams.tool_stream.gateway import CallPhase, CallView
 from dimos_streams.tool_stream.opening import opening_of
 
 _SEEN = tuple(CallView.model_fields)
+_LONGEST_PAUSE_S = 0.5
 REQUESTED: Final = "requested"
 OPEN: Final = "open"
 CLOSED: Final = "closed"
@@ -44,11 +45,11 @@ class Repeat:
     since: float = field(default_factory=clock.monotonic)
     """The same on the monotonic clock, which nobody sets."""
 
-    def due(self, now: float, longest: float = 0.5) -> bool:
+    def due(self, now: float) -> bool:
         """Return whether it is time to send; if so, set the next time."""
         if now < self.at:
             return False
-        self.at, self.pause, self.sent = now + self.pause, min(self.pause * 1.5, longest), self.sent + 1
+        self.at, self.pause, self.sent = now + self.pause, min(self.pause * 1.5, _LONGEST_PAUSE_S), self.sent + 1
         return True
 
 

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState, chain
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Timeouts, Watchdog
+from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN
+
+_REPLACE_S = 10.0
+"""Time, in seconds, for a call that is replaced to end."""
 
 
 class Contention:
@@ -22,7 +25,6 @@ class Contention:
         self,
         ledger: Ledger,
         watchdog: Watchdog,
-        timeouts: Timeouts,
         check: Callable[[CallState], SkillInfo],
         may_replace: Callable[[CallState, CallState], bool],
     ) -> None:
@@ -32,7 +34,6 @@ class Contention:
         """
         self._ledger = ledger
         self._watchdog = watchdog
-        self._timeouts = timeouts
         self._check = check
         self._may_replace = may_replace
 
@@ -74,14 +75,12 @@ class Contention:
             raise CallRejectedError(text, holder=duplicate.call_id)
         if foreign:
             raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
-        deadline = clock.monotonic() + self._timeouts.replace_s
+        deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:
             self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")
         for old in duplicates:
             if not await self._ended(old.call_id, deadline - clock.monotonic()):
-                text = (
-                    f"call {old.call_id!r} was to be replaced but did not end within {self._timeouts.replace_s:g} s"
-                )
+                text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"
                 raise CallRejectedError(text, holder=old.call_id)
 
     def _check_family(self, duplicates: list[CallState], call: CallState) -> None:

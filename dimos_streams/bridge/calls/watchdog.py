@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
@@ -26,27 +25,17 @@ _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
 _TICK_S = 0.1
+_BEGIN_S = 2.0
+"""Time, in seconds, for a module to begin a call. Heartbeats have ``ALIVE_S`` to list one that should run."""
+CONTINUE_S = 60.0
+"""Time, in seconds, for a heartbeat of a module that runs a call which is to go on when a link is cut."""
+MOST_CANCELS = 20
+"""Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
 _PARENTS_TRIES = 3
 """Number of times that a call is asked to end, within 0.5 s, before its children are asked too: it should end them
 itself, in its order."""
 _NOISE = 4.0
 """Factor by which a silence may last longer if this process missed messages in it: in a flood, it may be at fault."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """The broker's timeouts, in seconds."""
-
-    begin_s: float = 2.0
-    """Time for a module to begin a call."""
-    silence_s: float = ALIVE_S
-    """Time for a heartbeat of a module, and for heartbeats to list a call that should run."""
-    continue_s: float = 60.0
-    """Time for a heartbeat of a module that runs a call which is to go on when a link is cut."""
-    cancels: int = 20
-    """Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
-    replace_s: float = 10.0
-    """Time for a call that is replaced to end."""
 
 
 class Watchdog:
@@ -58,15 +47,13 @@ class Watchdog:
         ledger: Ledger,
         directory: ModuleDirectory,
         receiver: ToolStreamReceiver,
-        timeouts: Timeouts,
     ) -> None:
         """``receiver`` takes the events of the calls; it takes nothing more of one that is lost."""
         self._bus = bus
         self._ledger = ledger
         self._directory = directory
         self._receiver = receiver
-        self._timeouts = timeouts
-        self._losses = LossReports(bus, timeouts.cancels)
+        self._losses = LossReports(bus, MOST_CANCELS)
         self._task: asyncio.Task[None] | None = None
         self._listening_since = 0.0
         """Silence before this time does not count, on the loop's clock: this process had not begun, or was held
@@ -78,7 +65,7 @@ class Watchdog:
         calls may run that the ledger does not know (``all_known`` False)."""
         self._loop = asyncio.get_running_loop()
         now = self._listening_since = clock.monotonic()
-        self._known_from = now if all_known else now + self._timeouts.silence_s
+        self._known_from = now if all_known else now + ALIVE_S
         self._task = self._loop.create_task(self._run(), name="broker")
 
     async def stop(self) -> None:
@@ -136,7 +123,7 @@ class Watchdog:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
                 self._losses.report_once(call)
             elif call.state == OPEN:
-                if call.cancel is not None and now - call.listed > self._timeouts.silence_s:
+                if call.cancel is not None and now - call.listed > ALIVE_S:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
                 call.listed = now
                 if call.missing_open and call.skill:
@@ -187,7 +174,7 @@ class Watchdog:
             return
         parent = self._ledger.calls.get(parent_id) or self._ledger.recall(parent_id)
         if parent is None:
-            if now >= self._listening_since + self._timeouts.silence_s:
+            if now >= self._listening_since + ALIVE_S:
                 self.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
         elif parent.state == CLOSED:
             self.cancel(
@@ -211,30 +198,30 @@ class Watchdog:
     def _repeat(self, call: CallState, now: float) -> None:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
             self.request(call)
-        if call.cancel is not None and call.cancel.sent < self._timeouts.cancels and call.cancel.due(now):
+        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.due(now):
             self._send_cancel(call)
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
             since = max(call.since, self._listening_since)
-            begin_s = self._extended(self._timeouts.begin_s, since)
+            begin_s = self._extended(_BEGIN_S, since)
             if now - since <= begin_s:
                 return ""
             return f"module {call.module!r} did not begin the call within {begin_s:g} s"
-        if now < self._listening_since + self._timeouts.silence_s:
+        if now < self._listening_since + ALIVE_S:
             return ""
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
             return f"module {call.module!r} is gone: its links have ended"
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._listening_since, call.listed, self._receiver.heard(call.call_id))
         silent = now - heard
-        alive_s = self._extended(self._timeouts.silence_s, heard)
+        alive_s = self._extended(ALIVE_S, heard)
         if silent <= alive_s:
             return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
             return f"module {call.module!r} was started again while the call ran"
         module = self._directory.module(call.module)
-        silence_s = self._timeouts.continue_s if call.on_loss == "continue" else alive_s
+        silence_s = CONTINUE_S if call.on_loss == "continue" else alive_s
         if module is None:
             return f"module {call.module!r} is not known" if silent > silence_s else ""
         if min(module.age_s, silent) > silence_s:

@@ -31,8 +31,8 @@ class LidarModel:
 class Lidar:
     """Measures ranges at `LIDAR_HEIGHT`, about the middle of the base."""
 
-    def __init__(self, model: LidarModel | None = None) -> None:
-        self.model = model or LidarModel()
+    def __init__(self) -> None:
+        self.model = LidarModel()
         self._angles = -math.pi + self.model.increment * np.arange(self.model.rays)
         self._groups = np.ones(6, dtype=np.uint8)
         self._groups[GROUP_HULL] = 0
