@@ -29,6 +29,7 @@ from tests.cli.machine import Machine, read_until
 
 _BOUND_S = 180.0
 _SETTLES_MS = 1500
+"""The time that a picture waits, in which what moves on the page comes to rest and the map fills."""
 _LOOKS: tuple[tuple[str, Any, Any], ...] = (
     ("", {"width": 1280, "height": 800}, "light"),
     ("-dark", {"width": 1280, "height": 800}, "dark"),
@@ -37,6 +38,7 @@ _LOOKS: tuple[tuple[str, Any, Any], ...] = (
 )
 """Names, sizes of the window, colours. The narrow one is as high as the page: what is out of sight is not drawn."""
 _LOOK_SETTLES_MS = 400
+"""The time in which a page of another size or other colours has been drawn anew, which nothing tells."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ def model(browser: Browser, to: Path) -> None:
     nobody = ("agent.model=openai:some-model", "agent.base_url=http://127.0.0.1:9/v1")
     with watched(browser, to, "follow-person", *nobody) as run:
         run.say("follow the person in red")
-        run.page.wait_for_timeout(3000)
+        run.says("model fails")
         run.picture("8-model-failing", 5000)
 
 

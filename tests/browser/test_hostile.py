@@ -65,7 +65,7 @@ class HostileRobot(Module):
         """Talk. Args: about: Anything."""
         await call.update(EVIL)
         call.progress(EVIL, **{"__proto__": 1.5, "x_constructor": 2.5, "distance_m": 1e308, "a\u202eb": EVIL})
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the page has shown what came before by then
         await call.update(about)
         return {"picture": "../../run.json", "text": EVIL, "\u202e": [REORDERED]}
 
@@ -264,7 +264,7 @@ def test_the_page_goes_on_whatever_a_robot_sends(robot: Served, contexts: Contex
     for name, send in _attacks().items():
         for _ in range(3):
             _publish(robot, send())
-            page.wait_for_timeout(30)
+            page.wait_for_timeout(30)  # each is drawn by itself: of several at once only the newest is
         _sees(page, robot)
         assert page.evaluate("document.querySelectorAll('.panel').length") == 9, name
     robot.post("/calls", {"skill": "talk", "arguments": {"about": EVIL}, "caller": "test"})

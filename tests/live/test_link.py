@@ -45,7 +45,7 @@ def test_a_cut_link_stops_the_robot(bus_url: str, free_port: int, tmp_path: Path
 
         before = len(mission.texts_of(follow))
         cut.touch()
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1.0)  # shorter than it takes to give a module up
         cut.unlink()
         await until(lambda: len(mission.texts_of(follow)) > before + 3)
         seqs = [event.seq for event in mission.events if event.call_id == follow]
@@ -55,7 +55,7 @@ def test_a_cut_link_stops_the_robot(bus_url: str, free_port: int, tmp_path: Path
         moment = clock.monotonic()
         cut.touch()
         assert await mission.lost_after(follow, moment) <= 2.0
-        await asyncio.sleep(moment + 3.2 - clock.monotonic())
+        await asyncio.sleep(moment + 3.2 - clock.monotonic())  # it does not begin to move again
         still = mission.still_since(moment)
         assert still is not None
         assert still <= 3.0

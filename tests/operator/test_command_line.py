@@ -13,13 +13,16 @@ import requests
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import chat_command
+from dimos_streams.cli.consoles import monitor_console
 from dimos_streams.cli.consoles.monitor_console import Lines
 from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.terminal.output import write
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.skill import skill
 from tests.bridge.monitor.parts import ToyAgent
 from tests.bridge.serving import Served, served
+from tests.helpers import until
 
 
 class Console:
@@ -226,16 +229,21 @@ def test_the_same_in_a_chat(console: Console) -> None:
 
 
 @pytest.mark.slow
-def test_monitor_shows_messages_until_the_bridge_ends(console: Console) -> None:
+def test_monitor_shows_messages_until_the_bridge_ends(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = console.add()
+    shown: list[str] = []
+
+    def write_and_note(line: str) -> None:
+        write(line)
+        shown.append(line.split()[0])
+
+    monkeypatch.setattr(monitor_console, "write", write_and_note)
 
     async def happen() -> None:
-        async with asyncio.timeout(10):
-            while not agent.reports:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: agent.reports)
         agent.emit("text", text="hello")
         agent.ask("a1")
-        await asyncio.sleep(0.5)
+        await until(lambda: {"module", "agent", "approval"} <= set(shown))
         await console.bridge.scene.bridge.monitor.stop()
 
     threading.Thread(target=lambda: console.bridge.run(happen())).start()

@@ -47,7 +47,7 @@ def test_a_robot_of_ros_is_driven_navigated_followed_with_held_and_cut_off(robot
     assert run.call("pause")["outcome"] == "completed"
     wait_for(lambda: robot.state().still, CUT_S)
     held = robot.state()
-    time.sleep(0.5)
+    time.sleep(0.5)  # what is held does not begin to move again
     assert (robot.state().x, robot.state().y) == (held.x, held.y)
     run.call("resume")
     wait_for(lambda: distance(robot) < 1.4, why=lambda: (robot.state(), run.calls()))

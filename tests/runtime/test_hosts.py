@@ -80,16 +80,15 @@ async def test_all_on_one_loop_start_in_order_and_end_in_reverse_with_what_is_at
     assert (run.module("talker").name, run.gateway) == ("talker", None)
     with pytest.raises(UserError, match=r"no module 'taker' runs; did you mean 'talker'\?"):
         run.module("taker")
-    await asyncio.sleep(1.0)
+    await until(lambda: len(heard) >= 2)
     assert heard[:2] == ["talker 1", "talker 2"]
     await run.stop()
     await run.stop()
-    await asyncio.sleep(1.0)
     reported = len(heard)
     assert run.processes()[0].state == "stopped"
     begun = ["recorder on", "starting talker", "ready talker", "starting listener", "ready listener"]
     assert happened == [*begun, "stopping", "recorder off", "stopped"]
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(1.0)  # it would have talked several times meanwhile
     assert len(heard) == reported
 
 
@@ -184,7 +183,7 @@ async def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
         everything: list[str] = []
         bus.subscribe_all(lambda channel, data: everything.append(channel))
         await host.start(Talker(name="talker"), {})
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(1.0)  # it would have talked several times meanwhile
         assert not any("words" in channel for channel in everything)
         assert STATUS in everything
         await host.stop()
@@ -302,7 +301,7 @@ def test_of_runs_that_begin_together_the_younger_ends() -> None:
 async def test_a_loop_that_runs_beats_four_times_a_second() -> None:
     beats: list[float] = []
     beating = asyncio.create_task(beat(lambda: beats.append(clock.monotonic())))
-    await asyncio.sleep(2.1)
+    await asyncio.sleep(2.1)  # the number of beats in this time is what counts
     assert beats == pytest.approx([0.25 * number for number in range(9)])
     beating.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -319,10 +318,11 @@ def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
         time.sleep(0.5)
 
     async def scenario() -> None:
-        beating = asyncio.create_task(beat(lambda: None))
-        await asyncio.sleep(0.1)
+        beats: list[None] = []
+        beating = asyncio.create_task(beat(lambda: beats.append(None)))
+        await until(lambda: beats)
         think_hard()
-        await asyncio.sleep(0.05)
+        await until(lambda: "did not run for" in caplog.text)
         beating.cancel()
 
     with caplog.at_level(logging.WARNING):
@@ -352,7 +352,7 @@ async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPat
     await reporter.close()
     for _ in range(2):
         await reporter.report(["a", "b"], 7, "hung: for 1.2 s")
-    await asyncio.sleep(0.1)
+    await until(lambda: len(heard) >= 4)
     reported = [(status.module, status.pid, status.health, status.instance) for status in heard]
     assert reported == [(name, 7, "hung: for 1.2 s", "") for name in "abab"]
     assert opened_for == ["memq://"]
