@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.timeline import Steadiness, steady
+from dimos_streams.recording.timeline import SetBack, Steadiness, steady
 
 _SHOWN = 3
 
@@ -30,6 +30,8 @@ class Tape:
 
     def __init__(self, logs: Sequence[LogReader]) -> None:
         self._logs = logs
+        self.set_backs: list[SetBack] = []
+        """The places at which the clock goes back, as far as the newest reading from the beginning has come."""
         self._begins = list(itertools.accumulate((log.size for log in logs), initial=0))
 
     @property
@@ -39,8 +41,10 @@ class Tape:
 
     def events(self, place: Place | None = None) -> Iterator[tuple[LogEvent, Place]]:
         """Yield the events from a place on, without metadata, at possible times; each with the place before it."""
-        place = place or Place()
+        is_whole, place = place is None, place or Place()
         known = Steadiness(place.last, place.ahead)
+        if is_whole:
+            self.set_backs = known.set_backs
         last, ahead = known.last, known.ahead
         for event in steady(self._raw(place.offset), known):
             if event.channel != CHANNEL:

@@ -34,6 +34,8 @@ def _notes(index: Index) -> Iterator[str]:
     """Yield notes on what is missing, damaged or of another version, for somebody who looks at the recording."""
     metadata = index.metadata
     yield from index.damages
+    for set_back in index.set_backs[:_SHOWN]:
+        yield f"In the log {set_back}; its times go on from there"
     if metadata is None:
         yield "The log does not describe itself: another program wrote it, or its beginning is missing"
     elif metadata.version != __version__:

@@ -55,6 +55,8 @@ class Index:
         self.metadata = metadata
         self.damages: list[str] = []
         """The logs that are damaged, and where."""
+        self.set_backs: list[str] = []
+        """The places at which the clock goes back."""
         self.begin = 0
         self.end = 0
         self.marks = Marks()
@@ -94,6 +96,7 @@ class Index:
             self._hear(world, self.end, due_events)
         self._flush()
         self.damages = self.tape.damages()
+        self.set_backs = list(map(str, self.tape.set_backs))
         self.channels = dict.fromkeys(world.newest)
         self.namespaces = {namespace_of(module.name) for module in world.modules()}
 

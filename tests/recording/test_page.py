@@ -199,7 +199,8 @@ def test_a_report_has_what_people_say_and_call_and_not_how_programs_look_at_an_a
 
 def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:
     events = [odometry(0, 0.0), odometry(1, 1.0), (START + 9_000_000, ODOM, b"nonsense"), event(10, 1, "open")]
-    path = write_log(tmp_path / "a.lcmlog", [*events, (START + 10_100_000, "FOREIGN", b"?")])
+    set_back = [(START - 50_000_000 + number, "FOREIGN", b"?") for number in range(2)]
+    path = write_log(tmp_path / "a.lcmlog", [*events, *set_back])
     path.write_bytes(path.read_bytes() + b"garbage")
     page = _Page(reported(path))
     for said in (
@@ -207,6 +208,7 @@ def test_damage_gaps_and_foreign_messages_are_told(tmp_path: Path) -> None:
         "7 bytes were left out",
         "At 0:01 nothing at all was recorded for 8.0 s",
         f"1 messages of {ODOM} can't be read",
+        "In the log the clock goes back by 60.0 s at event 4; its times go on from there",
         "FOREIGN",
     ):
         assert said in page.text, said

@@ -67,6 +67,8 @@ def notes(recorded: Recorded) -> Node:
         found.append(f"At {at} nothing at all was recorded for {length / 1e6:.1f} s.")
     if more := len(recorded.summary.gaps) - _MOST_GAPS:
         found += [f"{more} more such gaps."] * (more > 0)
+    for set_back in recorded.summary.set_backs[:_MOST_GAPS]:
+        found.append(f"In the log {set_back}; its times go on from there.")
     for channel, count in recorded.unreadable.items():
         found.append(f"{count} messages of {channel} can't be read.")
     if recorded.repeated:
