@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,35 +12,20 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import channels_of
-from dimos_streams.bus import Bus, create_bus
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.errors import MessageError, ModuleFailedError, UserError
-from dimos_streams.messages import registry
-from dimos_streams.messages.codec import decode, encode, split_channel
-from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
-from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
-from dimos_streams.recording.format import LogEvent
+from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.summary import first_metadata
-from dimos_streams.recording.timeline import Steadiness, steady
-from dimos_streams.regression.comparison import Comparison
-from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
-from dimos_streams.regression.matching import Output
-from dimos_streams.regression.module_lives import ModuleLives
+from dimos_streams.recording.timeline import steady
+from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
+from dimos_streams.regression.replay_run import ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
-from dimos_streams.regression.scope import Scope, call_of, scope_of
+from dimos_streams.regression.scope import scope_of
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
-from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
-from dimos_streams.tool_stream.signature import parse_signature
-from dimos_streams.tool_stream.wire.unpacking import unpack_event
-
-_SHOWN_CHANNELS = 8
-_SHOWN_SET_BACKS = 5
+from dimos_streams.tool_stream.event import REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +66,16 @@ def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader]
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
         scope = scope_of(blueprint, options.modules, recorded)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
-        run = _Replay(log, scope, tolerances, options, seed, on_progress, acknowledged=recorded(REQUESTS))
+        run = ReplayRun(
+            log,
+            scope,
+            tolerances,
+            seed=seed,
+            acknowledged=recorded(REQUESTS),
+            rewriter=Rewriter(path, tolerances) if options.update else None,
+            with_series=options.with_series,
+            on_progress=on_progress,
+        )
         report: Report = run_with_feed(run.run, start)
         return report
 
@@ -119,202 +110,3 @@ def _own_blueprint(path: Path, metadata: Metadata | None) -> Blueprint:
         raise UserError(
             f"log {str(path)!r} says of itself what is no blueprint: {why}; name one with --blueprint"
         ) from error
-
-
-class _Replay:
-    def __init__(
-        self,
-        log: LogReader,
-        scope: Scope,
-        tolerances: Tolerances,
-        options: ReplayOptions,
-        seed: int,
-        on_progress: Callable[[LogReader], None] | None,
-        *,
-        acknowledged: bool,
-    ) -> None:
-        self._log = log
-        self._acknowledged = acknowledged
-        self._scope = scope
-        self._options = options
-        self._seed = seed
-        self._tolerances = tolerances
-        self._on_progress = on_progress or (lambda log: None)
-        self._rewriter = Rewriter(log.path, tolerances) if options.update else None
-        self._comparison = Comparison(tolerances, with_series=options.with_series, on_left=self._on_left)
-        self._bus: Bus = create_bus("memq://")
-        self._made_up: dict[int, bytes] = {}
-        self._counts: dict[str, int] = {}
-        self._untyped: dict[str, int] = {}
-        self._inputs = self._late_calls = self._outputs = 0
-        self._first_utime = self._last_utime = 0
-        self._times = Steadiness()
-        self._feed: Feed | None = None
-        self._lives: ModuleLives  # from ``run`` on
-        self._over = False
-
-    async def run(self, loop: ReplayLoop) -> Report:
-        """Start the modules, feed them, stop them, and return the report."""
-        await self._bus.open()
-        self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
-        host = ModuleHost(self._bus)
-        problem = ""
-        # Where nobody's acknowledgements were recorded their absence says nothing.
-        bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
-        context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-        lives = self._lives = ModuleLives(host, self._scope.plans, context)
-        feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
-        try:
-            await lives.start()
-            problem = await self._until_over(lives, feed)
-        finally:
-            self._over = True
-            await host.stop()
-            await asyncio.sleep(0.001)  # what was published last is handled when time passes
-            await self._bus.close()
-        return self._report(problem)
-
-    async def _until_over(self, lives: ModuleLives, feed: Feed) -> str:
-        living = asyncio.ensure_future(lives.run())
-        either: list[asyncio.Future[None]] = [living, feed.done]
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-            if living.done():
-                living.result()
-            return ""
-        except ModuleFailedError as error:
-            return str(error)
-        finally:
-            living.cancel()
-            with contextlib.suppress(asyncio.CancelledError, ModuleFailedError):
-                await living
-
-    def _judge(self, event: LogEvent) -> bool | None:
-        """See ``Feed``."""
-        channel, data, utime = event.channel, event.data, event.utime
-        if channel == CHANNEL:
-            self._keep(event)
-            return False
-        self._first_utime = self._first_utime or utime
-        self._last_utime = max(self._last_utime, utime)
-        count = self._counts[channel] = self._counts.get(channel, 0) + 1
-        if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
-            self._untyped[channel] = count
-        role = self._scope.role(channel, data)
-        if channel == EVENTS:
-            self._scope.watch(event)
-        if role == "output":
-            optional = self._scope.may_be_of_others(channel, utime)
-            self._comparison.recorded(channel, data, utime, optional=optional)
-            self._outputs += 1
-            return True if channel == EVENTS and self._make_up_call(event) else None
-        if self._lives.is_change(event):
-            return True
-        if role != "input":
-            self._keep(event)
-            return False
-        if channel == CALLS:
-            self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
-        return True
-
-    def _make_up_call(self, event: LogEvent) -> bool:
-        """Make up the request of a call that begins here if the log lacks it; return whether it was made up."""
-        said = unpack_event(event.data)
-        if said.call_id in self._scope.calls:
-            return False
-        self._scope.calls.add(said.call_id)
-        if said.type != "open":
-            self._late_calls += 1
-            return False
-        self._made_up[event.offset] = call_of(said)
-        return True
-
-    def _publish(self, event: LogEvent) -> None:
-        now = clock.utime()
-        self._comparison.settle(now)
-        if self._rewriter is not None:
-            self._rewriter.flush(now)
-        made_up = self._made_up.pop(event.offset, None)
-        if made_up is None:
-            self._keep(event)  # behind what the modules gave before it in the same instant
-        if self._lives.take(event):
-            return
-        if made_up is not None:
-            self._bus.publish(CALLS, made_up)
-        elif event.channel == REQUESTS:
-            self._bus.publish(event.channel, _unsigned(event.data))
-        else:
-            self._bus.publish(event.channel, event.data)
-        self._inputs += 1
-        if self._inputs % 64 == 0:
-            self._on_progress(self._log)
-
-    def _on_message(self, channel: str, data: bytes) -> None:
-        if self._scope.role(channel, data) != "output":
-            return
-        utime = clock.utime()
-        optional = self._over or (self._feed is not None and self._feed.is_over(utime))
-        self._comparison.replayed(channel, data, utime, optional=optional)
-        if self._rewriter is not None and utime <= self._last_utime:
-            self._rewriter.add(utime, channel, data)
-
-    def _keep(self, event: LogEvent) -> None:
-        if self._rewriter is not None:
-            self._rewriter.add(event.utime, event.channel, event.data)
-
-    def _on_left(self, channel: str, output: Output[bytes]) -> None:
-        if self._rewriter is not None:
-            self._rewriter.add(output.utime, channel, output.value)
-
-    def _report(self, problem: str) -> Report:
-        streams = self._comparison.finish()
-        if not problem and not self._outputs:
-            problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said"
-        if self._log.damaged_bytes:
-            damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
-            problem = f"{problem}; {damage}" if problem else damage
-        report = Report(
-            log=str(self._log.path),
-            modules=tuple(plan.spec.name for plan in self._scope.plans),
-            tolerances=self._tolerances,
-            streams=streams,
-            start_utime=self._first_utime,
-            span_s=(self._last_utime - self._first_utime) / 1e6,
-            calls=len(self._scope.calls) - self._late_calls,
-            inputs=self._inputs,
-            remarks=tuple(self._remarks()),
-            problem=problem,
-            updated=self._rewriter is not None and not problem,
-            series=self._comparison.series,
-        )
-        if self._rewriter is not None:
-            self._rewriter.finish(keep=report.updated)
-        return report
-
-    def _remarks(self) -> list[str]:
-        remarks = [
-            f"nothing was recorded on {channel}, which the modules read"
-            for channel in sorted(self._scope.required - self._counts.keys())
-        ]
-        if self._scope.left_out:
-            remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
-        if self._late_calls:
-            remarks.append(f"{self._late_calls} calls began before the log and were not made again")
-        remarks += [
-            f"{set_back}; from there on its times were taken as later by so much"
-            for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]
-        ]
-        if self._untyped:
-            shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
-            remarks.append(f"channels of types that are not known here: {shown}")
-        return remarks
-
-
-def _unsigned(data: bytes) -> bytes:
-    """Return a request to an instance of the recorded run as one to whoever has the call now."""
-    try:
-        request = decode(ToolStreamRequest, data, REQUESTS)
-    except MessageError:  # whoever reads it says so
-        return data
-    request.receiver = parse_signature(request.receiver)[0]
-    return encode(request)
