@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -138,6 +140,34 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: HubStorage) -> No
     assert ([each.offset for each in back.entries], back.since) == ([29, 30], 29)
     assert [each.offset for each in storage.read_back(QueryBack(99, progress=True), 2, ALL, 31).entries] == [30, 31]
     assert storage.read_back(QueryBack(9, robot="r2"), 2, ALL, 31) == ([], 1, 1)
+
+
+@pytest.mark.slow
+def test_a_call_stands_as_if_each_event_had_come_alone(storage: HubStorage) -> None:
+    """Whatever a batch has of it, and also where an older journal comes late."""
+    random = Random(7)
+    types: tuple[EventType, ...] = ("open", "update", "update", "progress", "update", "update", "close")
+    for number in range(40):
+        call, kept = f"c{number}", [at for at in range(len(types)) if random.random() < 0.7]
+        late = [at for at in kept if random.random() < 0.2]
+        order = [at for at in kept if at not in late] + late
+        said = [
+            entry(at + 1, f"text {at}", call=call, type=types[at], arguments={"n": number})._replace(
+                first=place, last=place
+            )
+            for place, at in enumerate(order, start=1)
+        ]
+        for single in said:
+            storage.store([batch(single, robot=f"alone{number}")])
+        storage.store([batch(*said, robot=f"batch{number}")])
+        found = [
+            {**json.loads(row.record), "robot": ""}
+            for robot in ("alone", "batch")
+            for row in storage.calls.newest(1, robot=f"{robot}{number}", state=None, before=None)
+        ]
+        assert found[:1] == found[1:], order
+        lasting = [at for at in kept if types[at] != "progress"]
+        assert [each["text"] for each in found] == [f"text {lasting[-1]}"] * 2 if lasting else not found
 
 
 @pytest.mark.slow

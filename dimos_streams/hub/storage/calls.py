@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
@@ -40,14 +40,23 @@ class CallTable:
         return self._rows(f"WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?", *values, limit)
 
     def fold(self, db: Transaction, events: Sequence[tuple[int, str, BatchEntry]]) -> None:
-        """Enter what new events say of their calls. Progress says nothing that lasts, and is passed over."""
+        """Enter what new events say of their calls.
+
+        What says nothing that lasts is passed over: progress, and each update of an answered call but the newest.
+        """
         said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]
-        calls = self._known(db, {(robot, entry.call_id) for _, robot, entry in said})
+        newest: dict[tuple[str, str], int] = {}
+        for _, robot, entry in said:
+            key = robot, entry.call_id
+            newest[key] = max(newest.get(key, 0), entry.event["seq"])
+        calls = self._known(db, newest.keys())
         changed: dict[tuple[str, str], tuple[int, int]] = {}
         for seq, robot, entry in said:
             key = robot, entry.call_id
-            calls[key] = _folded(calls.get(key), robot, ToolEvent.from_dict(entry.event))
             changed[key] = changed.get(key, (seq, seq))[0], seq
+            call = calls.get(key)
+            if call is None or call.answer is None or entry.type != "update" or entry.event["seq"] == newest[key]:
+                calls[key] = _folded(call, robot, ToolEvent.from_dict(entry.event))
         db.many(
             "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (robot, call_id) DO UPDATE SET"
             " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
@@ -57,7 +66,7 @@ class CallTable:
             ],
         )
 
-    def _known(self, db: Transaction, keys: set[tuple[str, str]]) -> dict[tuple[str, str], CallState]:
+    def _known(self, db: Transaction, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], CallState]:
         found: dict[tuple[str, str], CallState] = {}
         ids = sorted({call_id for _, call_id in keys})
         for at in range(0, len(ids), _AT_ONCE):
