@@ -55,7 +55,14 @@ def config_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -
         faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
     except Exception as error:
         return [failing_hook(spec, "problems", error, "pairs of a path and a text")]
-    return [Problem(f"module {spec.name!r}: {text}", spec.where("config", *path)) for path, text in faults]
+    return [
+        Problem(f"module {spec.name!r}: {_named(path, text)}", spec.where("config", *path)) for path, text in faults
+    ]
+
+
+def _named(path: tuple[str, ...], text: str) -> str:
+    """A text about a setting, with its path before it unless it names the setting itself."""
+    return text if not path or path[-1] in text else f"{'.'.join(path)}: {text}"
 
 
 def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:

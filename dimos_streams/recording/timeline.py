@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -23,7 +22,8 @@ SET_BACK_US = 100_000
 that overtake each other are less apart."""
 _MAX_SET_BACKS = 100
 
-_WINDOW = 3
+_MOST_METADATA = 32
+"""Maximum number of events with metadata that keep their place behind one whose time waits for what follows."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -54,32 +54,9 @@ class Steadiness:
 
 
 def going_on(events: Iterable[LogEvent], found: list[SetBack]) -> Iterator[tuple[int, LogEvent]]:
-    """Yield the same events, each with its time by a clock that goes on where the log's was set back. ``found`` gets
-    those places, bounded."""
-    before = newest = -(1 << 63)
-    back, held = 0, None
-    for event in events:
-        if event.channel == CHANNEL:
-            yield event.utime + back, event
-            continue
-        utime = event.utime + back
-        if held is not None:
-            late = held.utime + back
-            if newest - utime > _BACK_US and before - _BACK_US <= late:  # the newest stamp is impossible
-                newest = late
-            elif newest - utime > SET_BACK_US:
-                _note(found, SetBack(held.number, newest - late))
-                back, utime, late = back + newest - late, utime + newest - late, newest
-            yield late, held
-            held = None
-        elif newest - utime > SET_BACK_US:
-            held = event
-            continue
-        if utime > newest:
-            before, newest = newest, utime
-        yield utime, event
-    if held is not None:
-        yield held.utime + back, held
+    """Yield the same events, each with its time by a clock that goes on where the log's was set back, as ``steady``
+    has it, but with all pauses and impossible stamps. ``found`` gets those places, bounded."""
+    return _timed(events, Steadiness(set_backs=found), mends=False)
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
@@ -90,37 +67,68 @@ def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Itera
 
     ``known`` is the state from which it goes on; it is brought up to each event before that is given.
     """
-    known = known or Steadiness()
-    for event, following, later in _with_following(events):
-        if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
-            yield event
-            continue
-        utime = event.utime - known.ahead
-        after = utime if following is None else following.utime - known.ahead
-        before = utime if known.last is None else known.last
-        if known.last is None and following is not None and _is_far_ahead(event, following, later):
-            _log.warning("event %d, the first, is %.0f s ahead of the second", event.number, (utime - after) / 1e6)
-            utime = after
-        elif before - _BACK_US <= after < utime - _BACK_US and utime > before:
-            _log.warning("event %d is %.1f s ahead of its neighbours", event.number, (utime - before) / 1e6)
-            utime = before
-        elif utime - before > _LONGEST_US:
-            _log.warning("a pause of %.0f s before event %d is cut out", (utime - before) / 1e6, event.number)
-            known.ahead += utime - before
-            utime = before
-        elif before - utime > SET_BACK_US and following is not None and before - after > SET_BACK_US:
-            set_back = SetBack(event.number, before - utime)
-            _log.warning("%s; its times go on from there", set_back)
-            _note(known.set_backs, set_back)
-            known.ahead -= set_back.us
-            utime = before
-        known.last = utime if known.last is None else max(known.last, utime)
+    for utime, event in _timed(events, known or Steadiness(), mends=True):
         yield event if utime == event.utime else event._replace(utime=utime)
 
 
-def _note(found: list[SetBack], set_back: SetBack) -> None:
-    if len(found) < _MAX_SET_BACKS:
-        found.append(set_back)
+def _timed(events: Iterable[LogEvent], known: Steadiness, *, mends: bool) -> Iterator[tuple[int, LogEvent]]:
+    for event, following, later in _with_following(events):
+        if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
+            yield event.utime, event
+            continue
+        utime, last = event.utime - known.ahead, known.last
+        after = utime if following is None else following.utime - known.ahead
+        if last is not None and last <= utime <= after and utime - last <= _LONGEST_US:
+            known.last = utime
+            yield utime, event
+            continue
+        before = utime if last is None else last
+        if last is None and following is not None and _is_far_ahead(event, following, later):
+            impossible, why = after, f"is the first, and {(utime - after) / 1e6:.0f} s ahead of the second"
+        elif before - SET_BACK_US <= after < utime - _BACK_US and utime > before:
+            impossible, why = before, f"is {(utime - before) / 1e6:.1f} s ahead of its neighbours"
+        else:
+            utime = _dated(event, utime, before, following, later, known, mends=mends)
+            known.last = max(before, utime)
+            yield utime, event
+            continue
+        if mends:
+            _log.warning("event %d %s", event.number, why)
+        known.last = impossible
+        yield impossible if mends else utime, event
+
+
+def _dated(
+    event: LogEvent,
+    utime: int,
+    before: int,
+    following: LogEvent | None,
+    later: LogEvent | None,
+    known: Steadiness,
+    *,
+    mends: bool,
+) -> int:
+    """The time of an event whose stamp is possible, without a pause or a set-back before it."""
+    if mends and utime - before > _LONGEST_US:
+        _log.warning("a pause of %.0f s before event %d is cut out", (utime - before) / 1e6, event.number)
+    elif _is_set_back(before, utime, following, later, known.ahead):
+        set_back = SetBack(event.number, before - utime)
+        if mends:
+            _log.warning("%s; its times go on from there", set_back)
+        if len(known.set_backs) < _MAX_SET_BACKS:
+            known.set_backs.append(set_back)
+    else:
+        return utime
+    known.ahead += utime - before
+    return before
+
+
+def _is_set_back(before: int, utime: int, following: LogEvent | None, later: LogEvent | None, ahead: int) -> bool:
+    """Return whether the clock was set back before an event: the next one is earlier, too, and the one after that
+    has not returned to where the clock would have been."""
+    if following is None or before - utime <= SET_BACK_US or before - (following.utime - ahead) <= SET_BACK_US:
+        return False
+    return later is None or later.utime - ahead - before < SET_BACK_US
 
 
 def _is_far_ahead(first: LogEvent, second: LogEvent, third: LogEvent | None) -> bool:
@@ -133,13 +141,34 @@ def _is_far_ahead(first: LogEvent, second: LogEvent, third: LogEvent | None) -> 
 def _with_following(
     events: Iterable[LogEvent],
 ) -> Iterator[tuple[LogEvent, LogEvent | None, LogEvent | None]]:
-    """Yield each event with the two that follow it."""
-    window: deque[LogEvent] = deque()
+    """Yield each event with the two behind it that are no metadata."""
+    first: LogEvent | None = None
+    second: LogEvent | None = None
+    behind_first, behind_second = list[LogEvent](), list[LogEvent]()
     for event in events:
-        window.append(event)
-        if len(window) == _WINDOW:
-            yield window[0], window[1], window[2]
-            window.popleft()
-    while window:
-        yield window[0], window[1] if len(window) > 1 else None, None
-        window.popleft()
+        if event.channel == CHANNEL:
+            behind = behind_first if second is None else behind_second
+            if first is None or len(behind) == _MOST_METADATA:
+                yield event, None, None
+            else:
+                behind.append(event)
+        elif first is None:
+            first = event
+        elif second is None:
+            second = event
+        else:
+            yield first, second, event
+            if behind_first or behind_second:
+                yield from _alone(behind_first)
+                behind_first, behind_second = behind_second, []
+            first, second = second, event
+    if first is not None:
+        yield first, second, None
+    yield from _alone(behind_first)
+    if second is not None:
+        yield second, None, None
+    yield from _alone(behind_second)
+
+
+def _alone(events: Iterable[LogEvent]) -> Iterator[tuple[LogEvent, None, None]]:
+    return ((event, None, None) for event in events)

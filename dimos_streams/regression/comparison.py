@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
@@ -16,7 +17,7 @@ from dimos_streams.regression.differences import (
 )
 from dimos_streams.regression.matching import Matcher, Output, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, MISFIT, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 160
@@ -123,8 +124,7 @@ class Comparison:
 
     def _event_differences(self, recorded: ToolEvent, replayed: ToolEvent) -> list[FieldDifference]:
         allow = self._allow
-        first = {"type": recorded.type, "text": recorded.text, "data": dict(recorded.data)}
-        second = {"type": replayed.type, "text": replayed.text, "data": dict(replayed.data)}
+        first, second = _compared(recorded), _compared(replayed)
         found: list[FieldDifference] = []
         for name, value in first.items():
             found += value_differences(EVENTS, name, value, second[name], allow)
@@ -168,6 +168,12 @@ class _Order:
     def rest(self) -> list[tuple[int, ToolEvent]]:
         """The events that came behind one that never did."""
         return [ahead[seq] for ahead in self._ahead.values() for seq in sorted(ahead)]
+
+
+def _compared(event: ToolEvent) -> dict[str, Any]:
+    """What two events are compared by. How a result differs from what its skill declares follows from the result."""
+    data = {name: value for name, value in event.data.items() if name != MISFIT}
+    return {"type": event.type, "text": event.text, "data": data}
 
 
 def _described(channel: str, data: bytes) -> str:

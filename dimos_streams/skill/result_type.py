@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,12 +11,13 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import is_finite
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = 80
+_SHOWN = 80
+"""Maximum number of characters of a result that are shown."""
 _BUILDING = object()
 
 
@@ -39,13 +39,16 @@ class ResultType:
 
     def misfit(self, skill: str, result: Any, encoded: str) -> str | None:
         """Return how a result is not what its skill declares, or not what callers get, in words; None if all is well.
-        ``encoded`` is its JSON, which callers get."""
+
+        ``encoded`` is its JSON, which callers get: only that is shown, because a model may keep fields to itself.
+        """
         why = self._loss(result) if "null" in encoded else None
         why = why or self._refusal(result, encoded)
         if why is None:
             return None
         declared = "" if self._declared is Any else f", declared as {inspect.formatannotation(self._declared)}"
-        return f"skill {skill!r} has returned {_shown(result)}{declared}: {why}"
+        shown = shortened(redacted(encoded), _SHOWN)
+        return redacted(f"skill {skill!r} has returned {shown}{declared}: {why}")
 
     def _loss(self, result: Any) -> str | None:
         """Return which number of a result JSON does not have, if there is one."""
@@ -62,6 +65,8 @@ class ResultType:
             adapter.validate_json(encoded, strict=True)
         except ValidationError as error:
             return None if _takes(adapter, result) else first_problem(error, "the result")
+        except PydanticUserError:  # it names what only type checkers import
+            return None
         except Exception as error:
             return f"its check fails ({type(error).__name__}: {error})"
         return None
@@ -99,8 +104,8 @@ def _lost_numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _lost_numbers(part, f"{path}.{name}" if path else str(name))
 
 
-def _shown(value: Any) -> str:
+def _shown(number: Any) -> str:
     try:
-        return redacted(_SHORT.repr(value))
-    except Exception:  # a number of more digits than Python writes out, or an author's own __repr__
-        return f"something of {type(value).__name__}"
+        return repr(number)
+    except ValueError:
+        return "number of so many digits"

@@ -7,6 +7,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 from dimos_streams.bus import Bus, Handler, Subscription
 from dimos_streams.bus.base import TokenHandler, Wants
@@ -20,7 +21,7 @@ def _every(channel: str) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Faults:
             if not (_is_number(share) and 0 <= share <= 1):
                 raise UserError(f"{name}={share!r}: it must be a probability, from 0 to 1")
         bounds = self.delay_s
-        is_pair = isinstance(bounds, tuple) and len(bounds) == 2 and all(map(_is_number, bounds))
+        is_pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and all(map(_is_number, bounds))
         if not (is_pair and 0 <= bounds[0] <= bounds[1] < math.inf):
             raise UserError(f"delay_s={bounds!r}: it must be the shortest and the longest delay, in seconds")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -61,6 +62,7 @@ async def test_wrong_arguments_of_a_call_are_named() -> None:
         ({"loss": 20}, "loss=20: it must be a probability, from 0 to 1"),
         ({"duplication": "much"}, "duplication='much': it must be a probability, from 0 to 1"),
         ({"loss": float("nan")}, "loss=nan: it must be"),
+        ({"loss": True}, "loss=True: it must be"),
         ({"delay_s": (0.2, 0.1)}, "delay_s=(0.2, 0.1): it must be the shortest and the longest delay, in seconds"),
         ({"delay_s": (0.1,)}, "delay_s=(0.1,): it must be"),
         ({"delay_s": 0.1}, "delay_s=0.1: it must be"),
@@ -70,3 +72,7 @@ def test_faults_that_can_not_be_are_named(faults: dict[str, Any], text: str) -> 
     with pytest.raises(UserError) as error:
         Faults(**faults)
     assert text in str(error.value)
+
+
+def test_faults_of_any_kind_of_numbers_can_be() -> None:
+    assert not Faults(loss=Fraction(1, 2), delay_s=[0.0, 0.1]).perfect  # type: ignore[arg-type]

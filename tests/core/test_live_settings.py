@@ -114,12 +114,16 @@ class Kettle(Module):
     def problems(cls, config: Any) -> Iterable[ConfigFault]:
         if config.label is not None and config.label[0].isdigit():
             yield ConfigFault(("label",), "it must not begin with a digit")
+        if len(config.tags) > 2:
+            yield ConfigFault(("tags", 2), "two are enough")  # type: ignore[arg-type]
 
 
 def test_what_an_authors_check_refuses_is_not_set_nor_what_it_fails_at() -> None:
     kettle = Kettle()
     with pytest.raises(SettingsError, match=r"^label: it must not begin with a digit$"):
         change_settings(kettle, {"label": "'1'"})
+    with pytest.raises(SettingsError, match=r"^tags\.2: two are enough$"):
+        change_settings(kettle, {"tags": "[a, b, c]"})
     with pytest.raises(
         SettingsError, match=r"'Kettle': its problems\(config\) fails \(IndexError: string index out of"
     ):

@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START
 
 
-def packed(seq: int, text: str = "") -> bytes:
+def packed(seq: int, text: str = "", **data: Any) -> bytes:
     type = "open" if seq == 1 else "update"
     return pack_event(
         ToolEvent(
@@ -26,7 +26,7 @@ def packed(seq: int, text: str = "") -> bytes:
             skill="s",
             caller="c",
             text=text or f"event {seq}",
-            data={},
+            data=data,
         )
     )
 
@@ -48,6 +48,15 @@ def test_events_that_were_logged_twice_or_out_of_order_count_once() -> None:
         assert (result.matched, result.wrong) == (4, 0), order
         (result,) = compared(given, [given[index] for index in order]).finish()
         assert (result.matched, result.wrong) == (4, 0), order
+
+
+def test_how_a_result_misfits_follows_from_it_and_is_not_compared_besides() -> None:
+    (result,) = compared(
+        [packed(1), packed(2)], [packed(1), packed(2, misfit="skill 's' has returned null")]
+    ).finish()
+    assert (result.matched, result.wrong) == (2, 0)
+    (result,) = compared([packed(1), packed(2)], [packed(1), packed(2, misfits="x")]).finish()
+    assert result.wrong == 1
 
 
 def test_an_event_that_is_missing_or_another_is_a_difference() -> None:

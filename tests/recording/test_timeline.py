@@ -78,6 +78,34 @@ def test_what_overtook_others_sets_no_clock_back() -> None:
     assert known.set_backs == []
 
 
+def test_messages_that_are_far_apart_show_a_clock_that_was_set_back_too() -> None:
+    times = [START + 1_000_000 * number for number in (1, 2, 3, 1, 2, 3)]
+    known, summary = Steadiness(), list[SetBack]()
+    found = [event.utime - START for event in steady(log_of(times), known)]
+    assert found == [1_000_000, 2_000_000, 3_000_000, 3_000_000, 4_000_000, 5_000_000]
+    assert [utime - START for utime, _ in going_on(log_of(times), summary)] == found
+    assert known.set_backs == summary == [SetBack(3, 2_000_000)]
+
+
+def test_two_messages_that_came_late_set_no_clock_back() -> None:
+    times = [START + STEP * number for number in (0, 10, 20, 15, 16, 30, 40)]
+    known, summary = Steadiness(), list[SetBack]()
+    assert [event.utime for event in steady(log_of(times), known)] == times
+    assert [utime for utime, _ in going_on(log_of(times), summary)] == times
+    assert known.set_backs == summary == []
+
+
+@pytest.mark.parametrize("places", [(0,), (1, 2), (3, 7), tuple(range(2, 60)), (9,)])
+def test_metadata_keeps_its_place(places: tuple[int, ...]) -> None:
+    events = [
+        event._replace(channel=CHANNEL, utime=0) if event.number in places else event
+        for event in log_of([START + STEP * number for number in range(max(10, len(places) + 10))])
+    ]
+    found = [event.number for event in steady(events)]
+    assert sorted(found) == list(range(len(events)))
+    assert found == sorted(found) or len(places) > 32
+
+
 @pytest.mark.slow
 @pytest.mark.feature("F3")
 def test_a_robot_whose_clock_was_set_back_is_replayed_as_if_it_had_not(mission_log: Path, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_what_can_t_be_used_is_named_with_its_line(shop: Shop, name: str, old: s
     ("body", "fault"),
     [
         ("raise KeyError('oh')", "kettle_raises:Kettle: its problems(config) fails (KeyError: 'oh'); it must be a"),
-        ("return [(('warm_c',), 'it is too warm')]", "it is too warm"),
+        ("return [(('warm_c',), 'it is too warm')]", "warm_c: it is too warm"),
     ],
 )  # fmt: skip
 def test_what_its_author_finds_wrong_with_a_config_is_told_as_by_check(shop: Shop, body: str, fault: str) -> None:

@@ -177,10 +177,12 @@ def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json =
 
 async def _serve(settings: HubSettings) -> None:
     from dimos_streams.cli.system.async_runner import finish
+    from dimos_streams.common.process.collector import keep_all_that_is_there
     from dimos_streams.hub.process import FleetHub
 
     hub = FleetHub(settings)
     await hub.start()
+    keep_all_that_is_there()
     try:
         from dimos_streams.hub.storage.urls import shown
 

@@ -26,6 +26,7 @@ from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
+from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks, end_tasks_silently
 from dimos_streams.runtime import registry
@@ -208,6 +209,8 @@ class _Session:
         asyncio.get_running_loop().call_soon(self._entry.renew)  # when what the event says has come true
 
     def _announce(self) -> None:
+        if self._plan.mode != "virtual":  # whose run is over before there is much to look at
+            keep_all_that_is_there()
         self._ready_at = (clock.monotonic(), time.perf_counter())
         record = self._entry.record
         bridge = self._options.bridge_url if self._plan.serves else None

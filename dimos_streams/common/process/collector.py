@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 _USUAL = gc.get_threshold()
-_SELDOM = (20_000, 20, 50)
+_SELDOM = (20_000, 10, 10)
 
 
 def collect_seldom() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
@@ -163,14 +163,29 @@ def _close_failed(call: RunningCall, error: Exception) -> None:
 
 def _completed(module: Module, spec: SkillSpec, result: Any) -> tuple[str, dict[str, Any]]:
     """Return text and data of a completed close. A result that is not as its skill declares it is sent all the same,
-    and said to be: to the log, and to tests. Raises as ``_result`` does."""
+    and said to be: to the log, and to tests where there is room. Raises as ``_result`` does."""
+    if isinstance(result, Generator):  # which can be gone through only once
+        result = list(result)
     text, data = _result(result)
-    misfit = spec.result_type.misfit(spec.name, result, json_text(result))
+    misfit = _misfit(module, spec, result)
     if misfit is not None:
-        misfit = misfit[:_MAX_MISFIT]
         module.log.warning("%s", misfit)
-        data[MISFIT] = misfit
+        if _size(text, data | {MISFIT: misfit}) <= MAX_PAYLOAD:
+            data[MISFIT] = misfit
     return text, data
+
+
+def _misfit(module: Module, spec: SkillSpec, result: Any) -> str | None:
+    try:
+        misfit = spec.result_type.misfit(spec.name, result, json_text(result))
+    except Exception:  # the call has done what it was for, whatever an author's types raise when they are asked
+        module.log.exception("the result of skill %r can't be compared with what it declares", spec.name)
+        return None
+    return None if misfit is None else misfit[:_MAX_MISFIT]
+
+
+def _size(text: str, data: Mapping[str, Any]) -> int:
+    return len(json_text(data).encode()) + len(text.encode())
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:
@@ -181,13 +196,13 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
         encoded = json_text(result)
     except SkillError as error:
         raise SkillError(f"the result: {error}") from error
-    text = result if isinstance(result, str) else _own_text(result) or encoded
-    size = len(json_text({"result": result}).encode()) + len(text[:_MAX_TEXT].encode())
-    if size > MAX_PAYLOAD:
+    text = (result if isinstance(result, str) else _own_text(result) or encoded)[:_MAX_TEXT]
+    data = {"result": result}
+    if (size := _size(text, data)) > MAX_PAYLOAD:
         raise SkillError(
             f"the result and its text have {size} bytes, {MAX_PAYLOAD} are possible; give a reference instead"
         )
-    return text[:_MAX_TEXT], {"result": result}
+    return text, data
 
 
 def _error_data(error: SkillError) -> dict[str, Any]:
@@ -196,7 +211,7 @@ def _error_data(error: SkillError) -> dict[str, Any]:
     if error.result is not None:
         try:
             _, result_data = _result(error.result)
-            size = len(json_text(result_data).encode()) + len(str(error)[:_MAX_ERROR].encode())
+            size = _size(str(error)[:_MAX_ERROR], result_data)
         except SkillError as unfit:
             _logger.warning("the result of a failed call is left out: %s", unfit)
         else:

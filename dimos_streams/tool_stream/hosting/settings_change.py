@@ -93,7 +93,7 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
 def _problems(module: Module, config: ModuleConfig) -> dict[str, str]:
     """What a module finds wrong with a config, by setting; that its author's check fails, too."""
     try:
-        return {".".join(path): text for path, text in type(module).problems(config)}
+        return {".".join(map(str, path)): str(text) for path, text in type(module).problems(config)}
     except Exception as error:
         module.log.exception("problems(config) of %r failed", module.name)
         return {"": f"module {module.name!r}: its problems(config) fails ({type(error).__name__}: {error})"}

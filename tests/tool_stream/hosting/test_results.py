@@ -8,16 +8,17 @@ import json
 import math
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
+from dimos_streams.common import secrets
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from dimos_streams.skill.result_type import ResultType
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
 
 
 class Place(BaseModel):
@@ -62,26 +63,69 @@ def test_a_result_as_its_skill_declares_it_is_nothing_to_speak_of(declared: Any,
 @pytest.mark.parametrize(
     ("declared", "result", "text"),
     [
-        (int, "3", "skill 'weigh' has returned '3', declared as int: the result: it must be a whole number"),
-        (int, None, "skill 'weigh' has returned None, declared as int: the result: it must be a whole number"),
+        (int, "3", "skill 'weigh' has returned \"3\", declared as int: the result: it must be a whole number"),
+        (int, None, "skill 'weigh' has returned null, declared as int: the result: it must be a whole number"),
         (Literal["a", "b"], "c", "declared as Literal['a', 'b']: the result: it must be 'a' or 'b'"),
         (Place, {"y": 1.0}, "Place: x: it is missing"),
         (list[Load], [Load(1), 2], "1: it must be an object, names with their values"),
         (Annotated[int, Field(ge=0)], -1, "the result: it must be at least 0"),
-        (float, math.nan, "returned nan, declared as float: the result: callers get null, because JSON has no nan"),
+        (float, math.nan, "returned null, declared as float: the result: callers get null, because JSON has no nan"),
         (float | None, math.inf, "the result: callers get null, because JSON has no inf"),
-        (Any, {"at": [1.0, -math.inf]}, "skill 'weigh' has returned {'at': [1.0, -inf]}: at.1: callers get null"),
+        (Any, {"at": [1.0, -math.inf]}, "skill 'weigh' has returned {\"at\":[1.0,null]}: at.1: callers get null"),
         (Place, Place(x=math.nan), "x: callers get null, because JSON has no nan"),
-        (int, 10**400, "skill 'weigh' has returned 1000"),
-        pytest.param(int, 10**5000, "has returned something of int, declared as int: the result", id="digits"),
+        (int, 10**400, "the result: callers get null, because JSON has no 1000"),
+        pytest.param(int, 10**5000, "callers get null, because JSON has no number of so many digits", id="digits"),
     ],
 )  # fmt: skip
 def test_a_result_that_is_something_else_is_named(declared: Any, result: Any, text: str) -> None:
     assert text in (misfit(declared, result) or "")
 
 
+class Lens(BaseModel):
+    x: float
+    pin: str = Field("4711", exclude=True)
+
+
+if TYPE_CHECKING:
+    from dimos_streams.messages.geometry_msgs import Pose
+
+
+@dataclass
+class Found:
+    """Its author's checker knows the type, and nobody else needs to."""
+
+    pose: Pose
+
+
+def test_only_what_callers_get_is_shown_of_it_and_no_secret_however_it_is_cut(no_secrets: None) -> None:
+    secrets.know("the-key-" * 20)
+    assert "4711" not in (misfit(Lens, Lens(x=math.nan, pin="4711")) or "4711")
+    shown = misfit(int, f"it is {'the-key-' * 20} of course") or ""
+    assert "the-key" not in shown
+    assert "[redacted]" in shown
+
+
+def test_types_that_only_checkers_import_are_not_compared() -> None:
+    assert misfit(Found, Found(pose="somewhere")) is None  # type: ignore[arg-type]
+
+
 class Scales(Module):
     """Weighs, more or less."""
+
+    @skill
+    async def recite(self) -> int:
+        """Say much."""
+        return "x" * (MAX_PAYLOAD - 2050)  # type: ignore[return-value]
+
+    @skill
+    async def slowly(self) -> Any:
+        """Say one thing after the other."""
+        return (number for number in range(3))
+
+    @skill
+    async def odd(self) -> int:
+        """Find that a check fails."""
+        return 3
 
     @skill
     async def weigh(self) -> float:
@@ -111,11 +155,39 @@ async def test_the_caller_gets_it_the_log_says_so_and_a_test_fails(caplog: pytes
         closed = await call.closed()
         assert (closed.outcome, closed.text, closed.data["result"]) == (Outcome.COMPLETED, "three", "three")
         for asked in (call.result, call.answer):
-            with pytest.raises(TypeError, match="skill 'count' has returned 'three', declared as int"):
+            with pytest.raises(TypeError, match="skill 'count' has returned \"three\", declared as int"):
                 await asked()
         assert closed.data["misfit"] in caplog.text
         with pytest.raises(TypeError, match="JSON has no nan"):
             await (await harness.call("weigh")).result()
+
+
+@pytest.mark.virtual_time
+async def test_what_has_no_room_is_told_to_the_log_only(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Scales) as harness:
+        closed = await (await harness.call("recite")).closed()
+        assert (closed.outcome, len(closed.data["result"])) == (Outcome.COMPLETED, MAX_PAYLOAD - 2050)
+        assert "misfit" not in closed.data
+    assert "skill 'recite' has returned" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_no_error_of_the_comparison_is_one_of_the_call(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: object) -> str:
+        raise RuntimeError("a type of somebody else's")
+
+    async with ModuleHarness(Scales) as harness:
+        monkeypatch.setattr(ResultType, "misfit", fail)
+        assert await (await harness.call("odd")).result() == 3
+    assert "can't be compared with what it declares" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_what_can_be_gone_through_only_once_is_gone_through_once() -> None:
+    async with ModuleHarness(Scales) as harness:
+        assert await (await harness.call("slowly")).result() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", ["leave", "leave_in_a_thread"])
