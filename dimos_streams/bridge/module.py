@@ -163,7 +163,7 @@ class Bridge(Module):
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]
         said += [f"disk: {self._disk}"] if self._disk else []
         said += ["it does not even hear itself on the bus"] if self.broker.is_deaf else []
-        said += [note] if (note := self.broker.receiver.foreign_note()) else []
+        said += [note] if (note := self.broker.receiver.refusal_note()) else []
         return said
 
     async def stop(self) -> None:

@@ -98,9 +98,9 @@ class ChildStreams:
         bridge."""
         return self._may_open(event) or (bool(event.instance) and event.instance == self._own())
 
-    def foreign_note(self) -> str:
+    def refusal_note(self) -> str:
         """See ``ToolStreamReceiver``."""
-        return "" if self._receiver is None else self._receiver.foreign_note()
+        return "" if self._receiver is None else self._receiver.refusal_note()
 
     def stop(self) -> None:
         """Receive no more. Stopping twice is fine."""

@@ -368,7 +368,7 @@ async def test_what_came_too_early_from_somebody_else_is_given_up_when_the_call_
         bus.publish(EVENTS, packer.pack(1, seq, type, text, {"n": seq}))  # type: ignore[arg-type]
     await asyncio.sleep(0.1)
     assert [each.text for each in delivered] == ["first", "second", "third"]
-    assert receiver.statistics().foreign == 2
+    assert receiver.statistics().refused == 2
     receiver.stop()
     await bus.close()
 

@@ -143,21 +143,21 @@ def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: p
     assert (sorted(last.pending), calls.kept_bytes) == ([3, 4], 15_000)
 
 
-def test_what_came_too_early_of_strangers_takes_no_room_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 1_000)
-    monkeypatch.setattr(inflows, "STRANGERS_PENDING_BYTES", 800)
+    monkeypatch.setattr(inflows, "UNSOLICITED_PENDING_BYTES", 800)
     calls, own = Inflows(), Inflow(0, closed=False)
-    strangers = [Inflow(0, closed=False, stranger=True) for _ in range(9)]
-    for stranger in strangers:
+    unsolicited = [Inflow(0, closed=False, unsolicited=True) for _ in range(9)]
+    for forged in unsolicited:
         for seq in (2, 3):
-            keep(calls, stranger, seq)
-    assert [sorted(each.pending) for each in strangers] == [[2]] * 4 + [[]] * 5
+            keep(calls, forged, seq)
+    assert [sorted(each.pending) for each in unsolicited] == [[2]] * 4 + [[]] * 5
     for seq in range(2, 9):
         keep(calls, own, seq)
     assert (sorted(own.pending), calls.kept_bytes) == ([2, 3, 4, 5, 6], 1_800)
-    calls.empty(strangers[0])
-    keep(calls, strangers[8], 2)
-    assert (sorted(strangers[8].pending), calls.kept_bytes) == ([2], 1_800)
+    calls.empty(unsolicited[0])
+    keep(calls, unsolicited[8], 2)
+    assert (sorted(unsolicited[8].pending), calls.kept_bytes) == ([2], 1_800)
 
 
 @pytest.mark.slow
@@ -220,20 +220,20 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
 
 
 def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflows, "MAX_STRANGERS_OPEN", 2)
-    monkeypatch.setattr(inflows, "MAX_STRANGERS_CLOSED", 1)
+    monkeypatch.setattr(inflows, "MAX_UNSOLICITED_OPEN", 2)
+    monkeypatch.setattr(inflows, "MAX_UNSOLICITED_CLOSED", 1)
     calls = Inflows()
     for name, is_closed in (("open", False), ("closed", True)):
         calls.heard(name, Inflow(1, closed=is_closed))
     for number in range(5):
-        stranger = Inflow(0, closed=False, stranger=True)
-        calls.heard(f"forged{number}", stranger)
-        keep(calls, stranger, 3)
+        forged = Inflow(0, closed=False, unsolicited=True)
+        calls.heard(f"forged{number}", forged)
+        keep(calls, forged, 3)
     assert (len(calls), calls.kept_bytes) == (4, 400), "what is forgotten keeps no bytes"
     for number in (3, 4):
-        stranger = calls.get(f"forged{number}") or stranger
-        stranger.closed = True
-        calls.heard(f"forged{number}", stranger)
+        forged = calls.get(f"forged{number}") or forged
+        forged.closed = True
+        calls.heard(f"forged{number}", forged)
     assert [name for name in ("open", "closed", "forged3", "forged4") if calls.get(name)] == [
         "open",
         "closed",

@@ -71,7 +71,7 @@ class Ends:
 
     def resume(self, call_id: str) -> ResumePoint:
         events = self.delivered.get(call_id)
-        return ResumePoint(events[-1].seq, events[-1].type == "close") if events else ResumePoint()
+        return ResumePoint(delivered=events[-1].seq, closed=events[-1].type == "close") if events else ResumePoint()
 
     def begin(self, call_id: str) -> CallWriter:
         return self.publisher.begin(call_id, module="m", skill="s", caller="c", text="", data={})

@@ -128,7 +128,7 @@ class Broker:
 
     def contradictions(self) -> int:
         """The number of module instances and call events that came in another one's name; none was believed."""
-        return self.directory.contradictions + self.receiver.statistics().foreign
+        return self.directory.contradictions + self.receiver.statistics().refused
 
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
@@ -241,11 +241,11 @@ class Broker:
         asking call the bridge looks after was begun by the bridge, which may have lost its journal since; its event
         must come from a module that can run the skill.
         """
-        if not self.ledger.resume(event.call_id).stranger:
+        if not self.ledger.resume(event.call_id).unsolicited:
             call = self.ledger.calls.get(event.call_id)
             return self.directory.speaks_for((call and call.module) or event.module, event.instance)
         asking = self.ledger.calls.get(asked_by(event.call_id))
-        if asking is None or asking.foreign:
+        if asking is None or asking.unsolicited:
             return True
         return self.directory.can_run(event.skill, event.module, event.instance)
 

@@ -30,7 +30,7 @@ _NO_FIELDS_SET: Final[set[str]] = set()
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
-"""Maximum characters of a text, and number of values, that are remembered of somebody else's call."""
+"""Maximum characters of a text, and number of values, that are remembered of an unsolicited call."""
 
 
 @dataclass(slots=True)
@@ -86,17 +86,17 @@ class CallState(CallView):
     """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
     request: Repeat | None = Field(default=None, exclude=True)
     cancel: Repeat | None = Field(default=None, exclude=True)
-    foreign: bool = Field(default=False, exclude=True)
+    unsolicited: bool = Field(default=False, exclude=True)
     """True if it was begun without the broker, since the broker started."""
     missing_open: bool = Field(default=False, exclude=True)
     """True if its ``open`` is gone, and with it what the call uses; that is looked up when its skill is known."""
     closing: bool = Field(default=False, exclude=True)
     """True while it is being given up as lost."""
     last: ToolEvent | None = Field(default=None, exclude=True)
-    """Its newest event; None for a foreign call, whose data may be large."""
+    """Its newest event; None for an unsolicited call, whose data may be large."""
     progress: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
-    """The data of its newest progress, empty before the first since the bridge was started; of a foreign call only
-    numbers and short texts."""
+    """The data of its newest progress, empty before the first since the bridge was started; of an unsolicited call
+    only numbers and short texts."""
     answered: Moment = Field(default_factory=Moment, exclude=True)
     closed: Moment = Field(default_factory=Moment, exclude=True)
     arguments_bytes: int | None = Field(default=None, exclude=True)
@@ -126,7 +126,7 @@ class CallState(CallView):
         if not self.skill:
             # All that was known of it before was that events of it are gone.
             self.module, self.skill, self.caller = event.module or self.module, event.skill, event.caller
-        self.last, self.text = None if self.foreign else event, event.text
+        self.last, self.text = None if self.unsolicited else event, event.text
         if event.type != "gap":  # which the receiver makes itself, of silence
             self.listed = clock.monotonic()
         self.instance = self.instance or event.instance
@@ -135,7 +135,7 @@ class CallState(CallView):
         if self.answer is None and event.type in ("update", "close"):
             self.answer = event.text
         if event.type == "progress":
-            self.progress = _plain(event.data) if self.foreign else event.data
+            self.progress = _plain(event.data) if self.unsolicited else event.data
         if event.type == "close":
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
@@ -224,8 +224,8 @@ def _is_short(value: Any) -> bool:
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024
 """Maximum size of the texts, arguments and results of closed calls, in bytes; forgotten ones are in the journal."""
-_FOREIGN_SHARE = 4
-"""Divisor of both bounds for calls that were begun without the broker: inventing such calls pushes out no others."""
+_UNSOLICITED_SHARE = 4
+"""Divisor of both bounds for unsolicited calls, which are kept apart so that invented ones can't push out others."""
 
 
 class ClosedCalls:
@@ -255,8 +255,8 @@ class Calls:
         self._closed = ClosedCalls(keep_closed, KEEP_CLOSED_BYTES)
         self._of_agents = ClosedCalls(keep_closed, KEEP_CLOSED_BYTES)
         """Apart from the others: agents take these calls back, however often somebody has asked how they are."""
-        self._foreign = ClosedCalls(keep_closed // _FOREIGN_SHARE, KEEP_CLOSED_BYTES // _FOREIGN_SHARE)
-        self._kept = (self._closed, self._of_agents, self._foreign)
+        self._unsolicited = ClosedCalls(keep_closed // _UNSOLICITED_SHARE, KEEP_CLOSED_BYTES // _UNSOLICITED_SHARE)
+        self._kept = (self._closed, self._of_agents, self._unsolicited)
 
     def __iter__(self) -> Iterator[CallState]:
         """Iterate over the calls, oldest first."""
@@ -274,7 +274,7 @@ class Calls:
         if call.state != CLOSED:
             self._open[call.call_id] = call
         else:
-            kept = self._foreign if call.foreign else self._of_agents if call.by_agent else self._closed
+            kept = self._unsolicited if call.unsolicited else self._of_agents if call.by_agent else self._closed
             kept.add(call)
 
     def close(self, call: CallState) -> None:

@@ -58,8 +58,8 @@ class Contention:
     async def _replace(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
-        foreign = next((other for other in duplicates if not self._may_replace(call, other)), None)
-        duplicate = foreign or duplicates[0]
+        irreplaceable = next((other for other in duplicates if not self._may_replace(call, other)), None)
+        duplicate = irreplaceable or duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
         if policy == "replace" and not protected:
             self._check_family(duplicates, call)
@@ -68,12 +68,12 @@ class Contention:
         if policy == "confirm":
             said = duplicate.text or "not begun yet"
             text = f"{running} ({said}). Repeat the call with on_duplicate='allow' to run both"
-            instead = "" if protected or foreign else ", or 'replace' to end the running one first"
+            instead = "" if protected or irreplaceable else ", or 'replace' to end the running one first"
             raise CallRejectedError(f"{text}{instead}", holder=duplicate.call_id)
         if protected:
             text = f"{running}, and no other call takes the place of one of {call.skill!r}: wait for it, or cancel it"
             raise CallRejectedError(text, holder=duplicate.call_id)
-        if foreign:
+        if irreplaceable:
             raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
         deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:

@@ -21,11 +21,11 @@ from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
 """Maximum number of open calls; more are refused."""
-MAX_FOREIGN = 500
-"""Maximum number of open calls that were begun without the bridge; more are ignored."""
-FOREIGN_BYTES = 1024 * 1024
+MAX_UNSOLICITED = 500
+"""Maximum number of open calls that are unsolicited, begun without the bridge; more are ignored."""
+UNSOLICITED_BYTES = 1024 * 1024
 """Maximum memory of the texts and arguments of all these calls, in bytes, of which long texts get half."""
-_NEW_FOREIGN = (5.0, 200.0)
+_NEW_UNSOLICITED = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
 _BEHIND_S, _APART_S = 0.001, 0.004
@@ -51,10 +51,10 @@ class Ledger:
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
         self.live_reader: LiveReader | None = None
-        self._foreign: dict[str, int] = {}
-        """The open calls that were begun without the bridge, and the memory of each."""
-        self._foreign_bytes = 0
-        self._new_foreign = Allowance(*_NEW_FOREIGN)
+        self._unsolicited: dict[str, int] = {}
+        """The memory of each open call that is unsolicited."""
+        self._unsolicited_bytes = 0
+        self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
         self._entered_at = float("-inf")
         """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
@@ -101,7 +101,7 @@ class Ledger:
         for event in _lasting(events):  # behind the readers, who wait
             call = calls[event.call_id]
             call.apply(event)
-            if call.foreign:
+            if call.unsolicited:
                 self._weigh(call)
         self._settle_behind()
 
@@ -143,7 +143,7 @@ class Ledger:
             if call.is_turned_by(event) or not call.journalled:
                 changed[call.call_id] = call
             call.apply(event)
-            if call.foreign:
+            if call.unsolicited:
                 self._weigh(call)
         rows = [call.row() for call in changed.values()]
         self.broadcast.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
@@ -158,18 +158,18 @@ class Ledger:
         """Draw the consequences of a call's events, once they are safe."""
         if call.state == CLOSED:
             self.closed[str(call.outcome)] += 1
-            self._foreign_bytes -= self._foreign.pop(call.call_id, 0)
+            self._unsolicited_bytes -= self._unsolicited.pop(call.call_id, 0)
             self.leases.release(call.call_id)
             self.calls.close(call)
         call.wake()
 
     def _weigh(self, call: CallState) -> None:
-        """Count the memory of a call that was begun without the bridge; shorten its texts if it is too much."""
-        others = self._foreign_bytes - self._foreign.get(call.call_id, 0)
-        if others + call.size > FOREIGN_BYTES // 2:
+        """Count the memory of an unsolicited call; shorten its texts if it is too much."""
+        others = self._unsolicited_bytes - self._unsolicited.get(call.call_id, 0)
+        if others + call.size > UNSOLICITED_BYTES // 2:
             call.shorten()
-        size = self._foreign[call.call_id] = call.size
-        self._foreign_bytes = others + size
+        size = self._unsolicited[call.call_id] = call.size
+        self._unsolicited_bytes = others + size
 
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal still knows; None if it does not know it either."""
@@ -186,21 +186,26 @@ class Ledger:
         """The point from which a receiver resumes a call."""
         call = self.calls.get(call_id)
         if call is not None:
-            return ResumePoint(call.last_seq, call.state == CLOSED, call.instance, call.foreign)
+            return ResumePoint(
+                delivered=call.last_seq,
+                closed=call.state == CLOSED,
+                instance=call.instance,
+                unsolicited=call.unsolicited,
+            )
         row = self.journal.call(call_id)
-        return ResumePoint(row.last_seq, row.closed) if row else ResumePoint(stranger=True)
+        return ResumePoint(delivered=row.last_seq, closed=row.closed) if row else ResumePoint(unsolicited=True)
 
     def _call_of(self, event: ToolEvent) -> CallState | None:
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
             return call
-        is_full = len(self._foreign) >= MAX_FOREIGN or len(self.calls.open) >= MAX_OPEN
-        taken = None if is_full or not self._new_foreign.take() else CallState.from_event(event)
-        if taken is None or self._foreign_bytes + taken.size > FOREIGN_BYTES:
+        is_full = len(self._unsolicited) >= MAX_UNSOLICITED or len(self.calls.open) >= MAX_OPEN
+        taken = None if is_full or not self._new_unsolicited.take() else CallState.from_event(event)
+        if taken is None or self._unsolicited_bytes + taken.size > UNSOLICITED_BYTES:
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
         call = taken
-        call.foreign = True
+        call.unsolicited = True
         self._weigh(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)

@@ -17,8 +17,8 @@ from dimos_streams.tool_stream.event import CANCELS
 
 _MAX_LOST = 1000
 """Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""
-_FOREIGN_OUTCOMES = 10.0
-"""Messages a second about the ends of calls that were begun without the bridge: whoever forges calls, or heartbeats
+_UNSOLICITED_OUTCOMES = 10.0
+"""Messages a second about the ends of unsolicited calls: whoever forges calls, or heartbeats
 that name them, must not make a flood of these."""
 
 
@@ -31,7 +31,7 @@ class LossReports:
         self._times = times
         self._lost: OrderedDict[str, CallState] = OrderedDict()
         """Calls that were closed as lost, while their modules are informed."""
-        self._foreign_outcomes = Allowance(_FOREIGN_OUTCOMES, _FOREIGN_OUTCOMES)
+        self._unsolicited_outcomes = Allowance(_UNSOLICITED_OUTCOMES, _UNSOLICITED_OUTCOMES)
 
     def report(self, call: CallState) -> None:
         """Report a call that was closed as lost, at once and again with each ``repeat`` that finds it due."""
@@ -60,7 +60,7 @@ class LossReports:
             self._send(call)
 
     def _may_send(self, call: CallState) -> bool:
-        return not call.foreign or self._foreign_outcomes.take()
+        return not call.unsolicited or self._unsolicited_outcomes.take()
 
     def _send(self, call: CallState) -> None:
         reason = f"the call is closed already, as {call.outcome}: {call.text}"

@@ -68,7 +68,7 @@ class SkillHost:
         self._bus = bus
         self._children = ChildStreams(bus, self.directory, lambda: self.publisher.instance)
         self._modules: dict[str, HostedModule] = {}
-        self._heart = Heart(bus, self.publisher, self.directory, self._modules, self._children.foreign_note)
+        self._heart = Heart(bus, self.publisher, self.directory, self._modules, self._children.refusal_note)
         self._begun = BegunCalls()
         self._subscriptions: list[Subscription] = []
         self._rejections = Allowance(*_REJECTIONS)

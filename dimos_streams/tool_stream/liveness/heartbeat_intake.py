@@ -22,23 +22,23 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id, is_name
+from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, is_fragment
-from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 
 _ASK_AGAIN_S = 0.2
 _ASKING = (1.0, 10.0)
 """Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
 _QUEUE_BYTES = 1024 * 1024
-_STRANGERS = (10_000.0, 60_000.0)
+_UNKNOWN_COST = (10_000.0, 60_000.0)
 """The cost that heartbeats of modules that are not known yet, or of other instances than the known ones, may have,
 per second and at once. One costs 10, 300 with schemas, and 1 for each call and each 64 bytes of schemas; a unit is
 some 3 µs. Ten robots that begin together, each with eight modules, cost 25,000."""
-_MOST_STRANGERS = 250.0
+_MOST_UNKNOWN = 250.0
 """About the maximum number of heartbeats of such modules and instances that are taken per second; the kernel drops
 the rest, if it can. Eight robots that begin together, each with eight modules, send as many; with thirty robots each
 module is known after a second instead of at once."""
@@ -70,8 +70,8 @@ class HeartbeatIntake:
         self._subscription: Subscription | None = None
         self._described = float("-inf")
         self._may_ask = Allowance(*_ASKING)
-        self._strangers = Allowance(*_STRANGERS)
-        self._flood = Strangers(_MOST_STRANGERS, self._marks)
+        self._unknown = Allowance(*_UNKNOWN_COST)
+        self._flood = FloodLimit(_MOST_UNKNOWN, self._marks)
         self._malformed = self._ignored = 0
         self.contradictions = 0
         """Number of instances that were heard in the name of a module of which another one is alive."""
@@ -157,12 +157,12 @@ class HeartbeatIntake:
         """Return whether there is room and time for a heartbeat: those of known modules come before all others."""
         entry = self._entries.get(head.module)
         known = entry is not None and (not head.instance or entry.instances.is_known(head.instance))
-        self._flood.came(stranger=not known)
+        self._flood.came(limited=not known)
         if known:
             return True
         if entry is None and not head.instance:
             return False  # somebody's word about a module that nobody knows
-        if not self._strangers.take(head.cost) or (entry is None and not self._table.make_room()):
+        if not self._unknown.take(head.cost) or (entry is None and not self._table.make_room()):
             self._ignored += 1
             _log.warning("more modules than can be looked at; heartbeat of %r ignored", head.module)
             return False

@@ -18,8 +18,8 @@ from dimos_streams.tool_stream.wire.layout import may_be_of
 _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
-_STRANGERS_EVENTS = (200.0, 2000.0)
-"""Maximum number of events of calls that nobody here has begun, per second and at once, as long as it is not known
+_UNSOLICITED_EVENTS = (200.0, 2000.0)
+"""Maximum number of events of unsolicited calls, per second and at once, as long as it is not known
 whose they are; an event counts once, and once more for each kilobyte. An event too many is not decoded, and is asked
 for again when a heartbeat names its call."""
 _READ_REFUSED = 20.0
@@ -41,11 +41,11 @@ class Admission:
         """See ``ToolStreamReceiver``."""
         self._may_open = may_open
         self._deputy = deputy
-        self._refused: OrderedDict[str, dict[str, int]] = OrderedDict()
+        self._refused_of: OrderedDict[str, dict[str, int]] = OrderedDict()
         """Refused instances, with the seq of an event of each, by the call whose instance is not known yet."""
-        self.foreign = 0
-        """Number of events in the name of somebody else's call."""
-        self._strangers_events = Allowance(*_STRANGERS_EVENTS)
+        self.refused = 0
+        """Number of events that were refused, because they were in the name of somebody else's call."""
+        self._unsolicited_events = Allowance(*_UNSOLICITED_EVENTS)
         self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._note, self._noted_until = "", 0.0
 
@@ -54,9 +54,9 @@ class Admission:
         if not may_be_of(data, stream.instance) and not self._may_be_deputys(data):
             if self._read_refused.take():
                 return True
-            self.foreign += 1
+            self.refused += 1
             return False
-        if stream.stranger and not stream.instance and not self._strangers_events.take(1 + len(data) / 1024):
+        if stream.unsolicited and not stream.instance and not self._unsolicited_events.take(1 + len(data) / 1024):
             _log.warning("more events of calls that nobody has begun than can be read")
             return False
         return True
@@ -78,22 +78,22 @@ class Admission:
 
     def bound(self, call_id: str, instance: str) -> None:
         """Note whose call it is from now on: what was refused of it before was somebody else's, or its own."""
-        for other, seq in self._refused.pop(call_id, {}).items():
+        for other, seq in self._refused_of.pop(call_id, {}).items():
             if other != instance:
                 self._report(call_id, instance, other, seq)
 
     def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
         """Refuse an event. As long as it is not known whose call it is, the event may be of its module's new
         instance, believed a moment later, so it is reported only once that is known."""
-        self.foreign += 1
+        self.refused += 1
         if stream.instance:
             self._report(event.call_id, stream.instance, event.instance, event.seq)
             return
-        refused = self._refused.setdefault(event.call_id, {})
+        refused = self._refused_of.setdefault(event.call_id, {})
         if len(refused) < _MAX_INSTANCES:
             refused.setdefault(event.instance, event.seq)
-        if len(self._refused) > _MAX_REFUSED:
-            self._refused.popitem(last=False)
+        if len(self._refused_of) > _MAX_REFUSED:
+            self._refused_of.popitem(last=False)
 
     def _report(self, call_id: str, instance: str, other: str, seq: int) -> None:
         self._noted_until = clock.monotonic() + NOTED_S

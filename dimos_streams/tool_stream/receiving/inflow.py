@@ -17,16 +17,15 @@ PENDING_BYTES = 2 * 1024 * 1024
 """Maximum size that these may have together, in bytes."""
 ALL_PENDING_BYTES = 4 * 1024 * 1024
 """Maximum size of those of all calls, in bytes."""
-STRANGERS_PENDING_BYTES = 512 * 1024
-"""Maximum size, in bytes, of those of calls that nobody here has begun, besides; each of these calls may have a
-fourth of it."""
+UNSOLICITED_PENDING_BYTES = 512 * 1024
+"""Maximum size, in bytes, of those of unsolicited calls, besides, so that invented calls can't push out real ones;
+each of these calls may have a fourth of it."""
 DEPUTY = "\0deputy"
 """The instance of what was said in the stead of a call's module; no instance on the bus can have this name."""
 MAX_OPEN = 2048
 MAX_CLOSED = 1024
-MAX_STRANGERS_OPEN, MAX_STRANGERS_CLOSED = 1024, 256
-"""Maximum numbers of calls that nobody here has begun, besides: those that somebody makes up push out none of the
-others."""
+MAX_UNSOLICITED_OPEN, MAX_UNSOLICITED_CLOSED = 1024, 256
+"""Maximum numbers of unsolicited calls, besides, so that invented calls can't push out real ones."""
 MAX_CLAIMED = 512
 """Maximum number of calls that heartbeats name and of which nothing else has been heard."""
 
@@ -52,7 +51,7 @@ class Names(NamedTuple):
         return cls(event.module, event.skill, event.caller)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
     """The point at which a receiver that was not there before stands in a call."""
 
@@ -60,8 +59,8 @@ class ResumePoint:
     closed: bool = False
     instance: str = ""
     """The instance whose call it is; empty if that is not known."""
-    stranger: bool = False
-    """True if nobody has begun it, as far as that is known: what it costs is bounded."""
+    unsolicited: bool = False
+    """True if the call is not known to have been begun from here: what it costs is bounded."""
 
 
 @dataclass(slots=True)
@@ -72,8 +71,8 @@ class Inflow:
     closed: bool
     instance: str = ""
     """The start of its module that opened it, as its events say; nobody else's events are taken."""
-    stranger: bool = False
-    """True if nobody here has begun it: events in its name may be all that there is of it."""
+    unsolicited: bool = False
+    """True if it is not known to have been begun from here: events in its name may be all that there is of it."""
     claimed_by: str = ""
     """The instance that was last heard of it; it is asked until it is known whose call it is."""
     highest: int = 0
@@ -124,12 +123,12 @@ class Inflow:
     def bind(self, instance: str) -> int:
         """Belong to an instance from now on; return how many events of others were kept, and are not any more."""
         self.instance = instance
-        foreign = [seq for seq, early in self.pending.items() if early.instance not in (instance, DEPUTY)]
-        for seq in foreign:
+        others = [seq for seq, early in self.pending.items() if early.instance not in (instance, DEPUTY)]
+        for seq in others:
             self._forget(seq)
-        if foreign or self.claimed_by not in ("", instance):
+        if others or self.claimed_by not in ("", instance):
             self.highest = self._order[-1] if self._order else self.delivered
-        return len(foreign)
+        return len(others)
 
     def known(self) -> Names:
         """Return whose call it is, as far as anything says."""
@@ -177,11 +176,11 @@ class Inflows:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Inflow] = OrderedDict()
         self._closed: OrderedDict[str, Inflow] = OrderedDict()
-        self._strangers_open: OrderedDict[str, Inflow] = OrderedDict()
-        self._strangers_closed: OrderedDict[str, Inflow] = OrderedDict()
+        self._unsolicited_open: OrderedDict[str, Inflow] = OrderedDict()
+        self._unsolicited_closed: OrderedDict[str, Inflow] = OrderedDict()
         self._claimed: OrderedDict[str, Inflow] = OrderedDict()
         self._kept = {False: 0, True: 0}
-        """The size, in bytes, of the events that came too early, of strangers' calls (True) and of others."""
+        """The size, in bytes, of the events that came too early, of unsolicited calls (True) and of others."""
 
     def __len__(self) -> int:
         return sum(map(len, self._tables()))
@@ -198,7 +197,7 @@ class Inflows:
         return next((table[call_id] for table in self._tables() if call_id in table), None)
 
     def _tables(self) -> tuple[OrderedDict[str, Inflow], ...]:
-        return self._open, self._closed, self._strangers_open, self._strangers_closed, self._claimed
+        return self._open, self._closed, self._unsolicited_open, self._unsolicited_closed, self._claimed
 
     def claim(self, call_id: str, inflow: Inflow) -> None:
         """Take in a call that a heartbeat names; there must be ``room_for_claims``."""
@@ -215,17 +214,17 @@ class Inflows:
 
     def heard(self, call_id: str, inflow: Inflow) -> None:
         """Note that an event of a call has come, which is now among the open calls, or the closed ones."""
-        opened = self._strangers_open if inflow.stranger else self._open
+        opened = self._unsolicited_open if inflow.unsolicited else self._open
         if not inflow.closed and opened.get(call_id) is inflow:  # as most are, and each event asks
             opened.move_to_end(call_id)
             return
         self._claimed.pop(call_id, None)
         if not inflow.closed:
-            self._put(opened, MAX_STRANGERS_OPEN if inflow.stranger else MAX_OPEN, call_id, inflow)
+            self._put(opened, MAX_UNSOLICITED_OPEN if inflow.unsolicited else MAX_OPEN, call_id, inflow)
             return
         opened.pop(call_id, None)
-        if inflow.stranger:
-            self._put(self._strangers_closed, MAX_STRANGERS_CLOSED, call_id, inflow)
+        if inflow.unsolicited:
+            self._put(self._unsolicited_closed, MAX_UNSOLICITED_CLOSED, call_id, inflow)
         else:
             self._put(self._closed, MAX_CLOSED, call_id, inflow)
 
@@ -233,33 +232,33 @@ class Inflows:
         """Keep an event that came too early, if there is room."""
         if len(inflow.pending) < MAX_PENDING and len(packed) <= self._room(inflow):
             inflow.keep(event, packed)
-            self._kept[inflow.stranger] += len(packed)
+            self._kept[inflow.unsolicited] += len(packed)
 
     def _room(self, inflow: Inflow) -> int:
-        if inflow.stranger:
-            each, of_all = STRANGERS_PENDING_BYTES // 4, STRANGERS_PENDING_BYTES
+        if inflow.unsolicited:
+            each, of_all = UNSOLICITED_PENDING_BYTES // 4, UNSOLICITED_PENDING_BYTES
         else:
             each, of_all = PENDING_BYTES, ALL_PENDING_BYTES
-        return min(each - inflow.kept_bytes, of_all - self._kept[inflow.stranger])
+        return min(each - inflow.kept_bytes, of_all - self._kept[inflow.unsolicited])
 
     def pop_pending(self, inflow: Inflow, seq: int) -> ToolEvent | None:
         """An event that was kept, and is not any more."""
         before = inflow.kept_bytes
         event = inflow.pop_pending(seq)
-        self._kept[inflow.stranger] += inflow.kept_bytes - before
+        self._kept[inflow.unsolicited] += inflow.kept_bytes - before
         return event
 
     def empty(self, inflow: Inflow) -> None:
         """Forget what was kept of a call."""
-        self._kept[inflow.stranger] -= inflow.kept_bytes
+        self._kept[inflow.unsolicited] -= inflow.kept_bytes
         inflow.drop_pending()
 
     def bind(self, inflow: Inflow, instance: str) -> int:
         """See ``Inflow.bind``."""
         before = inflow.kept_bytes
-        foreign = inflow.bind(instance)
-        self._kept[inflow.stranger] += inflow.kept_bytes - before
-        return foreign
+        others = inflow.bind(instance)
+        self._kept[inflow.unsolicited] += inflow.kept_bytes - before
+        return others
 
     def _put(self, table: OrderedDict[str, Inflow], limit: int, call_id: str, inflow: Inflow) -> None:
         table[call_id] = inflow

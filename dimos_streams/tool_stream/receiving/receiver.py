@@ -16,13 +16,13 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
-from dimos_streams.tool_stream.strangers import MARK_BYTES, Strangers
 from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -43,8 +43,8 @@ class ReceiverStatistics:
     nacks: int
     gaps: int
     """Events that were given up, each reported to the readers."""
-    foreign: int
-    """Events in the name of somebody else's call; none was delivered."""
+    refused: int
+    """Number of events that were refused, because they were in the name of somebody else's call."""
 
 
 class ToolStreamReceiver:
@@ -82,7 +82,7 @@ class ToolStreamReceiver:
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
         self._admission = Admission(may_open, deputy)
         self._instances = instances
-        self._flood = Strangers(_MOST_REFUSED, self._marks)
+        self._flood = FloodLimit(_MOST_REFUSED, self._marks)
         self._batch = BatchedDelivery(deliver, self._acknowledge)
         self._subscriptions: list[Subscription] = []
         self._delivered = self._duplicates = self._malformed = self._gaps = 0
@@ -169,10 +169,10 @@ class ToolStreamReceiver:
             self._malformed,
             self._requests.nacks,
             self._gaps,
-            self._admission.foreign,
+            self._admission.refused,
         )
 
-    def foreign_note(self) -> str:
+    def refusal_note(self) -> str:
         """Return a note for operators on the call that somebody else wrote on in the last ``NOTED_S``; empty for
         none."""
         return self._admission.note()
@@ -182,13 +182,13 @@ class ToolStreamReceiver:
 
     def _resumed(self, call_id: str) -> Inflow:
         known = self._resume(call_id)
-        return Inflow(known.delivered, known.closed, known.instance, known.stranger, highest=known.delivered)
+        return Inflow(known.delivered, known.closed, known.instance, known.unsolicited, highest=known.delivered)
 
     def _on_event(self, channel: str, data: bytes) -> None:
         is_refused = not self._receive(channel, data)
         if self._batch.events:
             self._batch.came(len(data))
-        self._flood.came(stranger=is_refused)  # behind the readers, who wait
+        self._flood.came(limited=is_refused)  # behind the readers, who wait
 
     def _wants(self, call_id: str) -> bool:
         return self._wanted is None or self._wanted(call_id)
@@ -249,7 +249,7 @@ class ToolStreamReceiver:
         following: ToolEvent | None = event
         while following is not None:
             if following.instance not in ("", DEPUTY) and not stream.instance:
-                self._admission.foreign += self._inflows.bind(stream, following.instance)
+                self._admission.refused += self._inflows.bind(stream, following.instance)
                 self._admission.bound(following.call_id, following.instance)
             self._batch.events.append(following)
             stream.delivered = following.seq

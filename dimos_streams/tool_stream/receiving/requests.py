@@ -13,11 +13,11 @@ from dimos_streams.tool_stream.signature import parse_signature, signed
 
 _NACKS_PER_S = 10_000.0
 """Maximum number of requests for missing events per second, of all calls together."""
-_STRANGERS_NACKS = (20.0, 200.0)
-"""The bound of those requests for calls that nobody here has begun: per second, and at once. Everybody on the bus
+_UNSOLICITED_NACKS = (20.0, 200.0)
+"""The bound of those requests for unsolicited calls: per second, and at once. Everybody on the bus
 hears each request, so that one forged event must not make a flood of them. Calls of which it is known who runs them
 have as many besides: else, after a flood of names, it would take minutes until their ends are asked for."""
-_STRANGERS_ACKS = (100.0, 200.0)
+_UNSOLICITED_ACKS = (100.0, 200.0)
 """Maximum number of acknowledgements of such calls, per second and at once; a heartbeat, or an event that comes
 again, asks for those that were left out."""
 _EVERYTHING = 2**31 - 1
@@ -33,12 +33,12 @@ class Requests:
         self._bus = bus
         self._name = name
         self._allowed = Allowance(_NACKS_PER_S, _NACKS_PER_S)
-        self._strangers_nacks = {is_bound: Allowance(*_STRANGERS_NACKS) for is_bound in (False, True)}
-        self._strangers_acks = Allowance(*_STRANGERS_ACKS)
+        self._unsolicited_nacks = {is_bound: Allowance(*_UNSOLICITED_NACKS) for is_bound in (False, True)}
+        self._unsolicited_acks = Allowance(*_UNSOLICITED_ACKS)
 
     def ack(self, call_id: str, stream: Inflow) -> None:
         """Acknowledge what was delivered of a call, unless there were too many acknowledgements of such calls."""
-        if stream.stranger and not self._strangers_acks.take():
+        if stream.unsolicited and not self._unsolicited_acks.take():
             return
         stream.acked = stream.delivered
         # A closed call wants nothing more, whatever its publisher still holds or sends.
@@ -46,7 +46,7 @@ class Requests:
 
     def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; return whether it was done."""
-        if stream.stranger and not self._strangers_nacks[bool(stream.instance)].take():
+        if stream.unsolicited and not self._unsolicited_nacks[bool(stream.instance)].take():
             return False
         if not self._allowed.take():
             return False

@@ -53,7 +53,7 @@ async def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.virtual_time
 async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_FOREIGN", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_UNSOLICITED", 2)
 
     async with scene() as world:
         ledger = world.broker.ledger

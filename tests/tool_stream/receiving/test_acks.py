@@ -62,7 +62,10 @@ async def test_a_flood_of_names_keeps_nobody_from_asking_for_the_end_of_a_call_w
     bus: Bus = create_bus("memq://")
     await bus.open()
     requests = Requests(bus, "bridge")
-    named, bound = Inflow(0, closed=False, stranger=True), Inflow(1, closed=False, stranger=True, instance="mine")
+    named, bound = (
+        Inflow(0, closed=False, unsolicited=True),
+        Inflow(1, closed=False, unsolicited=True, instance="mine"),
+    )
     assert not all(requests.nack(f"named{number}", named, 1, 2) for number in range(1000))
     assert requests.nack("bound", bound, 2, 2)
     assert not all(requests.nack(f"bound{number}", bound, 2, 2) for number in range(1000))

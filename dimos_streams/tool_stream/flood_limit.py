@@ -1,4 +1,4 @@
-"""A limit on messages of strangers, where so many come that those of known senders would drown among them."""
+"""A limit on messages that can wait, where so many come that those of known senders would drown among them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ MARK_BYTES = 12
 this."""
 _LEAST = 1 / 64
 _BORNE, _LEAST_BORNE = 3 / 4, 1 / 16
-"""The share that is borne of what was handled in a second in which more was thrown away; and the minimum, as a share
-of what is wanted."""
+"""After a second with drops, the new limit is 3/4 of what was handled; it never falls below 1/16 of ``most``."""
 _LOOK_S = 1.0
 _EASIER = 1.05
-"""The factor by which more is borne at each look in between: it grows slowly, because what waits meanwhile comes
-late."""
+"""The factor by which the limit grows after a second without drops. It is small, because under a limit that is too
+high everything comes late."""
 
 
-class Strangers:
-    """A limit that counts the messages of strangers on a subscription, and has it take only a share of them, about as
-    large as wanted, or as its handler bears: less than it has handled, if the subscription has thrown some away. If
-    nobody is known, or more are known than there is room for marks, it takes everything. Use from the bus's loop
-    only."""
+class FloodLimit:
+    """A limit on the messages of a subscription that bear no mark of a known sender: in a flood it takes a share of
+    them only, so that about as many come as wanted, or fewer where the subscription drops some. If nobody is known,
+    or more are known than there is room for marks, it takes everything. Use from the bus's loop only."""
 
     def __init__(self, most: float, marks: Callable[[], Iterable[Mark]]) -> None:
-        """``most`` of them are taken per second; ``marks`` returns those of all messages that are no stranger's."""
+        """``most`` is the wanted number per second; ``marks`` returns the marks of all known senders."""
         self._most = self._bearable = most
         self._marks = marks
         self._subscription: Subscription | None = None
@@ -45,21 +43,22 @@ class Strangers:
         self._share, self._count, self._since = 1.0, 0, clock.monotonic()
         self._bearable, self._dropped = self._most, subscription.statistics().dropped
 
-    def came(self, *, stranger: bool) -> None:
-        """Take note of a message; each one also ends a flood that is over."""
-        self._count += stranger
+    def came(self, *, limited: bool) -> None:
+        """Note that a message came, and whether it counts against the limit; each one also ends a flood that is
+        over."""
+        self._count += limited
         passed = clock.monotonic() - self._since
         if passed >= _LOOK_S and self._subscription is not None:
             before, self._dropped = self._dropped, self._subscription.statistics().dropped
             dropped = self._dropped - before
             bearable = self._bearable * _EASIER if dropped == 0 else self._count / passed * _BORNE
             self._bearable = min(max(bearable, self._most * _LEAST_BORNE), self._most)
-            self._settle(self._subscription, (self._count + dropped) / passed / self._share)
+            self._adjust(self._subscription, (self._count + dropped) / passed / self._share)
             self._count, self._since = 0, clock.monotonic()
 
-    def _settle(self, subscription: Subscription, rate: float) -> None:
-        """Take a share of strangers' messages that come at this rate: a share of all messages without a mark, or
-        everything if the marks are not those of everybody who is known."""
+    def _adjust(self, subscription: Subscription, rate: float) -> None:
+        """Take a share of all messages without a mark, for limited ones that come at this rate; or everything, if
+        there are no marks or too many."""
         marks = () if rate <= self._bearable else tuple(itertools.islice(self._marks(), MAX_MARKS + 1))
         if not 0 < len(marks) <= MAX_MARKS:
             self._share = 1.0

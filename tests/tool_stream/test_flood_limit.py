@@ -1,4 +1,4 @@
-"""How many messages of strangers are wanted in a flood; the bus in memory gives all of them."""
+"""How many limited messages are wanted in a flood; the bus in memory gives all of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dimos_streams.bus.subscription import Mark, Ration
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import EVENTS, STATUS
+from dimos_streams.tool_stream.flood_limit import MARK_BYTES, MAX_MARKS, FloodLimit
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.strangers import MARK_BYTES, MAX_MARKS, Strangers
 from tests.hostile.test_forged_events import event
 from tests.tool_stream.liveness.test_instances import two_walkers
 
@@ -24,15 +24,15 @@ async def test_the_share_is_what_makes_so_many_a_second_of_a_flood_and_ends_with
     await bus.open()
     subscription = bus.subscribe("/a", lambda channel, data: None)
     marks = [Mark(number, b"m") for number in range(MAX_MARKS)]
-    strangers = Strangers(100.0, lambda: marks)
-    strangers.watch(subscription)
+    limit = FloodLimit(100.0, lambda: marks)
+    limit.watch(subscription)
 
     async def second(rate: int) -> Ration | None:
-        """So many messages of strangers, and one of somebody known."""
+        """So many limited messages, and one of somebody known."""
         for _ in range(rate):
-            strangers.came(stranger=True)
+            limit.came(limited=True)
         await asyncio.sleep(1.0)
-        strangers.came(stranger=False)
+        limit.came(limited=False)
         return subscription.ration
 
     assert await second(100) is None
@@ -51,17 +51,17 @@ async def test_no_more_of_them_come_than_are_handled() -> None:
     bus = create_bus("memq://")
     await bus.open()
     subscription = bus.subscribe("/a", lambda channel, data: None, capacity=1)
-    strangers = Strangers(1600.0, lambda: [Mark(0, b"m")])
-    strangers.watch(subscription)
+    limit = FloodLimit(1600.0, lambda: [Mark(0, b"m")])
+    limit.watch(subscription)
 
     async def second(rate: int, *, overflow: bool) -> float:
-        """So many messages of strangers, and others for which there was no room; the share of them that is taken."""
+        """So many limited messages, and others for which there was no room; the share of them that is taken."""
         for _ in range(rate):
-            strangers.came(stranger=True)
+            limit.came(limited=True)
         for _ in range(2 if overflow else 0):
             bus.publish("/a", b"x")
         await asyncio.sleep(1.0)
-        strangers.came(stranger=True)
+        limit.came(limited=True)
         return subscription.ration.share if subscription.ration is not None else 1.0
 
     assert await second(1000, overflow=False) == 1.0
