@@ -16,7 +16,7 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.hub.http.call_routes import mount_calls
 from dimos_streams.hub.http.event_routes import mount_events
-from dimos_streams.hub.http.kinds import KINDS
+from dimos_streams.hub.http.hub_kinds import KINDS
 from dimos_streams.hub.http.robot_routes import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
 from dimos_streams.hub.http.robots import mount_robots

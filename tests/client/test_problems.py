@@ -11,8 +11,7 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from dimos_streams.agent.operators.saying import MissionIncompleteError
-from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.bridge.http import problems
+from dimos_streams.bridge.http import problem_kinds, problems
 from dimos_streams.client.problems import problem_error, problem_name
 from dimos_streams.errors import (
     CallInDoubtError,
@@ -70,12 +69,12 @@ def test_a_client_raises_what_the_bridge_has_raised(error: SkillError) -> None:
 
 
 def test_every_kind_is_that_of_its_error() -> None:
-    errors = {kind: problem_error({"type": kind.type, "detail": "why"}) for kind in kinds.KINDS}
+    errors = {kind: problem_error({"type": kind.type, "detail": "why"}) for kind in problem_kinds.KINDS}
     own = {kind: error for kind, error in errors.items() if type(error) is not SkillError}
     assert {type(error) for error in own.values()} == {type(error) for error in ERRORS} - {SkillError}
     for kind, error in errors.items():
         assert str(error) == "why"
-        assert kinds.kind_of(error) is (kind if kind in own else kinds.SKILL_ERROR)
+        assert problem_kinds.kind_of(error) is (kind if kind in own else problem_kinds.SKILL_ERROR)
 
 
 def test_an_error_without_a_kind_of_its_own_has_that_of_the_nearest_class() -> None:

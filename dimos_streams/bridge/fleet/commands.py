@@ -14,7 +14,7 @@ from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
@@ -132,12 +132,12 @@ class CommandDesk:
             self._note(command, before)
         elif noted is not None and noted.answer is None and (is_late or not begins_call(command)):
             why = _PERHAPS if begins_call(command) else _INTERRUPTED
-            self._note(command, _answer(command, refusal(kinds.CALL_REJECTED, why, refused=False)))
+            self._note(command, _answer(command, refusal(problem_kinds.CALL_REJECTED, why, refused=False)))
         elif is_late:
-            self._answers.put(_answer(command, refusal(kinds.TOO_SLOW, _LATE), "expired"))
+            self._answers.put(_answer(command, refusal(problem_kinds.TOO_SLOW, _LATE), "expired"))
             return False
         elif not self._has_room(command) or (changes(command) and not self._notes.begin(command.key)):
-            self._answers.put(_answer(command, refusal(kinds.TOO_MANY_BODIES, _TOO_MANY)))
+            self._answers.put(_answer(command, refusal(problem_kinds.TOO_MANY_BODIES, _TOO_MANY)))
         else:
             self._waiting[command.key] = {command.id}
             task = asyncio.get_running_loop().create_task(
@@ -158,7 +158,7 @@ class CommandDesk:
         except Exception:
             # The app answers what goes wrong in it; this is a defect of the door, and must not end the desk.
             _logger.exception("command %d of the hub has failed", command.id)
-            reply = refusal(kinds.INTERNAL_ERROR, "the bridge has failed; its log says how", refused=False)
+            reply = refusal(problem_kinds.INTERNAL_ERROR, "the bridge has failed; its log says how", refused=False)
         finally:
             waiting = self._waiting.pop(command.key)
         for command_id in sorted(waiting):

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Scope
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
@@ -67,17 +67,17 @@ class Door:
         allowed = (_MODELS if command.role == "model" else _OPERATORS)[command.method]
         if not allowed.fullmatch(path):
             return refusal(
-                kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
+                problem_kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
             )
         body = command.body
         if begins_call(command):
             body = {**(body or {})}
             if command.role == "operator" and (why := _not_for_operators(body.get("caller"))):
-                return refusal(kinds.CALL_REJECTED, why)
+                return refusal(problem_kinds.CALL_REJECTED, why)
             if body.get("idempotency_key") is None:
                 body["idempotency_key"] = key
         if command.role == "model" and (why := await self._not_for_models(path, body)):
-            return refusal(kinds.CALL_REJECTED, why)
+            return refusal(problem_kinds.CALL_REJECTED, why)
         return await self._ask(command, body, begin_by)
 
     async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
@@ -161,11 +161,11 @@ class _ResponseEnd:
         """The reply that has come."""
         if self._size > MAX_ANSWER_BYTES:
             text = f"the answer has {self._size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
-            return refusal(kinds.TOO_LARGE, text, refused=False)
+            return refusal(problem_kinds.TOO_LARGE, text, refused=False)
         try:
             body = parse_json(bytes(self._content)) if self._content else None
         except ValueError:
-            return refusal(kinds.HTTP_ERROR, "the bridge's answer is no JSON", refused=False)
+            return refusal(problem_kinds.HTTP_ERROR, "the bridge's answer is no JSON", refused=False)
         return DoorReply(self._status, body, self._headers)
 
 

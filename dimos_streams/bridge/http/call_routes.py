@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
-from dimos_streams.bridge.http import links
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
@@ -92,15 +91,15 @@ _BEGUN = answers(
     Location="The call.",
     Link=links.EVENTS,
 ) | refusals(
-    kinds.SKILL_ERROR,
-    kinds.UNKNOWN_SKILL,
-    kinds.UNKNOWN_AGENT,
-    kinds.UNKNOWN_CALL,
-    kinds.CALL_REJECTED,
-    kinds.CONFLICT,
-    kinds.BAD_REQUEST,
-    kinds.BAD_ARGUMENTS,
-    kinds.SKILL_UNAVAILABLE,
+    problem_kinds.SKILL_ERROR,
+    problem_kinds.UNKNOWN_SKILL,
+    problem_kinds.UNKNOWN_AGENT,
+    problem_kinds.UNKNOWN_CALL,
+    problem_kinds.CALL_REJECTED,
+    problem_kinds.CONFLICT,
+    problem_kinds.BAD_REQUEST,
+    problem_kinds.BAD_ARGUMENTS,
+    problem_kinds.SKILL_UNAVAILABLE,
     takes_body=True,
 )
 
@@ -113,7 +112,7 @@ def mount_calls(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> No
     @app.post(
         "/calls/{call_id}/cancel",
         status_code=202,
-        responses=refusals(kinds.UNKNOWN_CALL, kinds.BAD_REQUEST, takes_body=True),
+        responses=refusals(problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST, takes_body=True),
     )
     async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
         await broker.cancel(call_id, (body or CancelRequest()).reason)

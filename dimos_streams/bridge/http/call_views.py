@@ -10,8 +10,7 @@ from fastapi import FastAPI, Query, Response
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText, WantedState
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.http import links
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.tool_stream.gateway import CallView
 
@@ -31,7 +30,7 @@ def mount_call_views(
     @app.get(
         "/calls",
         response_model=list[CallView],
-        responses=answers(200, "Calls, oldest first.", Link=links.OLDER) | refusals(kinds.BAD_REQUEST),
+        responses=answers(200, "Calls, oldest first.", Link=links.OLDER) | refusals(problem_kinds.BAD_REQUEST),
     )
     async def calls(
         state: OfState = None,
@@ -45,6 +44,6 @@ def mount_call_views(
             response.headers["Link"] = links.older("/calls", state=state, limit=limit, before=str(page.before))
         return response
 
-    @app.get("/calls/{call_id}", responses=refusals(kinds.UNKNOWN_CALL))
+    @app.get("/calls/{call_id}", responses=refusals(problem_kinds.UNKNOWN_CALL))
     async def one_call(call_id: str) -> CallView:
         return await view(call_id)

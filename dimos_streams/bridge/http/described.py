@@ -7,35 +7,31 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import KINDS, Kind
-from dimos_streams.bridge.http.problems import MEDIA_TYPE
+from dimos_streams.bridge.http.problems import HEADERS, MEDIA_TYPE
 from dimos_streams.tool_stream.event import EVENT_TYPES, OUTCOMES
 
 Described = dict[int | str, dict[str, Any]]
 """Responses by their status."""
 
 _ALWAYS = (
-    kinds.BAD_HTTP,
-    kinds.TOKEN_NEEDED,
-    kinds.FOREIGN_HOST,
-    kinds.FOREIGN_ORIGIN,
-    kinds.INTERNAL_ERROR,
-    kinds.TOO_MANY_CONNECTIONS,
+    problem_kinds.BAD_HTTP,
+    problem_kinds.TOKEN_NEEDED,
+    problem_kinds.FOREIGN_HOST,
+    problem_kinds.FOREIGN_ORIGIN,
+    problem_kinds.INTERNAL_ERROR,
+    problem_kinds.TOO_MANY_CONNECTIONS,
 )
 _WITH_BODY = (
-    kinds.BAD_JSON,
-    kinds.WATCH_ONLY,
-    kinds.TOO_SLOW,
-    kinds.TOO_LARGE,
-    kinds.NOT_DECLARED_JSON,
-    kinds.TOO_MANY_BODIES,
+    problem_kinds.BAD_JSON,
+    problem_kinds.WATCH_ONLY,
+    problem_kinds.TOO_SLOW,
+    problem_kinds.TOO_LARGE,
+    problem_kinds.NOT_DECLARED_JSON,
+    problem_kinds.TOO_MANY_BODIES,
 )
-_HEADERS = {
-    401: {"WWW-Authenticate": "The scheme of the token: Bearer."},
-    415: {"Accept": "The type that is taken: application/json."},
-    503: {"Retry-After": "Seconds after which another attempt makes sense."},
-}
+_HEADERS = {status: {header.name: header.meaning} for status, header in HEADERS.items()}
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _EVENT = {
     "title": "ToolStreamEvent",

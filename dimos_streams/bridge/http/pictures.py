@@ -7,7 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI, Response
 from starlette.responses import FileResponse
 
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import Described, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 
@@ -37,10 +37,12 @@ def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
         "/pictures/{name}",
         response_class=Response,
         response_model=None,
-        responses=_ANSWERS | refusals(kinds.NOT_FOUND),
+        responses=_ANSWERS | refusals(problem_kinds.NOT_FOUND),
     )
     def picture(name: str) -> Response:
         path = None if run_dir is None else _found(run_dir / PICTURES, name)
         if path is None:
-            raise ProblemError(kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here")
+            raise ProblemError(
+                problem_kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here"
+            )
         return FileResponse(path, media_type=_TYPES[path.suffix.lower()], headers=_HEADERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
@@ -25,10 +25,20 @@ MEDIA_TYPE = "application/problem+json"
 REPORTED = "dimos_streams.reported"
 """Key of a request's scope: its exception is logged and answered, though the framework raises it again."""
 
-_HEADERS: Mapping[int, Mapping[str, str]] = {
-    401: {"WWW-Authenticate": "Bearer"},
-    415: {"Accept": "application/json"},
-    503: {"Retry-After": "1"},
+
+class StatusHeader(NamedTuple):
+    """The header that every problem of a status has."""
+
+    name: str
+    value: str
+    meaning: str
+    """The description in ``/openapi.json``."""
+
+
+HEADERS: Mapping[int, StatusHeader] = {
+    401: StatusHeader("WWW-Authenticate", "Bearer", "The scheme of the token: Bearer."),
+    415: StatusHeader("Accept", "application/json", "The type that is taken: application/json."),
+    503: StatusHeader("Retry-After", "1", "Seconds after which another attempt makes sense."),
 }
 
 
@@ -45,7 +55,9 @@ class ProblemError(HTTPException):
 def problem(kind: Kind, detail: str, **more: Any) -> JSONResponse:
     """A problem response."""
     content = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail, **more}
-    return JSONResponse(content, kind.status, headers=_HEADERS.get(kind.status), media_type=MEDIA_TYPE)
+    header = HEADERS.get(kind.status)
+    headers = {} if header is None else {header.name: header.value}
+    return JSONResponse(content, kind.status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
@@ -58,13 +70,13 @@ def install(app: FastAPI) -> None:
 
 async def _skill_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, SkillError)
-    return problem(kinds.kind_of(error), str(error), **problem_fields(error))
+    return problem(problem_kinds.kind_of(error), str(error), **problem_fields(error))
 
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     errors = with_values(error.errors(), "request")
-    return problem(kinds.BAD_REQUEST, in_a_line(errors), errors=errors)
+    return problem(problem_kinds.BAD_REQUEST, in_a_line(errors), errors=errors)
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
@@ -72,16 +84,16 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     asked = f"{request.method} {request.url.path}"
     if isinstance(error, ProblemError):
         return problem(error.kind, f"{asked}: {error.detail}", **error.more)
-    if error.status_code == kinds.NOT_FOUND.status:
+    if error.status_code == problem_kinds.NOT_FOUND.status:
         return problem(
-            kinds.NOT_FOUND, f"{asked}: there is no such path; GET /openapi.json lists those that there are"
+            problem_kinds.NOT_FOUND, f"{asked}: there is no such path; GET /openapi.json lists those that there are"
         )
-    if error.status_code == kinds.METHOD_NOT_ALLOWED.status:
+    if error.status_code == problem_kinds.METHOD_NOT_ALLOWED.status:
         allowed = ", ".join(_methods(request))
-        response = problem(kinds.METHOD_NOT_ALLOWED, f"{asked}: valid here: {allowed}")
+        response = problem(problem_kinds.METHOD_NOT_ALLOWED, f"{asked}: valid here: {allowed}")
         response.headers["Allow"] = allowed
         return response
-    return problem(kinds.HTTP_ERROR._replace(status=error.status_code), f"{asked}: {error.detail}")
+    return problem(problem_kinds.HTTP_ERROR._replace(status=error.status_code), f"{asked}: {error.detail}")
 
 
 def _methods(request: Request) -> list[str]:
@@ -95,7 +107,7 @@ def _methods(request: Request) -> list[str]:
 async def _internal_error(request: Request, error: Exception) -> JSONResponse:
     request.scope[REPORTED] = True
     error_id, text = log_internal_error(error, f"{request.method} {request.url.path}")
-    return problem(kinds.INTERNAL_ERROR, text, error_id=error_id)
+    return problem(problem_kinds.INTERNAL_ERROR, text, error_id=error_id)
 
 
 def log_internal_error(error: Exception, where: str) -> tuple[str, str]:

@@ -10,11 +10,11 @@ from typing import Any
 from fastapi import FastAPI
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import refusals
 from dimos_streams.operator.messages.stop import RobotOrder
 
-_REFUSALS = refusals(kinds.UNKNOWN_ROBOT, kinds.BAD_REQUEST, takes_body=True)
+_REFUSALS = refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, takes_body=True)
 
 
 def mount_robots(app: FastAPI, broker: Broker) -> None:

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.bridge.http.query_names import check_query, query_names
 from dimos_streams.common.text import parse_json
@@ -28,7 +28,7 @@ class _StrictJsonRequest(Request):
         try:
             return parse_json(body)
         except ValueError as error:
-            raise ProblemError(kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+            raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
 
     async def check_media_type(self) -> None:
         """Refuse a body that is not declared as JSON.
@@ -38,7 +38,7 @@ class _StrictJsonRequest(Request):
         given = self.headers.get("content-type")
         if not _JSON.fullmatch((given or "").partition(";")[0].strip()) and await self.body():
             what = "Content-Type is missing" if given is None else f"Content-Type {given[:100]!r} is not taken"
-            raise ProblemError(kinds.NOT_DECLARED_JSON, f"{what}; valid: 'application/json'")
+            raise ProblemError(problem_kinds.NOT_DECLARED_JSON, f"{what}; valid: 'application/json'")
 
 
 class BridgeRoute(APIRoute):

@@ -7,16 +7,16 @@ from typing import Any
 from fastapi import FastAPI
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import refusals
 from dimos_streams.operator.messages.settings import SettingsOrder
 
 _REFUSALS = refusals(
-    kinds.BAD_SETTINGS,
-    kinds.BAD_REQUEST,
-    kinds.CALL_REJECTED,
-    kinds.SKILL_ERROR,
-    kinds.SKILL_UNAVAILABLE,
+    problem_kinds.BAD_SETTINGS,
+    problem_kinds.BAD_REQUEST,
+    problem_kinds.CALL_REJECTED,
+    problem_kinds.SKILL_ERROR,
+    problem_kinds.SKILL_UNAVAILABLE,
     takes_body=True,
 )
 

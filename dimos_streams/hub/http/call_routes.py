@@ -28,7 +28,7 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
-from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
@@ -57,7 +57,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         response_class=Response,
         response_model=None,
         responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
-        | refusals(*ASKING, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
+        | refusals(*ASKING, hub_kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
     )
     async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
         name = robot or (await find(parts, call_id, robot)).robot
@@ -82,7 +82,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
         )
         | refusals(
             *ASKING,
-            kinds.ROBOT_NEEDED,
+            hub_kinds.ROBOT_NEEDED,
             problem_kinds.UNKNOWN_SKILL,
             problem_kinds.CALL_REJECTED,
             problem_kinds.BAD_ARGUMENTS,
@@ -115,7 +115,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
             media_type="application/json",
             Link=links.OLDER,
         )
-        | refusals(kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST),
+        | refusals(hub_kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST),
     )
     async def calls(
         state: OfState = None,
@@ -139,7 +139,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
     @app.get(
         "/calls/{call_id}",
         response_model=dict[str, Any],
-        responses=refusals(kinds.HUB_UNAVAILABLE, kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL),
+        responses=refusals(hub_kinds.HUB_UNAVAILABLE, hub_kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL),
     )
     async def one_call(call_id: str, robot: OfRobot = None) -> Response:
         row = await find(parts, call_id, robot)
@@ -186,7 +186,9 @@ async def find(parts: HubParts, call_id: str, robot: str | None) -> RobotCallRow
         raise UnknownCallError(call_id)
     if len(rows) > 1:
         names = ", ".join(row.robot for row in rows)
-        raise ProblemError(kinds.ROBOT_NEEDED, f"several robots have a call {call_id!r}: add ?robot=, one of {names}")
+        raise ProblemError(
+            hub_kinds.ROBOT_NEEDED, f"several robots have a call {call_id!r}: add ?robot=, one of {names}"
+        )
     return rows[0]
 
 
@@ -212,7 +214,7 @@ async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
         return found[0][0].name, found[0][1]
     names = ", ".join(sorted(robot.name for robot, _ in found)[:50]) or "none is known"
     raise ProblemError(
-        kinds.ROBOT_NEEDED, f"{body.skill!r} could be meant for several robots: give `robot`, one of {names}"
+        hub_kinds.ROBOT_NEEDED, f"{body.skill!r} could be meant for several robots: give `robot`, one of {names}"
     )
 
 

@@ -11,7 +11,7 @@ from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCal
 from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
-from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
@@ -35,7 +35,7 @@ def mount_events(app: FastAPI, parts: HubParts) -> None:
         "/events",
         response_class=Response,
         response_model=None,
-        responses=pages.ANSWER | refusals(kinds.HUB_UNAVAILABLE, *_OWN_KINDS),
+        responses=pages.ANSWER | refusals(hub_kinds.HUB_UNAVAILABLE, *_OWN_KINDS),
     )
     async def events(
         robot: OfRobot = None,

@@ -16,7 +16,7 @@ from dimos_streams.hub.asking import (
     RobotUnreachableError,
 )
 from dimos_streams.hub.events import HubBusyError
-from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
@@ -25,11 +25,11 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaE
 ASKING = (
     problem_kinds.UNKNOWN_ROBOT,
     problem_kinds.BAD_REQUEST,
-    kinds.COMMAND_REFUSED,
-    kinds.HUB_UNAVAILABLE,
-    kinds.ROBOT_UNREACHABLE,
-    kinds.ROBOT_ANSWER,
-    kinds.ROBOT_SILENT,
+    hub_kinds.COMMAND_REFUSED,
+    hub_kinds.HUB_UNAVAILABLE,
+    hub_kinds.ROBOT_UNREACHABLE,
+    hub_kinds.ROBOT_ANSWER,
+    hub_kinds.ROBOT_SILENT,
 )
 """The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
 _GONE_S = 60.0
@@ -42,7 +42,7 @@ def refused() -> Iterator[None]:
     try:
         yield
     except (StorageUnavailableError, WrongSchemaError, HubBusyError) as error:
-        raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
+        raise ProblemError(hub_kinds.HUB_UNAVAILABLE, str(error)) from error
     except UnknownFleetRobotError as error:
         raise ProblemError(problem_kinds.UNKNOWN_ROBOT, str(error)) from error
 
@@ -57,14 +57,14 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
                 f"robot {robot.name!r} is not connected, it was heard of {view.heard_s:.0f} s ago: the command was"
                 " not carried out, and will not be"
             )
-            raise ProblemError(kinds.ROBOT_UNREACHABLE, text)
+            raise ProblemError(hub_kinds.ROBOT_UNREACHABLE, text)
         try:
             return relayed(robot.name, await parts.asker.ask(request))
         except CommandRefusedError as error:
-            raise ProblemError(kinds.COMMAND_REFUSED, str(error)) from error
+            raise ProblemError(hub_kinds.COMMAND_REFUSED, str(error)) from error
         except RobotUnreachableError as error:
-            raise ProblemError(kinds.ROBOT_UNREACHABLE, str(error)) from error
+            raise ProblemError(hub_kinds.ROBOT_UNREACHABLE, str(error)) from error
         except HubEndsError as error:
-            raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
+            raise ProblemError(hub_kinds.HUB_UNAVAILABLE, str(error)) from error
         except RobotSilentError as error:
-            raise ProblemError(kinds.ROBOT_SILENT, str(error)) from error
+            raise ProblemError(hub_kinds.ROBOT_SILENT, str(error)) from error

@@ -6,7 +6,7 @@ import re
 
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.hub.asking import BridgeReply
-from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http import hub_kinds
 
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
 _HEADERS = {"Location": re.compile(_HERE), "Link": re.compile(rf'<{_HERE}>; rel="[a-z]+"')}
@@ -30,4 +30,6 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
 
 
 def _refused(robot: str, what: str) -> ProblemError:
-    return ProblemError(kinds.ROBOT_ANSWER, f"robot {robot!r} has answered with what a hub does not pass on: {what}")
+    return ProblemError(
+        hub_kinds.ROBOT_ANSWER, f"robot {robot!r} has answered with what a hub does not pass on: {what}"
+    )

@@ -24,7 +24,7 @@ from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, 
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.events import HubBusyError, in_thread
-from dimos_streams.hub.http import kinds
+from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, StorageUnavailableError, WrongSchemaError
@@ -32,7 +32,7 @@ from dimos_streams.hub.streams import CommandStream
 
 M = TypeVar("M", bound=FleetMessage)
 
-_ALWAYS = (kinds.FOREIGN_ROBOT, kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST)
+_ALWAYS = (hub_kinds.FOREIGN_ROBOT, hub_kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST)
 
 
 def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
@@ -43,7 +43,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
     @app.post(
         "/fleet/robots/{robot}/reports",
         response_model=Reported,
-        responses=refusals(*_ALWAYS, kinds.FLEET_VERSION, takes_body=True),
+        responses=refusals(*_ALWAYS, hub_kinds.FLEET_VERSION, takes_body=True),
     )
     async def report(robot: RobotPath, request: Request) -> Reported:
         body = _message(RobotReport, await request.body())
@@ -76,10 +76,10 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         response_model=Position,
         responses=refusals(
             *_ALWAYS,
-            kinds.FLEET_VERSION,
-            kinds.FLEET_POSITION,
-            kinds.FLEET_CONFLICT,
-            kinds.FLEET_ENTRY,
+            hub_kinds.FLEET_VERSION,
+            hub_kinds.FLEET_POSITION,
+            hub_kinds.FLEET_CONFLICT,
+            hub_kinds.FLEET_ENTRY,
             takes_body=True,
         ),
     )
@@ -89,18 +89,18 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         try:
             checked = robot_batch(robot, batch)
         except NoEventError as error:
-            raise ProblemError(kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
+            raise ProblemError(hub_kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
         with _available():
             answer = await parts.intake.store(checked)
         if isinstance(answer, NotNext):
             text = f"offset {answer.acknowledged + 1} of journal {batch.journal!r} would be next"
-            raise ProblemError(kinds.FLEET_POSITION, text, acknowledged=answer.acknowledged)
+            raise ProblemError(hub_kinds.FLEET_POSITION, text, acknowledged=answer.acknowledged)
         if isinstance(answer, Conflicting):
             text = (
                 f"another event is stored at offset {answer.offset} of journal {batch.journal!r}: what comes from"
                 " there on belongs into a journal with an id of its own"
             )
-            raise ProblemError(kinds.FLEET_CONFLICT, text, offset=answer.offset)
+            raise ProblemError(hub_kinds.FLEET_CONFLICT, text, offset=answer.offset)
         return Position(
             version=__version__, journal=batch.journal, acknowledged=answer.acknowledged, wait_s=parts.intake.pace_s
         )
@@ -129,7 +129,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         status_code=204,
         response_class=Response,
         response_model=None,
-        responses=refusals(*_ALWAYS, kinds.FLEET_VERSION, takes_body=True),
+        responses=refusals(*_ALWAYS, hub_kinds.FLEET_VERSION, takes_body=True),
     )
     async def answer(robot: RobotPath, request: Request) -> Response:
         body = _message(Answer, await request.body())
@@ -159,7 +159,7 @@ def _available() -> Iterator[None]:
     try:
         yield
     except (StorageUnavailableError, WrongSchemaError, HubBusyError) as error:
-        raise ProblemError(kinds.HUB_UNAVAILABLE, str(error)) from error
+        raise ProblemError(hub_kinds.HUB_UNAVAILABLE, str(error)) from error
 
 
 def _message(model: type[M], body: bytes) -> M:
@@ -175,7 +175,7 @@ def _message(model: type[M], body: bytes) -> M:
             f"the robot (version {str(fields.get('version'))[:50]!r}) speaks version {spoken} of the protocol, this"
             f" hub (version {__version__!r}) version {PROTOCOL}; upgrade the hub first, then the robots"
         )
-        raise ProblemError(kinds.FLEET_VERSION, text)
+        raise ProblemError(hub_kinds.FLEET_VERSION, text)
     try:
         return model.model_validate(fields)
     except ValidationError as error:

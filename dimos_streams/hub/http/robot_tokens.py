@@ -10,11 +10,11 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.common.bearer import bearer_token
 from dimos_streams.hub.events import in_thread
-from dimos_streams.hub.http.kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
+from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 
@@ -48,7 +48,7 @@ class RobotTokens:
         token = bearer_token(authorization)
         if not token:
             detail = f"send the token of robot {asked!r} as 'Authorization: Bearer ...'"
-            return _closing(problem(kinds.TOKEN_NEEDED, detail))
+            return _closing(problem(problem_kinds.TOKEN_NEEDED, detail))
         try:
             robot = await self._robot_of(token)
         except StorageUnavailableError as error:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from fastapi import FastAPI, Response
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds as kinds
-from dimos_streams.bridge.http import problems
+from dimos_streams.bridge.http import problem_kinds, problems
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.events import pages
 from dimos_streams.bridge.http.events.options import StreamOptions
@@ -19,7 +18,7 @@ from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.tool_stream.event import is_call_id
 
-_OWN_REFUSALS = refusals(kinds.NOT_FOUND, kinds.UNKNOWN_CALL, kinds.BAD_REQUEST)
+_OWN_REFUSALS = refusals(problem_kinds.NOT_FOUND, problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST)
 _STREAM = answers(
     200,
     "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
@@ -68,4 +67,4 @@ def _check_call(broker: Broker, call: str | None) -> None:
         raise UnknownCallError(call)
     if call is not None and not broker.journals(call):
         why = f"the events of call {call!r} are not kept: WS /monitor has what it reports"
-        raise problems.ProblemError(kinds.NOT_FOUND, why)
+        raise problems.ProblemError(problem_kinds.NOT_FOUND, why)

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.serving import at_once
@@ -48,9 +48,12 @@ def _last_word(kind: Kind, detail: str) -> bytes:
     return b"\r\n".join([*lines, b"", bytes(response.body)])
 
 
-_TOO_MANY = _last_word(kinds.TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces; send it in larger ones")
+_TOO_MANY = _last_word(
+    problem_kinds.TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces; send it in larger ones"
+)
 _BAD_HTTP = _last_word(
-    kinds.BAD_HTTP, f"this is not a request in HTTP/1.1, or its line and headers have more than {MAX_HEAD} bytes"
+    problem_kinds.BAD_HTTP,
+    f"this is not a request in HTTP/1.1, or its line and headers have more than {MAX_HEAD} bytes",
 )
 
 
@@ -67,7 +70,7 @@ class Connections:
     def __init__(self, most: int) -> None:
         self.turns = Turns()
         self._most = most
-        self._full = _last_word(kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
+        self._full = _last_word(problem_kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
         self._backed_up: dict[BoundedProtocol, None] = {}
         self._unparsed: dict[Sender, int] = {}
         self._unparsed_bytes = 0

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dimos_streams.bridge.http import problem_kinds as kinds
+from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import REPORTED, problem
 from dimos_streams.common.bearer import has_token
@@ -97,7 +97,7 @@ class Guard:
                 await self._read(receive, body)
         except TimeoutError as error:
             detail = f"the body did not come within {_BODY_TIMEOUT_S:g} s"
-            raise _BadBodyError(kinds.TOO_SLOW, detail, closes=True) from error
+            raise _BadBodyError(problem_kinds.TOO_SLOW, detail, closes=True) from error
         finally:
             self._bodies -= len(body)
         first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
@@ -127,7 +127,7 @@ class Guard:
                 body.clear()
             elif self._bodies + len(piece) > MAX_BODIES:
                 detail = f"bodies of {MAX_BODIES} bytes are being read already; try again"
-                raise _BadBodyError(kinds.TOO_MANY_BODIES, detail, closes=True)
+                raise _BadBodyError(problem_kinds.TOO_MANY_BODIES, detail, closes=True)
             else:
                 body += piece
                 self._bodies += len(piece)
@@ -145,15 +145,17 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host = headers.get(b"host", "")
         if not self._is_own(host):
-            return problem(kinds.FOREIGN_HOST, f"this server is not {host!r}; {_VALID_HOSTS}")
+            return problem(problem_kinds.FOREIGN_HOST, f"this server is not {host!r}; {_VALID_HOSTS}")
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            return problem(kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
+            return problem(problem_kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
         if _is_inside_another_page(headers):
-            return problem(kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it")
+            return problem(
+                problem_kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it"
+            )
         if not (self._token is None or self._is_public(scope) or _has_token(scope, headers, self._token)):
             detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
-            return problem(kinds.TOKEN_NEEDED, detail)
+            return problem(problem_kinds.TOKEN_NEEDED, detail)
         return None
 
     def _is_own(self, host: str) -> bool:
@@ -193,7 +195,9 @@ class _BadBodyError(Exception):
 
 
 def _too_large(size: str, *, closes: bool) -> _BadBodyError:
-    return _BadBodyError(kinds.TOO_LARGE, f"the body has {size} bytes, {MAX_BODY} are possible", closes=closes)
+    return _BadBodyError(
+        problem_kinds.TOO_LARGE, f"the body has {size} bytes, {MAX_BODY} are possible", closes=closes
+    )
 
 
 class _GoneError(Exception):
