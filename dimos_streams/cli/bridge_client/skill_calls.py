@@ -123,8 +123,12 @@ def in_families(views: Iterable[CallView]) -> list[CallView]:
     return sorted(found, key=place)
 
 
-def call_row(view: CallView) -> tuple[str, str, str, str, str]:
-    """Return a call as cells of a table."""
+CALL_COLUMNS = ("CALL", "SKILL", "STATE", "CALLER", "LAST WORD")
+"""The headers of what ``call_cells`` returns."""
+
+
+def call_cells(view: CallView) -> tuple[str, str, str, str, str]:
+    """Return a call as cells of a table, one for each of ``CALL_COLUMNS``."""
     state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
     skill = "  " * len(ancestors_of(view.call_id)) + view.skill
     return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)

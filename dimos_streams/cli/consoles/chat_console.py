@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
-from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_row, find_call, find_say
+from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_cells, find_call, find_say
 from dimos_streams.cli.exit_codes import DONE, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
@@ -196,7 +196,7 @@ class _Chat:
                 self._note(_HELP)
             case "/calls":
                 views = await self._gateway.calls(open_only=True)
-                self._note("\n".join(table_lines([call_row(view) for view in views])) or "no open calls")
+                self._note("\n".join(table_lines([call_cells(view) for view in views])) or "no open calls")
             case "/skills":
                 skills = await self._gateway.skills()
                 self._note("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))

@@ -1,4 +1,4 @@
-"""Who holds what in families of calls, and how calls are shown in families."""
+"""Who holds what in families of calls."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import itertools
 import pytest
 
 from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.cli.bridge_client.skill_calls import call_row, in_families
 from dimos_streams.skill import public_names
 from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.family import ancestors_of, child_id, head_of_family, parent_of
-from dimos_streams.tool_stream.gateway import CallView
 
 pytestmark = pytest.mark.feature("K1")
 FAMILY = ("a", "a~1", "a~1~2")
@@ -51,21 +49,3 @@ def test_names_are_looked_for_from_the_inside_to_the_outside() -> None:
     assert public_names("go", "patrol") == public_names("go") == ("go",)
     assert public_names("/b/go", "x/a/patrol") == ("b_go",)
     assert public_names("/go", "x/a/patrol") == ("go",)
-
-
-def test_calls_are_listed_below_their_parents() -> None:
-    ids = ["a", "b", "b~1", "a~1", "c~4", "b~1~1", "a~2", "a.1"]
-    views = [
-        CallView(call_id=id, skill="s", module="m", caller="me", parent="", arguments={}, state="open") for id in ids
-    ]
-    rows = [call_row(view) for view in in_families(views)]
-    assert [(row[0], row[1]) for row in rows] == [
-        ("a", "s"),
-        ("a~1", "  s"),
-        ("a~2", "  s"),
-        ("b", "s"),
-        ("b~1", "  s"),
-        ("b~1~1", "    s"),
-        ("c~4", "  s"),
-        ("a.1", "s"),
-    ]

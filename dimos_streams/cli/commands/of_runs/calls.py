@@ -113,15 +113,13 @@ def calls(
     as_json: options.Json = False,
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call."""
-    from dimos_streams.cli.bridge_client.skill_calls import call_row, in_families
+    from dimos_streams.cli.bridge_client.skill_calls import CALL_COLUMNS, call_cells, in_families
 
     found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
-        write_table(
-            ("CALL", "SKILL", "STATE", "CALLER", "LAST WORD"), [call_row(view) for view in in_families(found)]
-        )
+        write_table(CALL_COLUMNS, [call_cells(view) for view in in_families(found)])
     else:
         note("no open calls" if open_only else "no calls")
 
