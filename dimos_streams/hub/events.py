@@ -24,12 +24,16 @@ T = TypeVar("T")
 MAX_WAITING = 20_000
 """Maximum number of entries that wait to be stored; with more, robots are asked to come again."""
 _MOST = 10_000
-"""Number of entries from which on no further batch joins a transaction."""
+"""Number of entries from which on no further batch joins a transaction, which may thus have one batch more."""
 _POLL_S = 0.5
 """Interval, in seconds, of looking for what other hubs have stored, where no notice of it came."""
 _AGAIN_S = 1.0
+"""Time, in seconds, after which the database is asked again when it has not answered."""
 _FEED_EVENTS, _FEED_BYTES = 4096, 4 * 1024 * 1024
+"""Maximum number and size, in bytes, of the events that are read from the database and handed to readers at once."""
 _PACE_S = (0.05, 2.0)
+"""Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what the newest
+transaction has taken, within these."""
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -54,12 +58,13 @@ class BatchIntake:
         self._stored = stored
         self._waiting: deque[tuple[RobotBatch, asyncio.Future[TakeAnswer]]] = deque()
         self._count = 0
+        """Number of entries in ``_waiting``, at most ``MAX_WAITING``."""
         self._has_come = asyncio.Event()
 
     async def store(self, batch: RobotBatch) -> TakeAnswer:
-        """Store a batch. Raises ``StorageUnavailableError``, ``WrongSchemaError`` and ``HubBusyError``; then it may
-        be stored or not."""
-        if self._count >= MAX_WAITING:
+        """Store a batch. Raises ``StorageUnavailableError``, in which case it may or may not have been stored,
+        ``WrongSchemaError`` and ``HubBusyError``."""
+        if self._count + len(batch.entries) > MAX_WAITING:
             raise HubBusyError(f"{self._count} events wait to be stored already; come again later")
         future: asyncio.Future[TakeAnswer] = asyncio.get_running_loop().create_future()
         self._waiting.append((batch, future))

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.bridge.journal.broadcast import Broadcast, JournalBroadcast
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _F = TypeVar("_F", CounterMetricFamily, GaugeMetricFamily)
@@ -37,7 +37,8 @@ class BridgeCollector(Collector):
         yield from _bus(self._broker)
         yield from _receiver(self._broker)
         yield from _journal(self._broadcast)
-        yield from _streams(self._broadcast)
+        yield from readers(self._broadcast)
+        yield from _ring(self._broadcast)
         yield from _calls(self._broker)
         yield from _modules(self._broker)
 
@@ -49,8 +50,9 @@ def _bus(broker: Broker) -> Iterator[Family]:
     yield counter("bus_received", "Messages that came to subscriptions of the bridge's process.", bus.received)
     yield counter("bus_dropped", "Messages dropped, oldest first, from queues that were full.", bus.dropped)
     yield counter("bus_handler_errors", "Messages whose handler raised.", bus.errors)
-    yield counter("malformed", "Messages skipped because they were none.", ("reader", broker.malformed()))
-    yield counter("contradictions", "What came in another one's name and was not believed.", broker.contradictions())
+    yield counter("malformed", "Messages that could not be decoded.", ("reader", broker.malformed()))
+    text = "Messages rejected because they claimed another instance's name."
+    yield counter("contradictions", text, broker.contradictions())
 
 
 def _receiver(broker: Broker) -> Iterator[Family]:
@@ -70,13 +72,18 @@ def _journal(broadcast: JournalBroadcast) -> Iterator[Family]:
     yield gauge("journal_bytes", "Bytes that the journal uses.", journal.size())
 
 
-def _streams(broadcast: JournalBroadcast) -> Iterator[Family]:
+def readers(broadcast: Broadcast) -> Iterator[Family]:
+    """The families about the readers of events, of a bridge or of a hub."""
     statistics = broadcast.statistics()
     yield gauge("streams_open", "Readers of events now.", statistics.readers)
     yield gauge("streams_lag", "Offsets that the slowest reader is behind.", statistics.lag)
     yield counter("streams_cut", "Clients cut off because they did not read.", statistics.cut)
     yield counter("streams_coalesced", "Progress left out for slow readers.", statistics.coalesced)
     yield counter("streams_gaps", "Gap events that readers got.", statistics.gaps)
+
+
+def _ring(broadcast: Broadcast) -> Iterator[Family]:
+    statistics = broadcast.statistics()
     yield gauge("ring_events", "Events in memory for readers.", statistics.ring_events)
     yield gauge("ring_bytes", "Bytes of memory that the events kept for readers take.", statistics.ring_bytes)
 

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
 from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.metrics import Family, counter, gauge
+from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
 
@@ -26,7 +26,7 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
     async def healthz() -> dict[str, Any]:
         trouble = parts.intake.trouble or parts.feed.trouble
         robots = list(parts.robots.known.values())
-        readers = parts.feed.broadcast.statistics()
+        statistics = parts.feed.broadcast.statistics()
         return {
             "status": "degraded" if trouble else "ok",
             "database": trouble or "ok",
@@ -43,8 +43,8 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
                 "connected_here": len(parts.streams),
                 "open_calls": sum(robot.open_calls for robot in robots),
                 "leases": {},
-                "broadcast": asdict(readers),
-                "receiver": {"delivered": parts.intake.entries, "gaps": readers.gaps, "malformed": 0},
+                "broadcast": asdict(statistics),
+                "receiver": {"delivered": parts.intake.entries, "gaps": statistics.gaps, "malformed": 0},
             },
         }
 
@@ -65,7 +65,6 @@ class HubCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """The families of metrics, each once."""
         feed, intake, robots = self._parts.feed, self._parts.intake, self._parts.robots.known
-        streams = feed.broadcast.statistics()
         yield gauge("hub_ok", "1 while the database takes and gives events.", not (intake.trouble or feed.trouble))
         yield gauge("hub_first_offset", "The oldest number in the sequence.", feed.broadcast.first_offset)
         yield gauge("hub_last_offset", "The newest number that this hub has read.", feed.log.last_offset)
@@ -79,8 +78,4 @@ class HubCollector(Collector):
         )
         connected = {name: robot.row.connected for name, robot in robots.items()}
         yield gauge("robot_connected", "Whether a robot is connected, at any hub.", ("robot", connected))
-        yield gauge("streams_open", "Readers of events now.", streams.readers)
-        yield gauge("streams_lag", "Events that the slowest reader is behind.", streams.lag)
-        yield counter("streams_cut", "Clients cut off because they did not read.", streams.cut)
-        yield counter("streams_coalesced", "Progress left out for slow readers.", streams.coalesced)
-        yield counter("streams_gaps", "Gap events that readers got.", streams.gaps)
+        yield from readers(feed.broadcast)
