@@ -199,20 +199,20 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
     calls.claim("a", made["a"])
     assert (calls.room_for_claims, len(calls), calls.get("a")) == (False, 1, made["a"])
     for name in "abca":
-        calls.heard(name, made[name])
+        calls.note_heard(name, made[name])
     assert calls.room_for_claims
     assert not calls.forget_claim("a")
     assert [calls.get(name) for name in "abc"] == [made["a"], None, made["c"]]
     keep(calls, made["c"], 3)
     for name in "ad":
-        calls.heard(name, made[name])
+        calls.note_heard(name, made[name])
     assert (calls.get("c"), calls.kept_bytes, made["c"].nack_at) == (None, 0, None)
     for name in "da":
         made[name].closed = True
-        calls.heard(name, made[name])
+        calls.note_heard(name, made[name])
     assert len(calls) == 2
     for name in ("e", "d"):
-        calls.heard(name, made.setdefault(name, Inflow(0, closed=True)))
+        calls.note_heard(name, made.setdefault(name, Inflow(0, closed=True)))
     assert [calls.get(name) for name in "ade"] == [None, made["d"], made["e"]]
     calls.claim("f", Inflow(0, closed=False))
     assert calls.forget_claim("f")
@@ -224,16 +224,16 @@ def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatc
     monkeypatch.setattr(inflows, "MAX_UNSOLICITED_CLOSED", 1)
     calls = Inflows()
     for name, is_closed in (("open", False), ("closed", True)):
-        calls.heard(name, Inflow(1, closed=is_closed))
+        calls.note_heard(name, Inflow(1, closed=is_closed))
     for number in range(5):
         forged = Inflow(0, closed=False, unsolicited=True)
-        calls.heard(f"forged{number}", forged)
+        calls.note_heard(f"forged{number}", forged)
         keep(calls, forged, 3)
     assert (len(calls), calls.kept_bytes) == (4, 400), "what is forgotten keeps no bytes"
     for number in (3, 4):
         forged = calls.get(f"forged{number}") or forged
         forged.closed = True
-        calls.heard(f"forged{number}", forged)
+        calls.note_heard(f"forged{number}", forged)
     assert [name for name in ("open", "closed", "forged3", "forged4") if calls.get(name)] == [
         "open",
         "closed",

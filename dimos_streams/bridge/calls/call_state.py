@@ -109,7 +109,7 @@ class CallState(CallView):
     # Nothing is validated at an assignment, and each event makes four: this takes a third of the time.
     __setattr__ = object.__setattr__
 
-    def is_turned_by(self, event: ToolEvent) -> bool:
+    def changes_state_with(self, event: ToolEvent) -> bool:
         """Return whether the call's next event changes more of its state than its newest text and progress."""
         return (
             event.type in ("open", "close")
@@ -119,8 +119,8 @@ class CallState(CallView):
         )
 
     def apply(self, event: ToolEvent) -> None:
-        """Apply the call's next event. An event that neither turns the call nor has its newest progress may be
-        skipped before a later one."""
+        """Apply the call's next event. It may be skipped before a later one, unless the call ``changes_state_with``
+        it or it has the newest progress."""
         if event.seq > self.last_seq:
             self.last_seq = event.seq
         if not self.skill:

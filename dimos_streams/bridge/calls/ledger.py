@@ -95,36 +95,38 @@ class Ledger:
         """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
         calls = self._going_on(events)
         if calls is None:
-            self._enter_turning(events)
+            self._enter_changing(events)
             return
         self.broadcast.publish(self.journal.keep(events))
         for event in _lasting(events):  # behind the readers, who wait
             call = calls[event.call_id]
             call.apply(event)
             if call.unsolicited:
-                self._weigh(call)
-        self._settle_behind()
+                self._account(call)
+        self._commit_soon()
 
-    def _settle_behind(self) -> None:
+    def _commit_soon(self) -> None:
         """Have the database take in what only the journal's tail has: at once where events come close together, else
         when the readers have had a turn of the processor. A reader that this process has woken may wait for it."""
         before, self._entered_at = self._entered_at, clock.monotonic()
         if self._entered_at - before < _APART_S:
-            self.journal.settle()
-        elif self.journal.is_unsettled:
-            asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.settle)
+            self.journal.commit_tail()
+        elif self.journal.is_uncommitted:
+            asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.commit_tail)
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
-        """The calls of these events by id if all are journalled and no event turns its call; None otherwise."""
+        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state."""
         calls: dict[str, CallState] = {}
         for event in events:
             call = calls.get(event.call_id) or self.calls.get(event.call_id)
-            if call is None or not call.journalled or call.is_turned_by(event):
+            if call is None or not call.journalled or call.changes_state_with(event):
                 return None
             calls[event.call_id] = call
         return calls
 
-    def _enter_turning(self, events: Sequence[ToolEvent]) -> None:
+    def _enter_changing(self, events: Sequence[ToolEvent]) -> None:
+        """Enter events of which some change the state of their calls, or are of calls that are not journalled: these
+        calls are kept with them."""
         taken: list[ToolEvent] = []
         live: list[tuple[int, ToolEvent]] = []
         touched: dict[str, CallState] = {}
@@ -140,21 +142,21 @@ class Ledger:
                 live.append((self.journal.last_offset + len(taken), event))
             touched[call.call_id] = call
             # How far a call has got is in the journal with its events, or nowhere but in its row.
-            if call.is_turned_by(event) or not call.journalled:
+            if call.changes_state_with(event) or not call.journalled:
                 changed[call.call_id] = call
             call.apply(event)
             if call.unsolicited:
-                self._weigh(call)
+                self._account(call)
         rows = [call.row() for call in changed.values()]
         self.broadcast.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
         for offset, event in live:
             if self.live_reader is not None:
                 self.live_reader(offset, event)
         for call in touched.values():
-            self._settle(call)
-        self._settle_behind()
+            self._conclude(call)
+        self._commit_soon()
 
-    def _settle(self, call: CallState) -> None:
+    def _conclude(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""
         if call.state == CLOSED:
             self.closed[str(call.outcome)] += 1
@@ -163,7 +165,7 @@ class Ledger:
             self.calls.close(call)
         call.wake()
 
-    def _weigh(self, call: CallState) -> None:
+    def _account(self, call: CallState) -> None:
         """Count the memory of an unsolicited call; shorten its texts if it is too much."""
         others = self._unsolicited_bytes - self._unsolicited.get(call.call_id, 0)
         if others + call.size > UNSOLICITED_BYTES // 2:
@@ -206,15 +208,15 @@ class Ledger:
             return None
         call = taken
         call.unsolicited = True
-        self._weigh(call)
+        self._account(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call
 
 
 def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:
-    """The events that leave a trace in their calls, out of a batch that turns no call: the newest of each type and
-    call."""
+    """The events that leave a trace in their calls, out of a batch that changes no call's state: the newest of each
+    type and call."""
     if len(events) == 1:
         return events
     newest = {(event.call_id, event.type): event for event in events}

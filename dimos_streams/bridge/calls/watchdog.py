@@ -213,7 +213,7 @@ class Watchdog:
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
             return f"module {call.module!r} is gone: its links have ended"
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
-        heard = max(self._listening_since, call.listed, self._receiver.heard(call.call_id))
+        heard = max(self._listening_since, call.listed, self._receiver.heard_at(call.call_id))
         silent = now - heard
         alive_s = self._extended(ALIVE_S, heard)
         if silent <= alive_s:

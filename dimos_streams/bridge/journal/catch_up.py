@@ -75,7 +75,7 @@ class JournalPages:
             thread.shutdown(wait=False)
 
     async def _read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
-        self._journal.settle()
+        self._journal.commit_tail()
         path, journal = self._journal.path, self._journal
         if self._closed:
             return query.nothing(None)

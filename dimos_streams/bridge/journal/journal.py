@@ -151,8 +151,8 @@ class Journal:
 
     def keep(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
         """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; call
-        ``settle`` then."""
-        self.settle()
+        ``commit_tail`` once they do."""
+        self.commit_tail()
         storage = self.storage
         if not storage.tail.is_open or not 0 < len(events) <= _FEW or storage.last < storage.first:
             return self.append(events)
@@ -164,13 +164,13 @@ class Journal:
         return entries
 
     @property
-    def is_unsettled(self) -> bool:
+    def is_uncommitted(self) -> bool:
         """True if the database lacks what only the tail has."""
-        return bool(self.storage.tail.unsettled)
+        return bool(self.storage.tail.uncommitted)
 
-    def settle(self) -> None:
+    def commit_tail(self) -> None:
         """Have the database take in what only the tail has. Twice is fine, and after ``close``."""
-        self.storage.settle()
+        self.storage.commit_tail()
         self._grow(0)
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:

@@ -83,7 +83,7 @@ class JournalStorage:
 
     def close(self) -> None:
         """Write everything to the disk and let go of the file. Twice is fine."""
-        self.settle()
+        self.commit_tail()
         self._closed = True
         self._let_go()
 
@@ -92,14 +92,14 @@ class JournalStorage:
         """The database, with all that was kept. Raises ``sqlite3.Error``."""
         if self.db is None:
             raise sqlite3.ProgrammingError("the journal is not open")
-        if self.tail.unsettled:
-            tables.write(self.db, self.tail.unsettled)
-            self.tail.unsettled = []
+        if self.tail.uncommitted:
+            tables.write(self.db, self.tail.uncommitted)
+            self.tail.uncommitted = []
         return self.db
 
-    def settle(self) -> None:
+    def commit_tail(self) -> None:
         """Have the database take in what only the tail has."""
-        if self.tail.unsettled:
+        if self.tail.uncommitted:
             self.ask(lambda db: None, None)
 
     def ask(self, look: Callable[[sqlite3.Connection], AnswerT], otherwise: AnswerT) -> AnswerT:
@@ -122,8 +122,8 @@ class JournalStorage:
             return
         if self.db is not None and self.path is None:
             raise error
-        unsettled, self.tail.unsettled = self.tail.unsettled, []
-        first = self.last + 1 - len(unsettled)
+        uncommitted, self.tail.uncommitted = self.tail.uncommitted, []
+        first = self.last + 1 - len(uncommitted)
         self.state = f"memory: {error}"
         _logger.error("the journal %s fails (%s); from offset %d on events are in memory only",
                       self.path, error, first)  # fmt: skip
@@ -133,8 +133,8 @@ class JournalStorage:
         self.path = None
         self.db = tables.open_memory()
         tables.set_notes(self.db, self.notes)
-        tables.write(self.db, unsettled)
-        self.first = self.last + 1 - len(unsettled)
+        tables.write(self.db, uncommitted)
+        self.first = self.last + 1 - len(uncommitted)
         self._name()
 
     def come_back(self) -> bool:

@@ -36,7 +36,7 @@ class Tail:
     """The tail of a journal's file. There is none for memory, or where it can't be written, which is logged once."""
 
     def __init__(self) -> None:
-        self.unsettled: list[Row] = []
+        self.uncommitted: list[Row] = []
         """The rows that are in the tail and not yet in the database."""
         self.is_anothers = False
         """True if another process writes the journal: nothing beside its file is ours either."""
@@ -87,7 +87,7 @@ class Tail:
             _logger.warning("%s can't be written (%s): it is done without", self._path, error)
             self.close()
             return False
-        self.unsettled = rows
+        self.uncommitted = rows
         return True
 
     def close(self) -> None:

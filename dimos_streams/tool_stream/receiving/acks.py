@@ -43,9 +43,9 @@ class Acks:
         self.stop()
         undelivered = self._undelivered()
         for call_id in sorted(self._due - undelivered):
-            stream = self._inflows.get(call_id)
-            if stream is not None:
-                self._requests.ack(call_id, stream)
+            inflow = self._inflows.get(call_id)
+            if inflow is not None:
+                self._requests.ack(call_id, inflow)
         self._due &= undelivered
 
     def stop(self) -> None:

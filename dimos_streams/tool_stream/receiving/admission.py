@@ -49,31 +49,31 @@ class Admission:
         self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._note, self._noted_until = "", 0.0
 
-    def may_read(self, stream: Inflow, data: bytes) -> bool:
+    def may_read(self, inflow: Inflow, data: bytes) -> bool:
         """Return whether to decode an event: few that can't be their call's, and not too many of unknown calls."""
-        if not may_be_of(data, stream.instance) and not self._may_be_deputys(data):
+        if not may_be_of(data, inflow.instance) and not self._may_be_deputys(data):
             if self._read_refused.take():
                 return True
             self.refused += 1
             return False
-        if stream.unsolicited and not stream.instance and not self._unsolicited_events.take(1 + len(data) / 1024):
+        if inflow.unsolicited and not inflow.instance and not self._unsolicited_events.take(1 + len(data) / 1024):
             _log.warning("more events of calls that nobody has begun than can be read")
             return False
         return True
 
-    def admitted(self, stream: Inflow, event: ToolEvent) -> ToolEvent | None:
+    def admitted(self, inflow: Inflow, event: ToolEvent) -> ToolEvent | None:
         """Return an event of the instance that runs its call, or that may; None for one that is refused and counted.
 
         An event of the deputy is marked as such: it does not make the call the deputy's own.
         """
-        if stream.instance:
-            if event.instance == stream.instance:
+        if inflow.instance:
+            if event.instance == inflow.instance:
                 return event
-        elif stream.closed or self._may_open(event):  # what was finished before it began is heard from who did that
+        elif inflow.closed or self._may_open(event):  # what was finished before it began is heard from who did that
             return event
         if event.instance and event.instance == self._deputy():
             return replace(event, instance=DEPUTY)
-        self._refuse(stream, event)
+        self._refuse(inflow, event)
         return None
 
     def bound(self, call_id: str, instance: str) -> None:
@@ -82,12 +82,12 @@ class Admission:
             if other != instance:
                 self._report(call_id, instance, other, seq)
 
-    def _refuse(self, stream: Inflow, event: ToolEvent) -> None:
+    def _refuse(self, inflow: Inflow, event: ToolEvent) -> None:
         """Refuse an event. As long as it is not known whose call it is, the event may be of its module's new
         instance, believed a moment later, so it is reported only once that is known."""
         self.refused += 1
-        if stream.instance:
-            self._report(event.call_id, stream.instance, event.instance, event.seq)
+        if inflow.instance:
+            self._report(event.call_id, inflow.instance, event.instance, event.seq)
             return
         refused = self._refused_of.setdefault(event.call_id, {})
         if len(refused) < _MAX_INSTANCES:

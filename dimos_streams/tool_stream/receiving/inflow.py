@@ -212,7 +212,7 @@ class Inflows:
         """True if another call of which only the name is known may be taken in."""
         return len(self._claimed) < MAX_CLAIMED
 
-    def heard(self, call_id: str, inflow: Inflow) -> None:
+    def note_heard(self, call_id: str, inflow: Inflow) -> None:
         """Note that an event of a call has come, which is now among the open calls, or the closed ones."""
         opened = self._unsolicited_open if inflow.unsolicited else self._open
         if not inflow.closed and opened.get(call_id) is inflow:  # as most are, and each event asks

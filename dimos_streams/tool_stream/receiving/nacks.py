@@ -60,14 +60,14 @@ class NackSchedule:
         if self._timer is not None:
             self._timer.cancel()
 
-    def arm(self, call_id: str, stream: Inflow) -> None:
+    def arm(self, call_id: str, inflow: Inflow) -> None:
         """Look soon at a call that misses events, unless its time is set already."""
-        if stream.nack_at is None:
-            self._look_at(call_id, stream, self._loop.time() + REORDER_WINDOW_S)
+        if inflow.nack_at is None:
+            self._look_at(call_id, inflow, self._loop.time() + REORDER_WINDOW_S)
         self._schedule()
 
-    def _look_at(self, call_id: str, stream: Inflow, when: float) -> None:
-        stream.nack_at = when
+    def _look_at(self, call_id: str, inflow: Inflow, when: float) -> None:
+        inflow.nack_at = when
         heapq.heappush(self._due, (when, next(self._numbers), call_id))
 
     def _schedule(self) -> None:
@@ -87,34 +87,34 @@ class NackSchedule:
             if not self._due or self._due[0][0] > now:
                 break
             when, _, call_id = heapq.heappop(self._due)
-            stream = self._inflows.get(call_id)
-            if stream is not None and stream.nack_at == when:
-                self._nack(call_id, stream, now)
+            inflow = self._inflows.get(call_id)
+            if inflow is not None and inflow.nack_at == when:
+                self._nack(call_id, inflow, now)
         self._schedule()
 
-    def _nack(self, call_id: str, stream: Inflow, now: float) -> None:
-        missing = stream.missing(_MAX_RANGES)
+    def _nack(self, call_id: str, inflow: Inflow, now: float) -> None:
+        missing = inflow.missing(_MAX_RANGES)
         if not missing:
-            stream.nack_at = None
-        elif stream.attempts < len(NACK_DELAYS_S) or self._may_come(stream, now):
+            inflow.nack_at = None
+        elif inflow.attempts < len(NACK_DELAYS_S) or self._may_come(inflow, now):
             for first, last in missing:
-                if not self._requests.nack(call_id, stream, first, last):
+                if not self._requests.nack(call_id, inflow, first, last):
                     break  # the next time
-            self._look_at(call_id, stream, now + NACK_DELAYS_S[min(stream.attempts, len(NACK_DELAYS_S) - 1)])
-            stream.attempts += 1
+            self._look_at(call_id, inflow, now + NACK_DELAYS_S[min(inflow.attempts, len(NACK_DELAYS_S) - 1)])
+            inflow.attempts += 1
         elif not self._inflows.forget_claim(call_id):
-            self._give_up(call_id, stream, missing[0][1])
+            self._give_up(call_id, inflow, missing[0][1])
 
-    def _may_come(self, stream: Inflow, now: float) -> bool:
+    def _may_come(self, inflow: Inflow, now: float) -> bool:
         """Return whether it makes sense to ask on although so many requests have had no answer.
 
         A call of which nothing has come is but a name, which anybody can make up: another one gets its place then.
         Events behind which nothing waits delay nothing, and may be the call's close: as long as the module names the
         call, it has the events or says that they are gone.
         """
-        waits_behind = stream.first_pending() is not None
-        if not stream.delivered and not waits_behind:
+        waits_behind = inflow.first_pending() is not None
+        if not inflow.delivered and not waits_behind:
             return False
-        if not waits_behind and now - stream.named_at < _NAMED_S:
+        if not waits_behind and now - inflow.named_at < _NAMED_S:
             return True
-        return now - self._missed_at() < sum(NACK_DELAYS_S) and stream.attempts < _MAX_DEAF_ATTEMPTS
+        return now - self._missed_at() < sum(NACK_DELAYS_S) and inflow.attempts < _MAX_DEAF_ATTEMPTS

@@ -120,41 +120,41 @@ class ToolStreamReceiver:
         if not self._subscriptions:
             return
         for call_id, last_seq in zip(status.call_ids, status.last_seqs, strict=False):
-            stream = self._inflows.get(call_id)
-            if not bound and (stream is None or stream.instance != status.instance):
+            inflow = self._inflows.get(call_id)
+            if not bound and (inflow is None or inflow.instance != status.instance):
                 continue
-            if stream is None:
+            if inflow is None:
                 if not (self._wants(call_id) and self._inflows.room_for_claims and 1 <= last_seq <= MAX_SEQ):
                     continue  # the next heartbeat names it again
-                stream = self._resumed(call_id)
-                self._inflows.claim(call_id, stream)
-                if stream.closed or stream.delivered:
-                    self._inflows.heard(call_id, stream)
-            if stream.instance not in ("", status.instance):
+                inflow = self._resumed(call_id)
+                self._inflows.claim(call_id, inflow)
+                if inflow.closed or inflow.delivered:
+                    self._inflows.note_heard(call_id, inflow)
+            if inflow.instance not in ("", status.instance):
                 continue
-            stream.module, stream.claimed_by, stream.named_at = status.module, status.instance, clock.monotonic()
-            if not stream.closed and stream.highest < last_seq <= MAX_SEQ:
-                stream.highest = last_seq
-                self._nacks.arm(call_id, stream)
-            elif not stream.closed and stream.instance != status.instance and 1 <= last_seq <= stream.delivered:
+            inflow.module, inflow.claimed_by, inflow.named_at = status.module, status.instance, clock.monotonic()
+            if not inflow.closed and inflow.highest < last_seq <= MAX_SEQ:
+                inflow.highest = last_seq
+                self._nacks.arm(call_id, inflow)
+            elif not inflow.closed and inflow.instance != status.instance and 1 <= last_seq <= inflow.delivered:
                 # All that has come of it was said by nobody; what its module said last may have been its end.
-                self._requests.nack(call_id, stream, last_seq, last_seq)
+                self._requests.nack(call_id, inflow, last_seq, last_seq)
             self._acks.soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
         """Take nothing more of a call, because somebody else closes it; return the last seq that was delivered."""
-        stream = self._stream(call_id)
-        stream.closed = True
-        self._inflows.empty(stream)
-        self._inflows.heard(call_id, stream)
-        stream.nack_at = None
-        return stream.delivered
+        inflow = self._inflow(call_id)
+        inflow.closed = True
+        self._inflows.empty(inflow)
+        self._inflows.note_heard(call_id, inflow)
+        inflow.nack_at = None
+        return inflow.delivered
 
-    def heard(self, call_id: str) -> float:
+    def heard_at(self, call_id: str) -> float:
         """Return the time on the loop's clock at which an event of a call last came from the instance that runs it,
         whether or not it could be delivered."""
-        stream = self._inflows.get(call_id)
-        return float("-inf") if stream is None else stream.heard_at
+        inflow = self._inflows.get(call_id)
+        return float("-inf") if inflow is None else inflow.heard_at
 
     @property
     def missed_at(self) -> float:
@@ -177,7 +177,7 @@ class ToolStreamReceiver:
         none."""
         return self._admission.note()
 
-    def _stream(self, call_id: str) -> Inflow:
+    def _inflow(self, call_id: str) -> Inflow:
         return self._inflows.get(call_id) or self._resumed(call_id)
 
     def _resumed(self, call_id: str) -> Inflow:
@@ -200,82 +200,82 @@ class ToolStreamReceiver:
     def _receive(self, channel: str, data: bytes) -> bool:
         """Take an event's bytes; return False if they are refused."""
         call_id = call_id_of(data)
-        stream = self._inflows.get(call_id)
-        if stream is None and not self._wants(call_id):
+        inflow = self._inflows.get(call_id)
+        if inflow is None and not self._wants(call_id):
             return True
-        if stream is None and is_call_id(call_id):
-            stream = self._resumed(call_id)
-        if stream is not None and not self._admission.may_read(stream, data):
+        if inflow is None and is_call_id(call_id):
+            inflow = self._resumed(call_id)
+        if inflow is not None and not self._admission.may_read(inflow, data):
             return False
         try:
-            read = unpack_event(data, channel) if stream is None else stream.unpacker.unpack(data, channel)
+            read = unpack_event(data, channel) if inflow is None else inflow.unpacker.unpack(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return False
-        stream = stream or self._stream(read.call_id)
-        event = self._admission.admitted(stream, read)
+        inflow = inflow or self._inflow(read.call_id)
+        event = self._admission.admitted(inflow, read)
         if event is None:
             return False
-        if stream.instance:
-            stream.heard_at = clock.monotonic()
-        if event.type == "close" and not stream.closed and event.seq <= stream.delivered:
+        if inflow.instance:
+            inflow.heard_at = clock.monotonic()
+        if event.type == "close" and not inflow.closed and event.seq <= inflow.delivered:
             # Whoever has closed a call in its module's stead may have heard less of it than this receiver has; and of
             # a call that nobody here has begun, somebody else may have taken the first numbers.
-            event = replace(event, seq=stream.delivered + 1)
-        if stream.closed or event.seq <= stream.delivered or event.seq in stream.pending:
+            event = replace(event, seq=inflow.delivered + 1)
+        if inflow.closed or event.seq <= inflow.delivered or event.seq in inflow.pending:
             self._duplicates += 1
-            self._inflows.heard(event.call_id, stream)
+            self._inflows.note_heard(event.call_id, inflow)
             self._acks.soon(event.call_id, at_once=False)
         else:
-            self._take(stream, event, data)
+            self._take(inflow, event, data)
         return True
 
-    def _take(self, stream: Inflow, event: ToolEvent, packed: bytes) -> None:
+    def _take(self, inflow: Inflow, event: ToolEvent, packed: bytes) -> None:
         """Deliver an event that has not come before, or keep its bytes if it has come too early."""
-        stream.highest = max(stream.highest, event.seq)
+        inflow.highest = max(inflow.highest, event.seq)
         if event.instance not in ("", DEPUTY):
-            stream.claimed_by = event.instance
-        if event.seq == stream.delivered + 1:
-            self._advance(stream, event)
+            inflow.claimed_by = event.instance
+        if event.seq == inflow.delivered + 1:
+            self._advance(inflow, event)
         else:
-            self._inflows.keep(stream, event, packed)
-        self._inflows.heard(event.call_id, stream)
-        if stream.highest > stream.delivered and not stream.closed:
-            self._nacks.arm(event.call_id, stream)
+            self._inflows.keep(inflow, event, packed)
+        self._inflows.note_heard(event.call_id, inflow)
+        if inflow.highest > inflow.delivered and not inflow.closed:
+            self._nacks.arm(event.call_id, inflow)
 
-    def _advance(self, stream: Inflow, event: ToolEvent) -> None:
+    def _advance(self, inflow: Inflow, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
         following: ToolEvent | None = event
         while following is not None:
-            if following.instance not in ("", DEPUTY) and not stream.instance:
-                self._admission.refused += self._inflows.bind(stream, following.instance)
+            if following.instance not in ("", DEPUTY) and not inflow.instance:
+                self._admission.refused += self._inflows.bind(inflow, following.instance)
                 self._admission.bound(following.call_id, following.instance)
             self._batch.events.append(following)
-            stream.delivered = following.seq
-            if stream.names is None or following.type == "open":
-                stream.names = Names.of(following)
-            stream.closed = following.type == "close"
-            waited = bool(stream.pending) and not stream.closed
-            following = self._inflows.pop_pending(stream, stream.delivered + 1) if waited else None
-        stream.attempts, stream.nack_at = 0, None
-        if stream.closed:
-            self._inflows.empty(stream)
+            inflow.delivered = following.seq
+            if inflow.names is None or following.type == "open":
+                inflow.names = Names.of(following)
+            inflow.closed = following.type == "close"
+            waited = bool(inflow.pending) and not inflow.closed
+            following = self._inflows.pop_pending(inflow, inflow.delivered + 1) if waited else None
+        inflow.attempts, inflow.nack_at = 0, None
+        if inflow.closed:
+            self._inflows.empty(inflow)
 
     def _acknowledge(self, events: list[ToolEvent]) -> None:
         """Have what was handed over acknowledged."""
         self._delivered += len(events)
         for call_id in dict.fromkeys(event.call_id for event in events):
-            stream = self._stream(call_id)
-            self._acks.soon(call_id, at_once=stream.closed or stream.delivered - stream.acked >= ACK_EVERY)
+            inflow = self._inflow(call_id)
+            self._acks.soon(call_id, at_once=inflow.closed or inflow.delivered - inflow.acked >= ACK_EVERY)
 
-    def _give_up(self, call_id: str, stream: Inflow, to_seq: int) -> None:
+    def _give_up(self, call_id: str, inflow: Inflow, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
-        self._gaps += to_seq - stream.delivered
-        self._advance(stream, stream.gap(call_id, to_seq))
-        self._inflows.heard(call_id, stream)
-        if stream.highest > stream.delivered and not stream.closed:
-            self._nacks.arm(call_id, stream)
+        self._gaps += to_seq - inflow.delivered
+        self._advance(inflow, inflow.gap(call_id, to_seq))
+        self._inflows.note_heard(call_id, inflow)
+        if inflow.highest > inflow.delivered and not inflow.closed:
+            self._nacks.arm(call_id, inflow)
         self._batch.hand_over()
 
     def _on_request(self, channel: str, data: bytes) -> None:
@@ -291,13 +291,13 @@ class ToolStreamReceiver:
             return
         if request.kind != GONE or not self._requests.are_from_here(request):
             return
-        stream = self._inflows.get(request.call_id)
-        if stream is None or stream.closed or request.from_seq > stream.delivered + 1:
+        inflow = self._inflows.get(request.call_id)
+        if inflow is None or inflow.closed or request.from_seq > inflow.delivered + 1:
             return  # what comes before is still to be had
-        if not self._requests.is_answered(request, stream):
+        if not self._requests.is_answered(request, inflow):
             return  # an answer to somebody else's question
-        if stream.delivered < request.to_seq <= stream.highest:
-            first = stream.first_pending()
+        if inflow.delivered < request.to_seq <= inflow.highest:
+            first = inflow.first_pending()
             to_seq = request.to_seq if first is None else min(request.to_seq, first - 1)
-            if to_seq > stream.delivered:
-                self._give_up(request.call_id, stream, to_seq)
+            if to_seq > inflow.delivered:
+                self._give_up(request.call_id, inflow, to_seq)

@@ -36,36 +36,36 @@ class Requests:
         self._unsolicited_nacks = {is_bound: Allowance(*_UNSOLICITED_NACKS) for is_bound in (False, True)}
         self._unsolicited_acks = Allowance(*_UNSOLICITED_ACKS)
 
-    def ack(self, call_id: str, stream: Inflow) -> None:
+    def ack(self, call_id: str, inflow: Inflow) -> None:
         """Acknowledge what was delivered of a call, unless there were too many acknowledgements of such calls."""
-        if stream.unsolicited and not self._unsolicited_acks.take():
+        if inflow.unsolicited and not self._unsolicited_acks.take():
             return
-        stream.acked = stream.delivered
+        inflow.acked = inflow.delivered
         # A closed call wants nothing more, whatever its publisher still holds or sends.
-        self._send(ACK, call_id, stream, 1, _EVERYTHING if stream.closed else stream.delivered)
+        self._send(ACK, call_id, inflow, 1, _EVERYTHING if inflow.closed else inflow.delivered)
 
-    def nack(self, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> bool:
+    def nack(self, call_id: str, inflow: Inflow, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; return whether it was done."""
-        if stream.unsolicited and not self._unsolicited_nacks[bool(stream.instance)].take():
+        if inflow.unsolicited and not self._unsolicited_nacks[bool(inflow.instance)].take():
             return False
         if not self._allowed.take():
             return False
         self.nacks += 1
-        self._send(NACK, call_id, stream, from_seq, to_seq)
+        self._send(NACK, call_id, inflow, from_seq, to_seq)
         return True
 
     def are_from_here(self, answer: ToolStreamRequest) -> bool:
         """Return whether an answer is to a request of this receiver, for whatever call."""
         return parse_signature(answer.receiver)[0] == self._name
 
-    def is_answered(self, answer: ToolStreamRequest, stream: Inflow) -> bool:
+    def is_answered(self, answer: ToolStreamRequest, inflow: Inflow) -> bool:
         """Return whether an answer is to a request that was made to the instance that runs the call."""
-        return answer.receiver == self._signature(stream)
+        return answer.receiver == self._signature(inflow)
 
-    def _send(self, kind: str, call_id: str, stream: Inflow, from_seq: int, to_seq: int) -> None:
+    def _send(self, kind: str, call_id: str, inflow: Inflow, from_seq: int, to_seq: int) -> None:
         request = ToolStreamRequest(
             utime=clock.utime(),
-            receiver=self._signature(stream),
+            receiver=self._signature(inflow),
             kind=kind,
             call_id=call_id,
             from_seq=from_seq,
@@ -73,5 +73,5 @@ class Requests:
         )
         self._bus.publish(REQUESTS, encode(request))
 
-    def _signature(self, stream: Inflow) -> str:
-        return signed(self._name, stream.instance or stream.claimed_by)
+    def _signature(self, inflow: Inflow) -> str:
+        return signed(self._name, inflow.instance or inflow.claimed_by)

@@ -63,12 +63,12 @@ def test_what_was_kept_outlives_the_process_and_comes_once(tmp_path: Path, opene
     assert seqs(third.read(Query(0), 10, ALL).entries) == [(offset, offset) for offset in range(1, 6)]
 
 
-def test_the_database_has_it_after_settle_and_the_tail_is_not_taken_in_again(
+def test_the_database_has_it_after_a_commit_and_the_tail_is_not_taken_in_again(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
     path = tmp_path / "journal.sqlite"
     journal = kept(path, opened)
-    journal.settle()
+    journal.commit_tail()
     assert in_file(path) == [1, 2, 3]
     assert opened(path).last_offset == 3
 
@@ -110,7 +110,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 
     path = tmp_path / "journal.sqlite"
     journal = kept(path, opened)
-    journal.storage.tail.unsettled = []  # its process is no more
+    journal.storage.tail.uncommitted = []  # its process is no more
     older, entries = asyncio.run(scenario(path))
     assert (older.last_offset, older.identity) == (3, journal.identity)
     assert seqs(entries) == [(3, 3)]
@@ -198,7 +198,7 @@ def test_what_is_asked_of_a_closed_journal_does_not_count_as_a_failing_disk(
         await asyncio.sleep(0.01)
 
     run_virtual(scenario())
-    journal.settle()
+    journal.commit_tail()
     journal.trim()
     journal.note("a", "b")
     assert (journal.size(), journal.call("c"), journal.calls(5)) == (0, None, [])
@@ -260,7 +260,7 @@ def test_where_the_database_fails_memory_goes_on_with_it(
         write(db, rows)
 
     monkeypatch.setattr(tables, "write", fail_once)
-    journal.settle()
+    journal.commit_tail()
     assert journal.state == "memory: database or disk is full"
     assert (journal.first_offset, journal.last_offset) == (3, 3)
     assert seqs(journal.keep([event(4)])) == [(4, 4)]
