@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+RunEventKind = Literal[
+    "starting", "ready", "hung", "recovered", "failed", "restarting", "kept", "stopping", "stopped"
+]
+"""What happened. ``hung``: its loop does not run. ``recovered``: its loop runs again, without a restart. ``kept``: it
+goes on with its old code, because the new code is broken."""
+
+ProcessState = Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed"]
+"""``waiting``: it ended and will be restarted after a pause."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunEvent:
     """An event of a process, or of one module in it."""
 
-    kind: Literal["starting", "ready", "hung", "recovered", "failed", "restarting", "kept", "stopping", "stopped"]
-    """``hung``: its loop does not run. ``recovered``: its loop runs again, without a restart. ``kept``: it goes on
-    with its old code, because the new code is broken."""
+    kind: RunEventKind
     process: str
     module: str = ""
     """The module that is meant; empty if it is the whole process."""
@@ -32,8 +39,7 @@ class ProcessView:
     label: str
     modules: tuple[str, ...]
     pid: int | None
-    state: Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed"]
-    """``waiting``: it ended and will be restarted after a pause."""
+    state: ProcessState
     restarts: int
     why: str = ""
     """The reason for its last restart, and the seconds until the next one; empty once it is ready."""

@@ -16,7 +16,7 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.errors import ModuleFailedError, UserError, suggest
 from dimos_streams.module import Module, Services
-from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.events import OnRunEvent, ProcessState, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
@@ -109,8 +109,8 @@ class InProcessRun:
     def processes(self) -> list[ProcessView]:
         """Return the one process."""
         names = tuple(module.name for module in self._host.modules)
-        state = "ready" if self._state == "ready" else "stopped"
-        return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]  # type: ignore[arg-type]
+        state: ProcessState = "ready" if self._state == "ready" else "stopped"
+        return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]
 
     async def _refuse_neighbours(self) -> None:
         """Raise ``UserError`` if a module of this run runs already on a bus that leaves the process."""
@@ -137,5 +137,5 @@ class InProcessRun:
             text = f"the bridge does not list the skills of {names} within {_LISTED_WITHIN_S:g} s"
             raise ModuleFailedError(text) from error
 
-    def _emit(self, kind: str, module: str) -> None:
-        self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))  # type: ignore[arg-type]
+    def _emit(self, kind: RunEventKind, module: str) -> None:
+        self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))

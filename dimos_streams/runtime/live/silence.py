@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from dimos_streams import clock
+from dimos_streams.runtime.events import RunEventKind
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 
@@ -14,7 +15,7 @@ from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
 class EmitRunEvent(Protocol):
     """A function that takes the events of processes."""
 
-    def __call__(self, kind: str, slot: Slot, *, text: str) -> None: ...
+    def __call__(self, kind: RunEventKind, slot: Slot, *, text: str) -> None: ...
 
 
 class SilenceWatch:

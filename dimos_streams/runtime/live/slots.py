@@ -12,7 +12,7 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.runtime.events import ProcessView
+from dimos_streams.runtime.events import ProcessState, ProcessView
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
@@ -22,7 +22,7 @@ START_BOUND_S = 30.0
 """Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules
 ready; only time in which it can run counts."""
 
-UP = ("ready", "hung")
+UP: tuple[ProcessState, ...] = ("ready", "hung")
 """The states of a process that has become ready."""
 _ALIVE = ("starting", *UP)
 
@@ -34,7 +34,7 @@ class Slot:
     plan: ProcessPlan
     log: Path | None
     process: SupervisedProcess | None = None
-    state: str = "new"
+    state: ProcessState = "new"
     restarts: int = 0
     pause_s: float = 0.0
     """The pause before the last restart after a failure, in seconds."""
@@ -77,7 +77,7 @@ class Slot:
             label=self.plan.label,
             modules=self.plan.names,
             pid=self.process.pid if self.process is not None and self.state in _ALIVE else None,
-            state=self.state,  # type: ignore[arg-type]
+            state=self.state,
             restarts=self.restarts,
             why=self.why,
         )

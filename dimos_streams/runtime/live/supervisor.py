@@ -14,7 +14,7 @@ from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent
+from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
 from dimos_streams.runtime.live.ending import end_all
 from dimos_streams.runtime.live.silence import SilenceWatch
@@ -31,7 +31,8 @@ from dimos_streams.runtime.processes.worker import WorkerTask
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Maximum number of processes that begin at the same time: more only take the cores from each other."""
 _EARLY_S = 2.0
-"""The time, in seconds, after which a process that begins is waiting for something: the next one begins."""
+"""The time, in seconds, after which a starting process is assumed to wait for something other than a core, so the
+next may start."""
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
@@ -81,20 +82,20 @@ class Supervisor:
             await self._neighbours.refuse()
             for slot in self._slots:
                 while self._crowded():
-                    await self._news()
+                    await self._wait_for_news()
                 await self._start_process(slot)
             await self._until_ready()
         except BaseException:
             await self.stop()
             raise
         self._spawn(self._watch(), "watch")
-        self._spawn(self._meet(), "meet")
+        self._spawn(self._watch_for_older_run(), "watch for an older run")
 
     async def _until_ready(self) -> None:
         """Wait until all are ready. Raises what fails meanwhile, and ``ModuleFailedError`` if it takes too long."""
         began = clock.monotonic()
         while not all(slot.state == "ready" for slot in self._slots):
-            await self._news()
+            await self._wait_for_news()
             if late := overdue(self._slots, began):
                 raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
 
@@ -104,8 +105,9 @@ class Supervisor:
         early = [slot for slot in self._slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
         return len(early) >= _AT_ONCE
 
-    async def _news(self) -> None:
-        """Wait until a module is ready, or a moment. Raises what made the run fail."""
+    async def _wait_for_news(self) -> None:
+        """Wait until a module is ready, at most for the time between two heartbeats. Raises what made the run
+        fail."""
         assert self._failed is not None
         self._changed.clear()
         changed = asyncio.ensure_future(self._changed.wait())
@@ -164,10 +166,10 @@ class Supervisor:
             renew_stale_server()
             task = slot.task(self._options, self._supplied(), waits=True)
             await succession.prepare(slot, self._process(slot, task))
-            await self._succeed(slot, reason)
+            await self._replace(slot, reason)
         return slot.plan.names
 
-    async def _succeed(self, slot: Slot, reason: str) -> None:
+    async def _replace(self, slot: Slot, reason: str) -> None:
         """Put a prepared successor into its place. Raises ``ModuleFailedError`` if it does not become ready."""
         bound_s = _HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S
         if slot.restarter is not None:
@@ -189,7 +191,7 @@ class Supervisor:
         task = slot.first_task(options, self._slots) if first else slot.task(options, self._supplied())
         slot.process = self._process(slot, task)
         await slot.process.start()
-        slot.hear(clock.monotonic())  # that it could not be forked sooner is not its fault
+        slot.hear(clock.monotonic())  # time before the fork does not count
 
     def _process(self, slot: Slot, task: WorkerTask) -> SupervisedProcess:
         process = SupervisedProcess(
@@ -204,8 +206,8 @@ class Supervisor:
         """Return the channels that something sends to, by the code that runs now."""
         return frozenset(self._external).union(*(slot.outputs for slot in self._slots))
 
-    async def _meet(self) -> None:
-        """End this run if an elder one began at the same time."""
+    async def _watch_for_older_run(self) -> None:
+        """End this run if an older run began at the same time."""
         met = await self._neighbours.meet(lambda: [process.pid for process in self.processes()])
         await self._neighbours.close()
         assert self._failed is not None
@@ -292,6 +294,5 @@ class Supervisor:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _emit(self, kind: str, slot: Slot, *, module: str = "", text: str = "") -> None:
-        event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)  # type: ignore[arg-type]
-        self._on_event(event)
+    def _emit(self, kind: RunEventKind, slot: Slot, *, module: str = "", text: str = "") -> None:
+        self._on_event(RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log))
