@@ -41,11 +41,19 @@ class BridgeConfig(ModuleConfig):
     journal: Path | None = None
     """The journal's file; by default ``journal.sqlite`` in the run's directory, in memory if there is none."""
     journal_events: int = Field(default=_LIMITS.events, ge=1000)
+    """Maximum number of events that the journal keeps; the oldest are dropped first."""
     journal_age_s: float = Field(default=_LIMITS.age_s, gt=0)
+    """Maximum age of the events that the journal keeps, in seconds."""
     journal_bytes: int = Field(default=_LIMITS.bytes, ge=1024 * 1024)
+    """Maximum size of the journal, in bytes."""
     hub: HubAddress | None = None
     """The fleet hub that the journal is shipped to and that may command the robot: its URL, or ``url``, ``robot``,
     ``token_file`` and more. In virtual time nothing is shipped."""
+
+    @property
+    def journal_limits(self) -> JournalLimits:
+        """The bounds of the journal."""
+        return JournalLimits(events=self.journal_events, age_s=self.journal_age_s, bytes=self.journal_bytes)
 
     @field_validator("token")
     @classmethod

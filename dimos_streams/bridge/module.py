@@ -15,7 +15,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
+from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -90,7 +90,7 @@ class Bridge(Module):
         serves = self.config.http if self.config.http is not None else not clock.is_virtual()
         if serves:
             self._bind()
-        self.journal = Journal(self._journal_path(), self._limits())
+        self.journal = Journal(self._journal_path(), self.config.journal_limits)
         self._to_undo.callback(self.journal.close)
         self.journal.open()
         await self._look_at_disk()
@@ -254,7 +254,3 @@ class Bridge(Module):
         if self.context.run_dir is None or clock.is_virtual():
             return None
         return self.context.run_dir / "journal.sqlite"
-
-    def _limits(self) -> JournalLimits:
-        config = self.config
-        return JournalLimits(events=config.journal_events, age_s=config.journal_age_s, bytes=config.journal_bytes)

@@ -66,7 +66,11 @@ class CallView(BaseModel):
     robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
     """The robot whose call it is; only a hub tells it."""
     requested_utime: int = 0
+    """When it was requested, µs since the Unix epoch, by the bridge's clock. Of a call that is known from its events
+    only, as at a hub, it is the time of the first one, by its module's clock. 0 if it is not known."""
     closed_utime: int | None = None
+    """When it was closed, µs since the Unix epoch, by the clock of who closed it: its module, or the bridge in its
+    stead. None as long as it is not closed."""
 
 
 @runtime_checkable

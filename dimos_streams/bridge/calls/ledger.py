@@ -28,6 +28,8 @@ UNSOLICITED_BYTES = 1024 * 1024
 _NEW_UNSOLICITED = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
+"""Number of closed calls in memory, of those that agents began and of all others each, and of those that are taken up
+again after a restart. The journal keeps twice as many (``JournalLimits.closed_calls``): ``recall`` finds them."""
 _BEHIND_S, _APART_S = 0.001, 0.004
 """The time that readers have before the database takes an event in, and the pause before an event from which on they
 have it, in seconds. A live loop's timer comes a millisecond or two later than it was set for."""
