@@ -24,15 +24,17 @@ MAX_OPEN = 1000
 MAX_UNSOLICITED = 500
 """Maximum number of open calls that are unsolicited, begun without the bridge; more are ignored."""
 UNSOLICITED_BYTES = 1024 * 1024
-"""Maximum memory of the texts and arguments of all these calls, in bytes, of which long texts get half."""
+"""Maximum memory of the texts and arguments of all these calls, in bytes; half of it for long texts."""
 _NEW_UNSOLICITED = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
 """Number of closed calls in memory, of those that agents began and of all others each, and of those that are taken up
 again after a restart. The journal keeps twice as many (``JournalLimits.closed_calls``): ``recall`` finds them."""
-_BEHIND_S, _APART_S = 0.001, 0.004
-"""The time that readers have before the database takes an event in, and the pause before an event from which on they
-have it, in seconds. A live loop's timer comes a millisecond or two later than it was set for."""
+_BEHIND_S = 0.001
+"""How long a commit waits so that readers go first, in seconds. A live loop's timer comes a millisecond or two later
+than it was set for."""
+_APART_S = 0.004
+"""Only events at least this far apart, in seconds, get that delay."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -100,7 +102,7 @@ class Ledger:
             self._enter_changing(events)
             return
         self.broadcast.publish(self.journal.keep(events))
-        for event in _lasting(events):  # behind the readers, who wait
+        for event in _lasting(events):  # after delivery, because readers are waiting
             call = calls[event.call_id]
             call.apply(event)
             if call.unsolicited:
@@ -109,7 +111,7 @@ class Ledger:
 
     def _commit_soon(self) -> None:
         """Have the database take in what only the journal's tail has: at once where events come close together, else
-        when the readers have had a turn of the processor. A reader that this process has woken may wait for it."""
+        after ``_BEHIND_S``, because a reader just woken competes for the same processor."""
         before, self._entered_at = self._entered_at, clock.monotonic()
         if self._entered_at - before < _APART_S:
             self.journal.commit_tail()
@@ -200,9 +202,10 @@ class Ledger:
         return ResumePoint(delivered=row.last_seq, closed=row.closed) if row else ResumePoint(unsolicited=True)
 
     def _call_of(self, event: ToolEvent) -> CallState | None:
+        """The call of an event, which is taken in if nothing is known of it; None if the event is to be ignored."""
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
-            return call
+            return call  # None for a closed call that only the journal still knows: its events come too late
         is_full = len(self._unsolicited) >= MAX_UNSOLICITED or len(self.calls.open) >= MAX_OPEN
         taken = None if is_full or not self._new_unsolicited.take() else CallState.from_event(event)
         if taken is None or self._unsolicited_bytes + taken.size > UNSOLICITED_BYTES:

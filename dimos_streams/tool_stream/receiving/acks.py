@@ -26,7 +26,7 @@ class Acks:
         self._is_urgent = False
 
     def soon(self, call_id: str, *, at_once: bool) -> None:
-        """Acknowledge a call in the loop's next turn, behind those who wait for the event, or in ``ACK_DELAY_S``."""
+        """Acknowledge a call in the loop's next turn, after those who wait for the event, or in ``ACK_DELAY_S``."""
         self._due.add(call_id)
         if at_once and not self._is_urgent:
             self.stop()

@@ -1,4 +1,4 @@
-"""The check which events a receiver reads and believes: those of the instance that runs their call."""
+"""Decides which events a receiver reads and believes: those of the instance that runs their call."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Admission:
         self._note, self._noted_until = "", 0.0
 
     def may_read(self, inflow: Inflow, data: bytes) -> bool:
-        """Return whether to decode an event: few that can't be their call's, and not too many of unknown calls."""
+        """Return whether to decode an event: only a few that can't belong to their call, and a bounded number for
+        unsolicited calls."""
         if not may_be_of(data, inflow.instance) and not self._may_be_deputys(data):
             if self._read_refused.take():
                 return True
@@ -69,7 +70,9 @@ class Admission:
         if inflow.instance:
             if event.instance == inflow.instance:
                 return event
-        elif inflow.closed or self._may_open(event):  # what was finished before it began is heard from who did that
+        elif inflow.closed or self._may_open(event):
+            # Of a call that was closed before its instance was known nothing is delivered any more: its events are
+            # acknowledged, whoever sends them, so that they are not sent again.
             return event
         if event.instance and event.instance == self._deputy():
             return replace(event, instance=DEPUTY)

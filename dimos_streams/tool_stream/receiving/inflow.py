@@ -99,7 +99,7 @@ class Inflow:
         self.kept_bytes += len(packed)
 
     def pop_pending(self, seq: int) -> ToolEvent | None:
-        """An event that was kept, and is not any more."""
+        """Remove and return an event that was kept; None if there is none."""
         if seq not in self.pending:
             return None
         event = self._read(seq)
@@ -242,7 +242,7 @@ class Inflows:
         return min(each - inflow.kept_bytes, of_all - self._kept[inflow.unsolicited])
 
     def pop_pending(self, inflow: Inflow, seq: int) -> ToolEvent | None:
-        """An event that was kept, and is not any more."""
+        """Remove and return an event that was kept; None if there is none."""
         before = inflow.kept_bytes
         event = inflow.pop_pending(seq)
         self._kept[inflow.unsolicited] += inflow.kept_bytes - before

@@ -30,7 +30,8 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 _QUEUE_BYTES = 1024 * 1024
 _MOST_REFUSED = 250.0
-"""About the maximum number of events that are refused per second; the kernel drops the rest, if it can."""
+"""About the maximum number of events that are refused per second. On LCM the kernel's packet filter drops the rest;
+other buses can't."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class ReceiverStatistics:
     malformed: int
     nacks: int
     gaps: int
-    """Events that were given up, each reported to the readers."""
+    """Number of events that were given up, each reported to the readers."""
     refused: int
     """Number of events that were refused, because they were in the name of somebody else's call."""
 
@@ -66,12 +67,19 @@ class ToolStreamReceiver:
         wanted: Callable[[str], bool] | None = None,
         instances: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """``may_open`` says whether an event can be of the instance that runs its call; it is asked until the first
-        one was delivered, and whoever has sent that one owns the call from then on. ``deputy`` returns the instance
-        in whose name something may be said in the stead of every call's module, empty for none. ``resume`` says where
-        the receiver stands in calls that it does not remember. ``wanted`` chooses calls by their ids; None is for all
-        of them. What the receiver has begun to receive it receives to the end. ``instances`` returns those whose
-        events a flood of others must not drown.
+        """Receive from a bus.
+
+        Args:
+            bus: where the events come from, and requests for missing ones go to.
+            deliver: takes the events, see the class.
+            may_open: says whether an event can be of the instance that runs its call. It is asked until the first
+                event was delivered; the sender of that event owns the call from then on.
+            deputy: returns the instance that may speak in the stead of every call's module, empty for none.
+            resume: says where the receiver stands in a call that it does not remember.
+            name: the receiver's name in its requests.
+            wanted: chooses calls by their ids; None is for all of them. A call once begun is received to its end,
+                even if ``wanted`` would now refuse it.
+            instances: returns those whose events a flood of others must not drown.
         """
         self._bus = bus
         self._wanted = wanted
@@ -137,7 +145,8 @@ class ToolStreamReceiver:
                 inflow.highest = last_seq
                 self._nacks.arm(call_id, inflow)
             elif not inflow.closed and inflow.instance != status.instance and 1 <= last_seq <= inflow.delivered:
-                # All that has come of it was said by nobody; what its module said last may have been its end.
+                # Every event so far came from a deputy or names no instance, so the module's own last event, perhaps
+                # the close, may be missing: ask for it.
                 self._requests.nack(call_id, inflow, last_seq, last_seq)
             self._acks.soon(call_id, at_once=False)
 
@@ -188,7 +197,7 @@ class ToolStreamReceiver:
         is_refused = not self._receive(channel, data)
         if self._batch.events:
             self._batch.came(len(data))
-        self._flood.came(limited=is_refused)  # behind the readers, who wait
+        self._flood.came(limited=is_refused)  # after delivery, because readers are waiting
 
     def _wants(self, call_id: str) -> bool:
         return self._wanted is None or self._wanted(call_id)
