@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
 from dimos_streams.bus.url import leaves_process, transport_of
 from dimos_streams.bus.zenoh.url import ZenohUrl
-from dimos_streams.cli.system.clock_text import clock_text
+from dimos_streams.cli.system.clock_offset_text import clock_offset_text
 from dimos_streams.cli.system.finding import Finding
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
@@ -80,9 +80,8 @@ def _clocks() -> Iterator[Finding]:
 
     for run in runs():
         for machine, offset in run.clocks.items():
-            text = (
-                f"that of {machine!r} is {clock_text(offset.ahead_us, offset.within_us)} (measured by {run.run_id})"
-            )
+            shown = clock_offset_text(offset.ahead_us, offset.within_us)
+            text = f"that of {machine!r} is {shown} (measured by {run.run_id})"
             if abs(offset.ahead_us) <= _CLOCKS_AGREE_US + offset.within_us:
                 yield Finding("clock", "ok", text)
             else:

@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dimos_streams.cli.system.clock_text import clock_text
+from dimos_streams.cli.system.clock_offset_text import clock_offset_text
 from dimos_streams.cli.terminal.output import plural, write, write_table
 
 
 def write_run(state: dict[str, Any]) -> None:
     bridge = state["bridge"]
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
-    write(f"{state['run_id']}  up {_duration(state['up_s'])}  pid {state['pid']}")
+    write(f"{state['run_id']}  up {_elapsed(state['up_s'])}  pid {state['pid']}")
     write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
     if problem := bridge.get("problem"):
         write(f"          {problem}")
@@ -46,7 +46,7 @@ def write_run(state: dict[str, Any]) -> None:
 
 
 def _clock(offset: dict[str, int] | None) -> str:
-    return f"; its clock is {clock_text(offset['ahead_us'], offset['within_us'])}" if offset else ""
+    return f"; its clock is {clock_offset_text(offset['ahead_us'], offset['within_us'])}" if offset else ""
 
 
 def _counts(counts: dict[str, Any]) -> str:
@@ -109,10 +109,10 @@ def said_by(modules: list[dict[str, Any]]) -> Iterator[str]:
 def _age(utime: int) -> str:
     from dimos_streams import clock
 
-    return _duration(max(0.0, (clock.utime() - utime) / 1e6))
+    return _elapsed(max(0.0, (clock.utime() - utime) / 1e6))
 
 
-def _duration(seconds: float) -> str:
+def _elapsed(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def clock_text(ahead_us: int, within_us: int) -> str:
+def clock_offset_text(ahead_us: int, within_us: int) -> str:
     """Return ``"12.3 ms ahead, within 0.4 ms"``, or behind."""
     return f"{_time(abs(ahead_us))} {'ahead' if ahead_us >= 0 else 'behind'}, within {_time(within_us)}"
 
