@@ -1,0 +1,31 @@
+"""How many events may wait to be stored at a hub."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.hub import events
+from dimos_streams.hub.events import BatchIntake, HubBusyError
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from tests.hub.test_storage import batch, numbered
+
+
+@pytest.mark.virtual_time
+async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "MAX_WAITING", 5)
+    storage = HubStorage(open_engine(f"sqlite:///{tmp_path}/hub.sqlite"))
+    intake = BatchIntake(storage, ThreadPoolExecutor(1), lambda: None)
+    waiting = asyncio.create_task(intake.store(batch(*numbered(1, 3))))
+    await asyncio.sleep(0)
+    with pytest.raises(HubBusyError, match="3 events wait"):
+        await intake.store(batch(*numbered(4, 6)))
+    fits = asyncio.create_task(intake.store(batch(*numbered(4, 5))))
+    await asyncio.sleep(0)
+    with pytest.raises(HubBusyError, match="5 events wait"):
+        await intake.store(batch(*numbered(6, 6)))
+    for task in (waiting, fits):
+        task.cancel()
