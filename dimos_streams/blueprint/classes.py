@@ -49,20 +49,24 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
         raise BlueprintError(problems) from error
 
 
-def config_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> list[Problem]:
-    """What a module itself finds wrong with its config; a problem, too, if that fails: it is its author's code."""
+def config_problems(
+    spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, names_paths: bool = False
+) -> list[Problem]:
+    """What a module itself finds wrong with its config; a problem, too, if that fails: it is its author's code.
+
+    ``names_paths`` is for who sees no lines of files beside the texts.
+    """
     try:
         faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
     except Exception as error:
         return [failing_hook(spec, "problems", error, "pairs of a path and a text")]
     return [
-        Problem(f"module {spec.name!r}: {_named(path, text)}", spec.where("config", *path)) for path, text in faults
+        Problem(
+            f"module {spec.name!r}: {'.'.join(path) + ': ' if names_paths else ''}{text}",
+            spec.where("config", *path),
+        )
+        for path, text in faults
     ]
-
-
-def _named(path: tuple[str, ...], text: str) -> str:
-    """A text about a setting, with its path before it unless it names the setting itself."""
-    return text if not path or path[-1] in text else f"{'.'.join(path)}: {text}"
 
 
 def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:

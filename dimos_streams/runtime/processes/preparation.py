@@ -58,4 +58,4 @@ def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> l
     except SettingsError as error:
         text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
         return [Problem(f"{text} (`set` the blueprint's value first)")]
-    return config_problems(spec, cls, config)
+    return config_problems(spec, cls, config, names_paths=True)
