@@ -24,6 +24,7 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _CAPACITY = 200
 _LOOK_S = 0.5
+_UNKNOWN = "it is not known how far that came"
 _logger = logging.getLogger(__name__)
 _How: TypeAlias = Literal["undone", "failed", "impossible"]
 
@@ -51,7 +52,7 @@ class UndoEntry:
         if not self.begun:
             return ""
         how = "the agent was restarted while it was taken back" if self.unclear else "taking it back was aborted"
-        return f"{how}; it is not known how far that came"
+        return f"{how}; {_UNKNOWN}"
 
 
 class Undone(BaseModel):
@@ -183,6 +184,8 @@ class Undoing:
             except asyncio.CancelledError:
                 if self._call is not None and self._call.close is not None:
                     self._note_end(entry, *_end_of(self._call))
+                else:  # the log keeps it as begun, so that it is not begun again
+                    self._report(entry, "failed", f"taking it back was aborted; {_UNKNOWN}")
                 raise
             except Exception as error:  # the others can be taken back all the same
                 error_id = f"{entry.call_id}-undo"
@@ -193,9 +196,13 @@ class Undoing:
 
     def _note_end(self, entry: UndoEntry, how: _How, text: str, *, left: bool = False) -> None:
         """Say how it ended; ``left`` is whether it is still there to be taken back."""
-        fields: dict[str, Any] = {"call_id": entry.call_id, "skill": entry.skill, "arguments": dict(entry.arguments)}
-        self._emit(EventKind.UNDO, entry.missions, phase="end", **fields, how=how, text=text, left=left)
-        self.done.append(Undone(**fields, how=how, text=text))
+        fields = self._report(entry, how, text).model_dump()
+        self._emit(EventKind.UNDO, entry.missions, phase="end", **fields, left=left)
+
+    def _report(self, entry: UndoEntry, how: _How, text: str) -> Undone:
+        undone = Undone(call_id=entry.call_id, skill=entry.skill, arguments=dict(entry.arguments), how=how, text=text)
+        self.done.append(undone)
+        return undone
 
     async def _undo_one(self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]) -> tuple[_How, str]:
         """Raises ``_NotBegun`` if it could not be begun, and may be later."""

@@ -176,7 +176,8 @@ class AgentLoop:
     async def undo(self, count: int | None = 1) -> list[Undone]:
         """Take back the newest ``count`` calls, or all if it is None, newest first.
 
-        Raises ``SkillError`` while there is work, or while a pause holds other calls still that would go on.
+        Raises ``SkillError`` while there is work, while a pause holds other calls still that would go on, or if it is
+        aborted before it has begun.
         """
         await self.parts.view.offers.refresh(at_once=True)
         self._check_open()
@@ -186,7 +187,10 @@ class AgentLoop:
         undo = UndoCommand(count)
         self._commands.append(undo)
         self.wake()
-        return await asyncio.shield(undo.done)
+        undone = await asyncio.shield(undo.done)
+        if not undone and self._undo_log.newest(count):
+            raise SkillError("the undo was aborted before it took anything back; `undo` takes it back still")
+        return undone
 
     async def _obey(self, command: AbortCommand | UndoCommand) -> None:
         try:

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
 
 MOVES = asks(("move", {"by": 1}), ("move", {"by": 2}))
 ABORTED = "taking it back was aborted; it is not known how far that came"
+BEFORE = "aborted before it took anything back"
 
 
 def outcomes(undone: list[Undone]) -> list[tuple[object, str, str]]:
@@ -46,7 +47,7 @@ async def test_what_an_abort_left_half_taken_back_is_not_begun_again(rollback: b
         await moved(rig)
         undoing = await taking_back(rig, world)
         await rig.core.loop.abort(rollback=rollback)
-        assert await undoing == []
+        assert outcomes(await undoing) == [(2, "failed", ABORTED)]
         assert outcomes(await rig.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
         assert await rig.core.loop.undo(2) == []
@@ -97,7 +98,8 @@ async def test_an_abort_ends_an_undo_that_still_asks_what_is_offered() -> None:
         began = clock.monotonic()
         await rig.core.loop.abort()
         assert clock.monotonic() - began < 0.5
-        assert await undoing == []
+        with pytest.raises(SkillError, match=BEFORE):
+            await undoing
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2"]
         assert [each.how for each in await rig.core.loop.undo(2)] == ["undone", "undone"]
@@ -114,7 +116,8 @@ async def test_an_abort_ends_an_undo_that_has_not_begun(monkeypatch: pytest.Monk
             loop.begin_abort()
 
         monkeypatch.setattr(loop, "wake", wake_and_abort)
-        assert await loop.undo(2) == []
+        with pytest.raises(SkillError, match=BEFORE):
+            await loop.undo(2)
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2"]
         assert [each.how for each in await loop.undo(2)] == ["undone", "undone"]
@@ -155,7 +158,7 @@ async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_p
         undoing = asyncio.create_task(rig.core.loop.undo(2))
         await until(lambda: world.log[-1] == "back 2")
         await rig.core.loop.abort()
-        assert [each.how for each in await undoing] == ["undone"]
+        assert [each.how for each in await undoing] == ["undone", "failed"]
         shutil.copytree(tmp_path / "before", tmp_path / "after")  # as it is on disk when the agent is killed
     async with world.with_model(FunctionModel(in_turn()), tmp_path / "after") as rig:
         assert [(each.arguments["by"], each.how) for each in await rig.core.loop.undo(None)] == [
