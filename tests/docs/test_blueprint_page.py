@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 from dimos_streams.blueprint import load, stock
 from dimos_streams.bridge.http.call_routes import CallBody
 from dimos_streams.messages import image, registry
-from dimos_streams.streams import In
+from dimos_streams.streams import In, Out
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "blueprints.md").read_text()
@@ -66,6 +67,24 @@ def test_every_option_of_an_input_is_there_with_its_default() -> None:
     assert table(PAGE, "`In[T]` and `Out[T]` are annotations") == {
         name: repr(value) for name, value in defaults.items()
     }
+
+
+def test_methods_of_streams_are_written_as_calls_and_properties_as_bare_names() -> None:
+    of_an_input = " ".join(
+        re.findall(r"^\| (`.+?) \|", PAGE.partition("| of an `In` | |\n")[2].partition("\n\n")[0], re.M)
+    )
+    of_an_output = re.search(r"^An `Out` has .*$", PAGE, re.MULTILINE)
+    assert of_an_output is not None
+    said = [(In, of_an_input), (Out, of_an_output[0])]
+    named = [(stream, *name) for stream, text in said for name in re.findall(r"`(?:await )?(\w+)(\(.*?\))?`", text)]
+    of_streams = [(stream, name, call) for stream, name, call in named if hasattr(stream, name)]
+    assert {"latest", "age", "wired", "publish", "wanted"} <= {name for _, name, _ in of_streams}
+    wrong = [
+        f"{stream.__name__}.{name}{call}"
+        for stream, name, call in of_streams
+        if isinstance(inspect.getattr_static(stream, name), property) == bool(call)
+    ]
+    assert wrong == []
 
 
 def test_the_groups_of_entry_points_and_the_encodings_are_there() -> None:
