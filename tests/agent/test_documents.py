@@ -12,12 +12,13 @@ DOCS = ROOT / "docs"
 
 
 def test_the_map_of_the_agent_has_every_room_and_every_file_beside_them() -> None:
-    section = (DOCS / "agent-loop.md").read_text().split("## Where it is\n")[1].split("\n## ")[0]
+    below = (DOCS / "architecture.md").read_text().split("| `dimos_streams/agent/` | |\n")[1]
+    table, beside = below.split("\n\n")[:2]
     agent = ROOT / "dimos_streams" / "agent"
     rooms = {path.parent.name for path in agent.glob("*/__init__.py")}
-    assert sorted(re.findall(r"^\| `(\w+)/`", section, re.MULTILINE)) == sorted(rooms)
+    assert sorted(re.findall(r"^\| `(\w+)/`", table, re.MULTILINE)) == sorted(rooms)
     files = {path.name for path in agent.glob("*.py")} - {"__init__.py"}
-    assert sorted(re.findall(r"`(\w+\.py)`", section)) == sorted(files)
+    assert sorted(re.findall(r"`(\w+\.py)`", beside)) == sorted(files)
 
 
 def test_the_declarations_of_skills() -> None:
