@@ -53,7 +53,8 @@ _SHOWN_INPUT = 100
 
 
 class AgentCore:
-    """Everything of one agent on one loop: what operators' skills act on. ``run`` needs the offset to be known."""
+    """Everything of one agent on one loop: what operators' skills act on. Call ``run`` with the journal offset to
+    read from."""
 
     def __init__(
         self,
@@ -74,6 +75,8 @@ class AgentCore:
 
         Raises ``UserError`` for a bad config.
         """
+        # The order of construction counts: each step takes parts that the steps before it made, and what listens to
+        # events after ``_listen`` hears only events that are recorded. Callbacks may name parts that are made later.
         self.config = config
         self.name = name
         self.gateway = gateway
@@ -115,7 +118,7 @@ class AgentCore:
         """The number of stops that are being carried out."""
 
     def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
-        """Make the means that it works with: calls, results, models, sub-agents."""
+        """Make what it works with: calls, results, models, sub-agents."""
         config = self.config
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
@@ -167,8 +170,8 @@ class AgentCore:
     def begin(
         self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
     ) -> Mission:
-        """Begin a mission; it lasts until nothing of it is left to do. If it ``is_done`` already, there is nothing
-        that a successor would have to do."""
+        """Begin a mission; it lasts until nothing of it is left to do. If it ``is_done`` already, a restarted agent
+        does not resume it."""
         mission = self.missions.open(id, input, on_over)
         self.missions.limit(mission)
         self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **({"is_done": True} if is_done else {}))
@@ -199,7 +202,7 @@ class AgentCore:
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     def forget(self) -> None:
-        """Begin a new conversation; what a turn is in the middle of stays, and so does the record."""
+        """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
         self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
 
     async def run(self, offset: int) -> None:

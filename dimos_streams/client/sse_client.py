@@ -40,10 +40,10 @@ class SseStatistics(NamedTuple):
     connections: int
     """Number of answers that were event streams."""
     failures: int
-    """Number of attempts and connections that ended other than by ``stop``."""
+    """Number of attempts and connections that ended for reasons other than ``stop``."""
     events: int
     bytes: int
-    """Size of all content, without what the coding of the connection adds."""
+    """Size of all content, without chunked-encoding overhead."""
     malformed: int
     """Number of events that were skipped because they were too large."""
     last_failure: str
@@ -52,11 +52,12 @@ class SseStatistics(NamedTuple):
 class SseClient:
     """Reads an event stream for ever: reconnects with back-off and resumes by Last-Event-ID.
 
-    Use ``start(callback)`` and ``stop()``, or iterate ``events()``. A client runs once. A thread of its own connects,
-    and reads as well, unless the events go to a loop, which then reads for itself where it can. A connection on
-    which nothing arrives for 2.5 times ``ping_s`` counts as dead; servers send comments to keep it alive. Status 429
-    and 5xx are tried again (``Retry-After`` is honoured), any other but 200 is an ``SseError``, and so is another
-    content type. Redirects are not followed: the headers may hold a secret that is meant for this server.
+    Use ``start(callback)`` and ``stop()``, or iterate ``events()``. A client runs once. A thread of its own connects
+    and also reads, unless ``events()`` is used: then the loop reads the socket itself where possible. A connection on
+    which nothing arrives for 2.5 times ``ping_s`` counts as dead; servers send comments to keep it alive. After
+    status 429 and 5xx it tries again (``Retry-After`` is honoured); any other status except 200 is an ``SseError``,
+    and so is another content type. Redirects are not followed: the headers may hold a secret that is meant for this
+    server.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class SseClient:
         finally:
             self.request_stop()
             if self._reader is not None:
-                self._reader.stop()  # that the socket is cut, a loop that ends might not see any more
+                self._reader.stop()  # a loop that is ending might never see the cut socket
             handoff.close()
             await handoff.ended()
             self.stop()
@@ -235,14 +236,14 @@ class SseClient:
             if not piece:
                 return
             events = self._parsed(parser, piece)
-            # Handing over is the last thing before the next read: whom it wakes needs the interpreter then.
+            # Handing over is the last thing before the next read: the woken thread then needs the GIL.
             if events and not self._stopping.is_set():
                 deliver(events)
             if not self._stopping.is_set():
                 self.last_event_id = parser.last_event_id
 
     def _read_on_loop(self, handoff: Handoff[SseEvent], sock: socket.socket, first: bytes) -> None:
-        """Let the loop read that takes the events anyway; this thread waits until the connection ends."""
+        """Let the loop that takes the events also read them; this thread waits until the connection ends."""
         parser, decoder = self._parser(), ChunkedDecoder()
         chunks: deque[bytes] = deque()
 
@@ -251,17 +252,17 @@ class SseClient:
             alone = parser.alone(piece) if is_between else None
             if alone is not None:
                 self._note(1, content_size(piece))
-                deliver([alone])
+                hand_over([alone])
                 return True
             chunks.extend(decoder.feed(piece))
             while chunks and not self._stopping.is_set():
-                if not deliver(self._parsed(parser, chunks.popleft())):
+                if not hand_over(self._parsed(parser, chunks.popleft())):
                     return True
             if decoder.error is not None:
                 raise decoder.error
             return not (decoder.ended or self._stopping.is_set())
 
-        def deliver(events: list[SseEvent]) -> bool:
+        def hand_over(events: list[SseEvent]) -> bool:
             """Hand events over; return False, and read no more for now, if there is no room for others."""
             has_room = not events or handoff.put_here(events)
             self.last_event_id = parser.last_event_id

@@ -34,12 +34,13 @@ class Module:
     The constructor does no I/O and starts nothing; a host connects the streams and calls the hooks.
     """
 
+    # For authors: what a subclass may declare.
     config: ModuleConfig
     packages: ClassVar[tuple[str, ...]] = ()
     """Python packages that the module imports only while it runs; ``check`` names those that are missing."""
     late_imports: ClassVar[tuple[str, ...]] = ()
-    """Python modules that it always imports, but only while it runs: a process that forks many of it imports them
-    once before."""
+    """Python modules that it always imports, but only while it runs: a process that forks many workers imports them
+    once before it forks."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
 
@@ -66,6 +67,7 @@ class Module:
             config = expected.model_validate(dict(config or {}))
         elif not isinstance(config, expected):
             raise TypeError(f"{type(self).__name__} takes {expected.__name__}, not {type(config).__name__}")
+        # For authors.
         self.config = config
         self.name = name or type(self).__name__
         self.context = context or RunContext()
@@ -73,18 +75,19 @@ class Module:
         self.random = random.Random(_seed_for(self.context.seed, self.name))
         self.health = "ok"
         """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
+        self.configured = config
+        """The config that the module was made with, whatever has changed since."""
+        # For hosts.
         self.state_json = ""
         """The state that the module reports of itself as JSON, see ``report_state``; empty if it reports none."""
         self.on_state: Callable[[], None] = lambda: None
-        """Called when the reported state has changed; for hosts."""
+        """Called when the reported state has changed."""
         self.on_skills: Callable[[], None] = lambda: None
-        """Called when the skills that the module offers have changed; for hosts."""
-        self.configured = config
-        """The config that the module was made with, whatever has changed since."""
+        """Called when the skills that the module offers have changed."""
         self.live_values: Mapping[str, Any] = {}
-        """The live settings that differ from ``configured``; for hosts."""
+        """The live settings that differ from ``configured``."""
         self.on_live: Callable[[], None] = lambda: None
-        """Called when the live settings have changed; for hosts."""
+        """Called when the live settings have changed."""
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
@@ -95,7 +98,7 @@ class Module:
         super().__init_subclass__(**more)
         for name in vars(Module).keys() & vars(cls).keys():
             if policy_of(vars(cls)[name]) is not None:
-                why = f"name the method otherwise, and the skill by @skill(name={name!r})"
+                why = f"rename the method, and name the skill by @skill(name={name!r})"
                 raise TypeError(f"{cls.__name__}.{name} would replace a method that every module has: {why}")
 
     @classmethod
@@ -105,21 +108,21 @@ class Module:
 
     @classmethod
     def config_type(cls) -> type[ModuleConfig]:
-        """The class that annotates ``config``. Raises ``TypeError`` if that is no ``ModuleConfig``."""
+        """The class that annotates ``config``. Raises ``TypeError`` if that is not a ``ModuleConfig``."""
         return _config_type(cls)  # type: ignore[arg-type]
 
     @classmethod
     def problems(cls, config: Any) -> Iterable[ConfigFault]:
-        """The faults of a config whose settings are each valid by themselves, such as a name of something that is not
-        there: for ``check``, and before a run starts anything. ``config`` is of the class's config type."""
+        """Faults that no single setting shows, such as a name that refers to nothing. ``check`` calls this, and so
+        does a run before it starts anything. ``config`` is of the class's config type."""
         return ()
 
     @classmethod
     def skill_warnings(
         cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
     ) -> Iterable[ConfigFault]:
-        """The possible faults of the config of a module of that name, as far as they depend on the skills that the
-        modules of its blueprint have, by name: ``check`` warns of them."""
+        """The possible faults of the config of the module ``name`` that depend on ``skills``, the skills of each
+        module of its blueprint by the module's name. ``check`` warns of them."""
         return ()
 
     @classmethod
@@ -129,8 +132,8 @@ class Module:
 
     @classmethod
     def longest_gaps(cls, config: Any) -> Mapping[str, float]:
-        """The longest time in seconds for which each input may bring nothing before the module takes it for lost, by
-        input; inputs without such a time are left out. For ``check --live``, which says what comes too seldom."""
+        """How long each input may be silent, in seconds, before the module counts it as lost; inputs without such a
+        time are left out. ``check --live`` reports senders that are slower."""
         return {}
 
     async def start(self) -> None:
@@ -140,7 +143,7 @@ class Module:
         """The module's main task, after ``start``. Returning is fine; an exception is the module's failure."""
 
     async def stop(self) -> None:
-        """Let go of what ``start`` took. Called also when ``start`` failed."""
+        """Release what ``start`` took. Also called if ``start`` failed."""
 
     def on_settings(self, changed: frozenset[str]) -> None:
         """React to live settings (see ``Live``) that an operator has changed, named with dots between nested ones;
@@ -212,7 +215,8 @@ class Module:
         return ahead
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
-        """Run a function that blocks: in a thread, or inline in virtual time."""
+        """Run a function that blocks: in a thread, or inline in virtual time, where nothing may depend on how fast a
+        thread is."""
         return await asyncio.to_thread(function, *args)
 
     def failure(self) -> asyncio.Future[None]:

@@ -45,8 +45,8 @@ class CrashablePart:
     """A host with its modules on a bus that others share. Each start gives it fresh modules, a fresh access to the
     bus (with ``faults``, by ``seed`` and the number of the start) and services of its own.
 
-    A crash can't be told from SIGKILL from outside: what its tasks still do while they end reaches nobody.
-    A bridge in it keeps of its journal what was committed, if the journal is in a file.
+    From outside, a crash is indistinguishable from SIGKILL: what its tasks still do while they end reaches nobody.
+    A bridge in it keeps what was committed to its journal, if the journal is in a file.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class Sighting:
     """The labels that it may have, with the detector's scores; the likeliest first."""
     box: Box
     point: complex | None
-    """Its place on the floor, in base_link, or None where depth is unknown: NaN in the message, or all zero."""
+    """Its place on the floor, in base_link; None where the message has NaN or all zeros (no depth)."""
 
     @property
     def label(self) -> str:

@@ -266,7 +266,7 @@ class Known(Module):
         ),
         (
             "@skill\n    async def spawn(self) -> int: ...",
-            "TypeError: Odd.spawn would replace a method that every module has: name the method otherwise, and the"
+            "TypeError: Odd.spawn would replace a method that every module has: rename the method, and name the"
             " skill by @skill(name='spawn')",
         ),
         (

@@ -17,7 +17,8 @@ from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 HOLD_VALID_S = 15.0
-"""The time in s for which a hold outlives its agent: a process that died is restarted within it, and holds again."""
+"""The time in s for which a hold outlives its agent: a process that died is restarted within that time, and holds
+again."""
 
 
 class RobotHold:
@@ -36,7 +37,7 @@ class RobotHold:
         directory: ModuleDirectory | None,
         bound_s: float,
     ) -> None:
-        """``why`` returns why the robot has to be still, empty if it does not; after ``changed`` it is asked again.
+        """``why`` returns why the robot has to be still, empty if it need not; after ``changed`` it is asked again.
         ``on_change`` is called when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a
         ``directory`` there are no gates."""
         self._agent = agent

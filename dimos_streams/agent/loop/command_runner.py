@@ -36,7 +36,8 @@ class CommandRunner:
         self._undoing: asyncio.Task[None] | None = None
 
     def check_undo(self, entries: Sequence[UndoEntry]) -> None:
-        """Raise ``SkillError`` if a pause holds other calls still that would go on when these are taken back."""
+        """Raise ``SkillError`` if a pause holds other calls that may still run, and would go on when these are taken
+        back."""
         paused = self._parts.permissions.control.paused
         if paused and self._needs_motion(entries) and (others := self._others(entries)):
             raise SkillError(
@@ -45,12 +46,12 @@ class CommandRunner:
             )
 
     def stop_undoing(self) -> None:
-        """Take nothing back any more, if calls are being taken back."""
+        """Stop undoing, if an undo is under way."""
         if self._undoing is not None:
             self._undoing.cancel()
 
     async def run(self, command: AbortCommand | UndoCommand) -> None:
-        """Carry a command out; whoever waits for it is answered, whatever happens."""
+        """Carry a command out; all that wait for it are answered, whatever happens."""
         try:
             if isinstance(command, AbortCommand):
                 command.finish(await self._carry_out_abort(command))

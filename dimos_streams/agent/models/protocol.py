@@ -17,7 +17,7 @@ program."""
 
 
 CALL_FAILED, NOT_UNDERSTOOD = "call_failed", "not_understood"
-"""Finish reasons of a model to which input is commands: one has failed, or was none that it knows."""
+"""Finish reasons of a model that takes its input as commands: one has failed, or is not one that it knows."""
 
 
 class ModelError(DimosStreamsError):

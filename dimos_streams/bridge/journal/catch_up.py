@@ -27,7 +27,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 FoundT = TypeVar("FoundT")
 _Which = tuple[Path, int]
-"""A file, by its path and the journal's number of it."""
+"""A file, by its path and the journal's number for it."""
 
 
 class JournalPages:
@@ -39,7 +39,7 @@ class JournalPages:
 
     def __init__(self, journal: Journal) -> None:
         self.reads = 0
-        """Number of pages that were read from the journal, not shared."""
+        """Number of pages read, not answered from the shared cache."""
         self._journal = journal
         self._turn = asyncio.Lock()
         self._thread: ThreadPoolExecutor | None = None
@@ -49,7 +49,7 @@ class JournalPages:
         self._closed = False
 
     async def page(self, query: Query) -> Read:
-        """A page of what a query finds. Readers wait for each other, in the order in which they came."""
+        """Return a page of the entries that match a query. Readers take turns, in the order in which they came."""
         async with self._turn:
             read = self._shared_page(query)
             if read is None:
@@ -61,12 +61,12 @@ class JournalPages:
             return read
 
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
-        """See ``Pages``. It waits for its turn among the readers."""
+        """See ``Pages``. It waits for its turn like the other readers."""
         async with self._turn:
             return await self._read(query, limit, max_bytes)
 
     def close(self) -> None:
-        """Let go of the journal's file, once the read that is under way has ended. Twice is fine."""
+        """Close the journal's file once the read that is under way has ended. Closing twice is fine."""
         self._closed = True
         self._shared.clear()
         thread, self._thread = self._thread, None

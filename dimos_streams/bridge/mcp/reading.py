@@ -25,10 +25,11 @@ class Page:
 
     cursor: int
     children: bool = True
-    """True if it has the events of child calls too; otherwise the skills that run them say what is worth it."""
+    """True if it has the events of child calls too; otherwise the skills that run them report what matters of
+    them."""
     entries: list[EncodedEntry] = field(default_factory=list)
     more: bool = False
-    """True if there was no room for all."""
+    """True if more events follow, for which there was no room."""
     _bytes: int = 0
 
     def add(self, entry: EncodedEntry) -> bool:
@@ -52,8 +53,8 @@ async def read_page(
     caller: str | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> Page:
-    """Read the updates and closes behind the cursor ``after`` (None: from the oldest that is kept on) of a call, or
-    of the calls that a caller has made. If there are none, wait up to ``wait_s`` for some, unless ``over`` says that
+    """Read the updates and closes after the cursor ``after`` (None: from the oldest event kept) of a call, or of the
+    calls that a caller has made. If there are none, wait up to ``wait_s`` for some, unless ``over`` says that
     none can come any more."""
     start = broadcast.first_offset - 1 if after is None else after
     page = Page(start, children=caller is None)

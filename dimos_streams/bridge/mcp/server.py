@@ -34,10 +34,10 @@ from dimos_streams.tool_stream.event import MAX_REASON
 Messages = AsyncGenerator[dict[str, Any] | None, None]
 
 VERSIONS = ("2025-11-25", "2025-06-18")
-"""The versions of the protocol, newest first. 2025-03-26 is none of them: it wants batches of messages to be
-received, which the next version abolished."""
+"""The versions of the protocol, newest first. 2025-03-26 is not supported: it requires servers to take batches of
+messages, which the next version abolished."""
 ANSWER_WITHIN_S = 20.0
-"""Time, in seconds, after which a call that has not answered is reported as one that goes on."""
+"""Time, in seconds, after which a call that has not answered is reported as still running."""
 _LOOK_S = 0.5
 _PING_S = 10.0
 _INSTRUCTIONS = """\
@@ -80,7 +80,7 @@ class McpServer:
         return response
 
     async def answer(self, session: Session, request: Incoming) -> dict[str, Any] | None:
-        """The response to a request, without progress. None only if the client has cancelled the request."""
+        """The response to a request, without progress. It is None only if the client has cancelled the request."""
         if _calls_a_skill(request):
             response = None
             async for message in self.follow(session, request):

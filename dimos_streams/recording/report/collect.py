@@ -64,7 +64,8 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
 
 
 def all_of(logs: Iterable[LogReader]) -> Iterator[LogEvent]:
-    """The events of logs as one, without metadata, at times that can be."""
+    """The events of logs as one sequence, without metadata, with clock set-backs and leaps corrected, see
+    ``steady``."""
     events = steady(event for log in logs for event in log.events())
     return (event for event in events if event.channel != CHANNEL)
 
@@ -100,7 +101,7 @@ def _add_to(scene: MapScene, module: str, config: Mapping[str, Any]) -> None:
 
 
 def _points(value: Any) -> tuple[Point, ...]:
-    """The first ones; none at all if one of them is no place on a drawing."""
+    """At most ``_MAX_SCENE`` points; none if any is invalid or out of range."""
     try:
         points = _POLYGONS.validate_python(value[:_MAX_SCENE] if isinstance(value, list) else value)
     except ValidationError:

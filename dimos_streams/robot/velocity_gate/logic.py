@@ -63,7 +63,8 @@ class _Scan:
 
     @functools.cached_property
     def points(self) -> list[tuple[float, float]]:
-        """The points that were hit, in the base's frame: made only if something wants to move."""
+        """The points that were hit, in the base's frame. They are computed lazily, since a robot that stands needs
+        none."""
         low, high = self.valid
         rays = _rays(len(self.ranges), self.angle_min, self.increment)
         return [
@@ -73,7 +74,7 @@ class _Scan:
         ]
 
     def looks(self, direction: float) -> bool:
-        """Return whether a ray goes into a direction of the base's frame, whatever it has met there."""
+        """Return whether a ray goes into a direction of the base's frame, whatever it has hit there."""
         last = len(self.ranges) - 1
         for turns in range(-2, 3):
             bearing = direction + turns * math.tau
@@ -97,9 +98,9 @@ class VelocityGateLogic:
         self._scan: _Scan | None = None
         self._scanned_at: float | None = None
         self._blind = ""
-        """The reason why the newest scan says nothing; empty if it does, or none has come."""
+        """The reason why the newest scan is of no use; empty if it is of use, or none has come."""
         self.trouble = ""
-        """The reason, for operators, why the last decision lacked a scan of where something wants to go; else
+        """The reason, for operators, why the last decision lacked a scan of the direction of motion; otherwise
         empty."""
         self._last = STILL
         self._decided_at: float | None = None
@@ -110,14 +111,14 @@ class VelocityGateLogic:
         self._knows_holds_from = -math.inf
 
     def listen(self, now: float, for_s: float = HOLDS_KNOWN_AFTER_S) -> None:
-        """Let nothing move the base until the lasting holds have come again, since some may have been missed until
+        """Let nothing move the base until holds that last have been repeated, since some may have been missed until
         now."""
         self._knows_holds_from = max(self._knows_holds_from, now + for_s)
 
     def hold(self, message: Hold, now: float) -> None:
-        """Take a hold, or its end. After the end of an operator's stop nothing moves until those who stop the robot
-        as well, as other runs may, have had the time to say so again; nor while somebody does whose messages count
-        for older than that end."""
+        """Take a hold, or its end. After the end of an operator's stop nothing moves until others that also stop the
+        robot, such as other runs, have had time to repeat their stop; nor while a stop is repeated whose messages
+        are dated before that end."""
         before = self.holds.stopped(now)
         self.holds.update(message, now)
         says_stop = message.hold and message.source == STOP_ROBOT
@@ -125,7 +126,7 @@ class VelocityGateLogic:
             self.listen(now)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
-        """Take a wish. One with a value that is no number counts as a wish to stand."""
+        """Take a wish. A wish with a value that is not finite counts as a wish to stand."""
         values = (velocity.vx, velocity.vy, velocity.wz)
         sound = all(math.isfinite(value) for value in values)
         self._commands[source] = _VelocityCommand(velocity if sound else STILL, now)
@@ -133,7 +134,7 @@ class VelocityGateLogic:
     def scan(self, scan: LaserScan, now: float) -> None:
         """Take a scan of the base's frame. Ranges outside of its limits (and NaN) hit nothing.
 
-        One that says nothing, see ``why_blind``, counts as not taken.
+        A scan that is of no use, see ``why_blind``, is ignored.
         """
         self._blind = why_blind(scan)
         if self._blind:
@@ -143,13 +144,13 @@ class VelocityGateLogic:
         self._scanned_at = now
 
     def commanded(self, now: float) -> bool:
-        """Return whether any source has commanded lately, be it to stand."""
+        """Return whether any source has sent a command lately, even one to stand."""
         timeout = max(self.limits.command_timeout_s, self.limits.teleop_hold_s)
         return any(now - command.at <= timeout for command in self._commands.values())
 
     def decide(self, now: float) -> Velocity:
-        """Return the velocity of the base from now on. Call at a steady rate: speeding up goes by the time
-        between."""
+        """Return the velocity of the base from now on. Call at a steady rate: the increase of speed depends on
+        the time since the last call."""
         elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
         self._decided_at, self.trouble = now, ""
         if self._began_at is None:

@@ -33,14 +33,14 @@ MAX_UNSENT = 8 * 1024 * 1024
 MAX_UNPARSED = 8 * 1024 * 1024
 """Maximum bytes that have come from all clients together and wait to be parsed; a read may bring 256 kB of one."""
 _UNSENT = 0
-"""Bytes that wait for one client before its response is held up; the last write comes on top. With none, whatever
-waits here is what a client leaves that does not keep up, and all of it counts; the kernel's buffer lies in front."""
+"""Bytes that wait for one client before its response is held up; the last write comes on top. 0: anything buffered
+here means that the client lags, and all of it counts; the kernel's buffer fills first."""
 _EVENTS = 16
 """Number of events that are parsed for one connection at a time."""
 
 
 def _last_word(kind: Kind, detail: str) -> bytes:
-    """A whole response, behind which the connection is closed."""
+    """A whole response, after which the connection is closed."""
     response = problem(kind, detail)
     response.headers["Connection"] = "close"
     lines = [b"HTTP/1.1 %d %b" % (kind.status, HTTPStatus(kind.status).phrase.encode())]
@@ -132,7 +132,7 @@ class BoundedProtocol(H11Protocol):
         self.conn = MeteredConnection(h11.SERVER, MAX_HEAD)
         self._unread = bytearray()
         self.idle_from = clock.monotonic()
-        """Time at which it was made, its last response was complete, or the request after that began to come."""
+        """Time at which it was made, its last response was complete, or its next request began to arrive."""
 
     @property
     def is_idle(self) -> bool:
@@ -163,8 +163,8 @@ class BoundedProtocol(H11Protocol):
         self._unset_keepalive_if_required()
         if self.scope is not None:
             leave(self.scope)  # type: ignore[arg-type]
-        # Else it would be there until the collector comes, which then has ten thousands of objects to look at in a
-        # single turn of the loop.
+        # Breaks the reference cycle: else this connection would stay until the garbage collector runs, which would
+        # then look at tens of thousands of objects in a single turn of the loop.
         self.app = self._served
 
     def data_received(self, data: bytes) -> None:

@@ -201,4 +201,5 @@ def _too_large(size: str, *, closes: bool) -> _BadBodyError:
 
 
 class _GoneError(Exception):
-    """Raised if the client has left before its body was whole. Half a request is none, even if it reads like one."""
+    """Raised if the client has left before its body was whole. Half a request is not a request, even if it
+    reads like one."""
