@@ -65,7 +65,7 @@ def own_tools(core: AgentCore) -> list[LocalTool]:
 def check_step(offers: Offers, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a plan's step, completed by the defaults of what they leave out.
 
-    Raises ``SkillError`` for a step that is no call that the model could make.
+    Raises ``SkillError`` for a step that is not a call that the model could make.
     """
     known = {name: offered for name, offered in offers.offered.items() if allowed.allowed(offered)}
     if skill not in known:

@@ -44,7 +44,8 @@ class Goal(BaseModel):
 
 
 class Limits(FixedLimits):
-    """Bounds of how far the agent may go. None is no bound, ``auto`` the bound that suits the model (``bounds``)."""
+    """Bounds of how far the agent may go. None means no bound, ``auto`` the bound that suits the model
+    (``bounds``)."""
 
     deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
     """The time in s after which a mission is ended, its calls with it."""

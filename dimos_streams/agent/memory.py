@@ -51,6 +51,6 @@ class AgentMemory:
         self.conversation.take_dropped()  # the agent before has reported them
 
     def listen(self) -> None:
-        """Write down each event from now on; whoever listens later hears of nothing that is not written."""
+        """Write down each event from now on; listeners that are added later hear only of events that are written."""
         self.events.listen(self._standing.apply)
         self.events.listen(self.record.write)

@@ -13,7 +13,8 @@ from dimos_streams.common.secrets import redacted
 _HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
 """Characters that are not printable by themselves, and needed in texts that are."""
 CONTINUATION = "  | "
-"""The prefix of every line of a log record but the first, since a line without a time in front is no record."""
+"""The prefix of every line of a log record but the first, since a line that does not begin with a time is not a
+record."""
 
 
 def printable(text: str) -> str:

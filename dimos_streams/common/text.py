@@ -118,8 +118,8 @@ class TextJoiner:
 
 
 def is_finite(value: Any) -> bool:
-    """Return whether there is no infinity and no NaN among the numbers of a JSON value, nor a whole number that is
-    beyond all that a float can be: for other programs that is infinity, and arithmetic with it fails here."""
+    """Return whether all numbers of a JSON value are finite: no infinity, no NaN, and no whole number that is larger
+    than any float. Other programs take such a number for infinity, and arithmetic with it fails here."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
     for part in parts:
         if type(part) is str:  # most are, and every event is looked at

@@ -52,7 +52,8 @@ class ToolResult:
 def parsed_answer(tool: str, result: Mapping[str, Any]) -> ToolAnswer:
     """The answer in the result of ``tools/call``.
 
-    Raises ``SkillError`` for one that says that the tool failed, or did not begin, and for what is no answer.
+    Raises ``SkillError`` for one that says that the tool failed, or did not begin, and for anything that is not an
+    answer.
     """
     content = result.get("content")
     if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):

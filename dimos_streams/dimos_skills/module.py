@@ -112,7 +112,7 @@ class DimosSkills(Module):
 
     async def _listen(self) -> None:
         """Take what the server says on one connection. Raises ``SkillUnavailableError`` when that ends, or
-        ``SseError`` for what is no event."""
+        ``SseError`` for anything that is not an event."""
         loop, problem = asyncio.get_running_loop(), "the connection was closed"
 
         def on_connect() -> None:
@@ -269,5 +269,5 @@ def _write(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError:
-        path.unlink(missing_ok=True)  # half a picture is none
+        path.unlink(missing_ok=True)  # half a picture is useless
         raise

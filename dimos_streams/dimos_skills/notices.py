@@ -28,7 +28,7 @@ class ToolNotice:
 
 def parsed_notice(data: str) -> ToolNotice | None:
     """Return the notice in an event's data, or None if it is about something else. Raises ``ValueError`` for data
-    that is no message of MCP."""
+    that is not a message of MCP."""
     frame = parse_json(data)
     if not isinstance(frame, dict):
         raise ValueError(f"JSON of type {type(frame).__name__}, not an object")

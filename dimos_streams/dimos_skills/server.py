@@ -41,7 +41,7 @@ class ToolServer:
         same.
 
         Raises ``SkillUnavailableError`` if the server can't be reached or leaves, and ``SkillError`` if it does not
-        answer in time, refuses, or answers with something that is no result.
+        answer in time, refuses, or answers with something that is not a result.
         """
         from dimos_streams.client.http_session import CuttableSession
 

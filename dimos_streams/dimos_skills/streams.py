@@ -95,8 +95,8 @@ class ToolStreams:
     def take(self, notice: ToolNotice) -> str:
         """Give a notice to the calls that it is for; return the tool's name if its call was over, else an empty text.
 
-        dimos has one stream for a tool that goes on, whoever calls it: a second caller hears it under the first one's
-        token, or under none. A notice for nobody here is for other clients.
+        dimos has one stream for a tool that goes on, for all its callers: a second caller hears it under the first
+        one's token, or under none. A notice for nobody here is for other clients.
         """
         own = self._streams.get(notice.token)
         if own is not None:

@@ -79,7 +79,7 @@ class ToolList:
 def listed_tools(result: Mapping[str, Any], config: DimosSkillsConfig, run: RunTool) -> ToolList:
     """Return the list in the result of ``tools/list``. A tool that can't be a skill is left out, with a warning.
 
-    Raises ``SkillError`` for a result that is no list.
+    Raises ``SkillError`` for a result that is not a list.
     """
     entries = result.get("tools")
     if not isinstance(entries, list):

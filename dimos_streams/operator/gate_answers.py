@@ -1,4 +1,4 @@
-"""The velocity gates' answers to a hold: whoever holds a robot believes these, and not what was sent."""
+"""The velocity gates' answers to a hold: a holder of a robot believes these, and not what was sent."""
 
 from __future__ import annotations
 

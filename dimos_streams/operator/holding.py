@@ -38,7 +38,7 @@ RELEASES: Final = 5
 """Number of times that the end of a hold is sent, every ``HOLD_PERIOD_S``: any datagram may get lost."""
 STOP_ROBOT: Final = "stop-robot"
 """The source of an operator's stop, which no module can be called. It holds teleoperation as well, and is always
-listened to, whoever else holds."""
+listened to, however many others hold."""
 STOPPED: Final = "an operator has stopped the robot"
 """The beginning of the reason for which the calls that a stop ends are cancelled."""
 GATE: Final = "velocity_gate"
@@ -75,7 +75,7 @@ class HoldTable:
     the reader's own, so no clock of another machine matters.
 
     A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time. One that is damaged is skipped:
-    its source is no name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
+    its source is not a name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
     Both show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source
     came before, but not two in a row.
     """
@@ -191,9 +191,9 @@ class VelocityGateState(BaseModel):
 
 
 def gate_state(state: Mapping[str, Any]) -> VelocityGateState | None:
-    """The gate's part of a module's state, None for a module that is no velocity gate.
+    """The gate's part of a module's state, None for a module that is not a velocity gate.
 
-    One that can't be understood (another version) confirms nothing: it does not listen.
+    A state that can't be understood (of another version) confirms nothing: it counts as one that does not listen.
     """
     if GATE not in state:
         return None

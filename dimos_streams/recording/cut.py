@@ -143,7 +143,7 @@ def _narrowed(data: bytes, selection: Selection) -> bytes:
 def _remember(waiting: dict[str, tuple[str, bytes]], channel: str, event: LogEvent) -> None:
     try:
         status = decode(ModuleStatus, event.data, STATUS)
-    except MessageError:  # not a heartbeat; whoever reads the log sees it
+    except MessageError:  # not a heartbeat; readers of the log see it
         return
     if status.skills_json:
         number = fragment_number(status.skills_json)

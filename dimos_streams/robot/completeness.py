@@ -15,7 +15,7 @@ _LOOK_S = 0.05
 async def until_complete(module: Module) -> None:
     """Wait until all modules that begin together with this one, of the same robot, are ready.
 
-    Its health names them meanwhile. Who is not there after 5 s is waited for no longer: it may wait for us.
+    Its health names them meanwhile. It waits no longer than 5 s for a module, since that one may wait for this one.
     """
     directory = module.context.services.get(ModuleDirectory)
     deadline = clock.monotonic() + COMPLETE_WITHIN_S

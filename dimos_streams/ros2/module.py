@@ -36,7 +36,7 @@ from dimos_streams.streams import In, Out
 PERIOD_S = 0.05
 WATCH_S = 0.5
 GRACE_S = 2.0
-"""Seconds after the start for which it is no trouble that somebody has not been found."""
+"""Seconds after the start in which a participant that has not been found is not reported."""
 
 
 class Ros2Robot(Module):

@@ -16,7 +16,8 @@ from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 NAME_PROBE_S = 0.4
-"""The time to listen, in seconds: longer than the pause between two heartbeats. Whoever is there is asked, too."""
+"""The time to listen, in seconds: longer than the pause between two heartbeats. Modules that are there are asked,
+too."""
 _SILENT_S = 0.6
 """The silence, in seconds, after which a module has gone."""
 LEAVES_WITHIN_S = 2.5

@@ -31,7 +31,8 @@ _Skill = TypeVar("_Skill", bound=_WithAudience)
 
 
 def review_skill(skills: Iterable[_Skill]) -> _Skill | None:
-    """Return the skill by which a module with these skills declares that it is an agent; None if it is none."""
+    """Return the skill by which a module with these skills declares that it is an agent; None if it is not an
+    agent."""
     return next((skill for skill in skills if skill.audience == "bridge"), None)
 
 

@@ -50,7 +50,7 @@ class NoOrders:
 
 
 class ReadOnly:
-    """ASGI middleware that refuses every request that is no reading."""
+    """ASGI middleware that refuses every request that does not only read."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

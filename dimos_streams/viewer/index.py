@@ -116,7 +116,7 @@ class Index:
             if event.channel == EVENTS:
                 due_events += self._ordered(world, event)
         except MessageError as error:
-            # Counted here alone: who goes back and forth reads the same ones again and again.
+            # Counted only here: a viewer that goes back and forth reads the same events again and again.
             self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
             _log.warning("skipped: %s", error)
         for each in due_events:

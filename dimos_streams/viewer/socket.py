@@ -1,4 +1,4 @@
-"""One connection to ``WS /transport``: the recording, its transport whenever it is another one, and wishes."""
+"""One connection to ``WS /transport``: the recording, its transport whenever it has changed, and requests."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Client:
 
 
 async def _send_changes(client: _Client, stage: Stage, reading: asyncio.Task[None]) -> None:
-    """Send the transport whenever it is another one, as long as the client is read."""
+    """Send the transport whenever it has changed, as long as the client is read."""
     while not reading.done():
         changed = stage.changed
         await client.send(transport_of(stage))

@@ -130,7 +130,7 @@ class CallManager:
         await self._gateway.cancel(call_id, reason)
 
     async def open_view(self, call_id: str) -> CallView | None:
-        """Return the open call of that id, whoever has begun it, or None if there is none. Raises ``SkillError``."""
+        """Return the open call of that id, of any caller, or None if there is none. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
 
@@ -269,8 +269,8 @@ class CallManager:
         return call
 
     def _doubt(self, call: OpenCall) -> str:
-        """The reason a call must not run because it is one whose starting was cancelled; empty if it is none of
-        those."""
+        """The reason a call must not run because it is one whose starting was cancelled; empty if it is not one
+        of those."""
         doubtful = self._memory.claim_doubtful(call)
         if doubtful is None:
             return ""

@@ -68,7 +68,7 @@ class CallMemory:
         self._doubtful.append(call)
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
-        """Return the call in doubt that this one turns out to be, and remember it no longer; None if it is none of
+        """Return the call in doubt that this one turns out to be, and forget it; None if it is not one of
         them."""
         for doubtful in self._doubtful:
             if (doubtful.skill, doubtful.arguments) == (call.skill, call.arguments):

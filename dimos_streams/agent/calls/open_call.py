@@ -40,7 +40,7 @@ class OpenCall:
     deliver: Deliver | None = None
     """The receiver of its updates; None for the agent's queue."""
     silent: bool = False
-    """True if nothing of it is delivered: whoever began it waits for ``close``."""
+    """True if no event of it is delivered: its caller waits for ``close``."""
     withdrawn: str = ""
     """The reason it was asked to end, as set by ``withdraw``; what it begins from then on is ended too. Empty if it
     was not."""

@@ -71,7 +71,7 @@ class Entry:
     note: str = ""
     """A remark of the agent itself on the call that a ``tool`` entry answers, before the text."""
     speaker: Speaker = "data"
-    """``operator`` if a ``tool`` entry is an operator's answer; ``task`` if the text is no operator's."""
+    """``operator`` if a ``tool`` entry is an operator's answer; ``task`` if the text is not an operator's."""
     missions: frozenset[str] = frozenset()
     """The missions that it is part of; empty if it concerns all."""
     begins: str = ""

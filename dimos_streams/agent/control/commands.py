@@ -81,7 +81,7 @@ class AbortCommand(LoopCommand[AbortReport]):
     """Functions that are called at its end, before anything else may begin."""
 
     def end_others(self, ending: EndOthers) -> None:
-        """Begin to end the calls of others as well; who orders that later does so again, for what has begun since."""
+        """Begin to end the calls of others as well. A later order repeats this, for calls that have begun since."""
         self.others.append(asyncio.get_running_loop().create_task(ending()))
 
     def give_up(self) -> None:

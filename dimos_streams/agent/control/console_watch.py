@@ -68,7 +68,7 @@ class ConsoleWatch:
             self._control.pause(_WHY)
         elif self._policy == "abort":
             self._abort(_WHY)
-        self._note(present=False)  # last: who dies before it has this to do again
+        self._note(present=False)  # last: a process that dies before this does it again
 
     def _note(self, *, present: bool) -> None:
         if self._policy != "continue" and present is not self._present:

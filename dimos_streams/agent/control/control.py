@@ -117,8 +117,8 @@ class Control:
         missions: tuple[str, ...] = (),
         parent: str = "",
     ) -> CallPermit:
-        """The permit of something that is no skill, or that is given by its parts. ``parent`` is the call that asks
-        for it; empty if none does."""
+        """The permit of something that is not a skill, or that is given by its parts. ``parent`` is the call that
+        asks for it; empty if none does."""
         call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
         return CallPermit(self, call, missions)
 

@@ -67,8 +67,8 @@ class Intake:
             self._unrecorded.popleft()
 
     def _note_withdrawn(self, input: OperatorInput) -> None:
-        """Note withdrawn input for people only: a model would carry out what it finds unanswered, whoever speaks to
-        it next."""
+        """Note withdrawn input for people only: a model would carry out what it finds unanswered, no matter who
+        speaks to it next."""
         text = f"not heard any more ({input.missions[0].ended}): {input.text}"
         self._parts.events.emit(EventKind.NOTE, ids(input.missions), text=text)
 

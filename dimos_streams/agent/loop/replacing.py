@@ -43,7 +43,7 @@ class Replacement:
     async def make_way(self, rejected: CallRejectedError) -> None:
         """End the call that is in the way, and wait for that; then the new one may be tried again.
 
-        Raises ``rejected`` if that call is no duplicate, and another ``CallRejectedError`` if it does not end in
+        Raises ``rejected`` if that call is not a duplicate, and another ``CallRejectedError`` if it does not end in
         time.
         """
         if not (self._replaces and rejected.holder):

@@ -33,7 +33,7 @@ TRANSITIONS: dict[LoopState, frozenset[LoopState]] = {
     _S.UNDOING: frozenset({_S.IDLE, _S.SETTLING, _S.CLOSED}),
     _S.CLOSED: frozenset(),
 }
-"""The states that may follow each state. Staying in a state is no transition."""
+"""The states that may follow each state. Staying in a state is not a transition."""
 
 
 class IllegalTransitionError(RuntimeError):

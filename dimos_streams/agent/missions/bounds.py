@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The bounds that suit a kind of model. None is no bound."""
+    """The bounds that suit a kind of model. None means no bound."""
 
     motions: int | None = None
     """Maximum number of motions in a mission without an approved plan."""

@@ -12,7 +12,7 @@ from dimos_streams.errors import SkillError
 
 
 class FixedLimits(BaseModel):
-    """The bounds that a blueprint states as they are. None is no bound."""
+    """The bounds that a blueprint states as they are. None means no bound."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -44,7 +44,7 @@ class FixedLimits(BaseModel):
 
 
 class LoopSettings(FixedLimits):
-    """The loop's bounds, with those that suit its model. None is no bound."""
+    """The loop's bounds, with those that suit its model. None means no bound."""
 
     max_iterations: int = 20
     """Maximum number of the model's answers in one turn."""

@@ -26,7 +26,7 @@ def create_model(
     """Return the model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
     ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``, with ``manners``).
 
-    Raises ``UserError`` for other names, a file that is no script, and a server that needs a key or an extra.
+    Raises ``UserError`` for other names, a file that is not a script, and a server that needs a key or an extra.
     """
     kind, colon, rest = spec.partition(":")
     if kind == "offline" and not colon:

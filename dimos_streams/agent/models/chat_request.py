@@ -37,7 +37,7 @@ class ChatStyle:
     user_after_tool: bool = True
     """True if users may follow results; if not, an answer that says nothing comes between them."""
     alternate: bool = False
-    """True if neighbouring messages of users are joined, whoever speaks in them."""
+    """True if neighbouring messages of users are joined, even if their speakers differ."""
     short_ids: bool = False
     """True if ids of calls have to be nine letters and digits."""
     system: bool = True

@@ -20,7 +20,7 @@ class CommandStep:
 
 @dataclass(frozen=True, slots=True)
 class Misunderstood:
-    """An input that is no command."""
+    """An input that is not a command."""
 
     input: str
 

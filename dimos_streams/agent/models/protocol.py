@@ -146,7 +146,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """The next piece of what a model thinks before it answers. It is no part of the answer."""
+    """The next piece of what a model thinks before it answers. It is not part of the answer."""
 
     text: str
 

@@ -206,7 +206,8 @@ class Manners:
         learnt: Iterable[str] = (),
         on_learnt: Callable[[str], None] = lambda summary: None,
     ) -> None:
-        """``learnt`` is what ``on_learnt`` got in an earlier process; what is no lesson any more is ignored."""
+        """``learnt`` is what ``on_learnt`` got in an earlier process; anything that is no longer a lesson is
+        ignored."""
         self.habits = Habits(style=ChatStyle(images=vision is not False))
         self._lessons = [lesson for lesson in _LESSONS if vision == "auto" or lesson.is_in is not _has_images]
         self._vain: Counter[str] = Counter()

@@ -177,7 +177,7 @@ class ToolCallAssembler:
         if not delta.name or not newest.name:
             return False
         if newest.pieces:
-            # A repeated name in front of more of the same arguments is no new call.
+            # A repeated name in front of more of the same arguments is not a new call.
             return delta.name != newest.name or newest.extent.closed
         if newest.name not in self._offered or delta.name == newest.name:
             return False

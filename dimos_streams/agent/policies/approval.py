@@ -45,7 +45,8 @@ class Approval:
     decided: asyncio.Future[None]
     created_utime: int
     revision: int = 1
-    """The number of its version, one more whenever its arguments change: whoever approves names the one they saw."""
+    """The number of its version, one more whenever its arguments change: an operator who approves names the one they
+    saw."""
     expires_utime: int | None = None
     state: ApprovalState = "pending"
     why: str = ""

@@ -228,7 +228,7 @@ class ApprovalBook:
             self._start_timer(approval, self._settings.timeout_s)
         else:
             approval.remaining_s = self._settings.timeout_s
-        # All is in place: whoever hears of it may decide at once.
+        # Everything is in place: an operator who hears of it may decide at once.
         view = approval.view(self._agent).model_dump(mode="json")
         self._emit("approval_created", missions, approval=view, text=request_text(approval))
         return approval

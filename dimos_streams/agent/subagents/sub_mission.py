@@ -38,7 +38,7 @@ class ChildLoop(Protocol):
         """End the work on a mission that was ended early."""
 
     def withdraw(self, mission: Mission) -> None:
-        """Withdraw the input of a mission that was ended: it is no order any more."""
+        """Withdraw the input of a mission that was ended: it is not an order any more."""
 
     def wake(self) -> None:
         """Look again for something to do."""

@@ -66,7 +66,7 @@ def session_config(url: ZenohUrl) -> Iterator[zenoh.Config]:
     if not url.user and "users" not in url.files:
         yield config
         return
-    # Both ends of a link know the user: who connects says the password, who listens compares it.
+    # Both ends of a link know the user: the connecting end sends the password, the listening end compares it.
     with _users(url) as users:
         for name, value in (("user", url.user), ("password", url.password), ("dictionary_file", users)):
             if value:

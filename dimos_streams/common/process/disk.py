@@ -26,7 +26,7 @@ def trouble_with(directory: Path) -> str:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Put a text in a file's place, for its owner only; whoever reads it finds the old text or the new one.
+    """Put a text in a file's place, for its owner only; a reader finds the old text or the new one.
 
     Raises ``OSError``; then the old one is there, and nothing else.
     """

@@ -46,7 +46,7 @@ def new_live_loop() -> asyncio.AbstractEventLoop:
             *args: *Ts,
             context: contextvars.Context | None = None,
         ) -> asyncio.TimerHandle:
-            # uvloop counts whole milliseconds and rounds to the nearest: who looks at the clock when a timer
+            # uvloop counts whole milliseconds and rounds to the nearest: code that looks at the clock when a timer
             # fires, finds that it is not yet time, and waits for no other would wait for ever.
             whole_ms = math.ceil(min(max(delay, 0.0), _LONGEST_S) * 1000) + 1
             return super().call_later(whole_ms / 1000, callback, *args, context=context)

@@ -11,12 +11,12 @@ OWNER_FILE = "owner.json"
 
 
 class RunOwner(BaseModel):
-    """The process that made a run's directory. A directory without this file is no run, and is never deleted."""
+    """The process that made a run's directory. A directory without this file is not a run, and is never deleted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     directory: str
-    """The directory's own name: a copy under another name is no run."""
+    """The directory's own name: a copy under another name is not a run."""
     pid: int
     pid_started: int
 

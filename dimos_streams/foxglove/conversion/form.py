@@ -24,7 +24,7 @@ class TopicContext:
     calls: TracedCalls = field(default_factory=TracedCalls)
 
     def frame(self, name: str) -> str:
-        """A frame as viewers know it, who have one tree for all: with its robot's name in front."""
+        """A frame as viewers know it: with its robot's name in front, since a viewer has one tree for all robots."""
         if not self.robot or not name or name in SHARED_FRAMES or name.startswith(f"{self.robot}/"):
             return name
         return f"{self.robot}/{name}"

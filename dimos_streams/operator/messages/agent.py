@@ -103,7 +103,7 @@ class ApprovalView(MonitorMessage):
     arguments: dict[str, Any]
     """The arguments that the model asked for, or those to which an operator has changed them."""
     revision: int = 1
-    """One more whenever an operator changes the arguments; who approves names the one that he saw."""
+    """One more whenever an operator changes the arguments; the operator who approves names the one they saw."""
     reason: str = ""
     """Why it is asked for (the rule that applies, a plan), and which input of an operator led to it."""
     missions: tuple[str, ...] = ()
@@ -162,7 +162,7 @@ class WaitingCall(MonitorMessage):
 
 
 class RetryView(MonitorMessage):
-    """An attempt to ask the model that failed, while there is another one to come."""
+    """An attempt to ask the model that failed, while another attempt will follow."""
 
     error: str
     """Shortened."""

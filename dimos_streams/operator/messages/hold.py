@@ -33,7 +33,7 @@ class HoldView(MonitorMessage):
         """Return the answer of the gates in the result of a call by which an agent holds its robot; empty if it has
         none.
 
-        Raises pydantic's ``ValidationError`` for what is no such answer.
+        Raises pydantic's ``ValidationError`` for anything that is not such an answer.
         """
         fields = result if isinstance(result, Mapping) else {}
         return HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})

@@ -92,7 +92,7 @@ CommandProblem = Literal[
 
 
 class ErrorMessage(_ServerMessage):
-    """A command was not carried out, or what came was none. The connection stays."""
+    """A command was not carried out, or what came was not a command. The connection stays."""
 
     type: Literal["error"] = "error"
     id: str | int | None

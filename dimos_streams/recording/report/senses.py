@@ -73,7 +73,7 @@ class Senses:
         reader(space.strip("/"), event.utime, message)
 
     def finish(self) -> None:
-        """Close the holds that last: whoever holds at the end holds until then."""
+        """Close the holds that last: a hold that is open at the end lasts until then."""
         for held in self._holding.values():
             self._keep_hold(held)
         self._holding.clear()

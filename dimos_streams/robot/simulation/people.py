@@ -1,7 +1,7 @@
 """The people of the simulated room, and the way they walk their rounds.
 
 A walker follows a closed, smooth path. It keeps to the path, up to ``MAX_SIDE_STEP`` beside it, so paths laid
-out with that much room never meet furniture; it side-steps what is in its way and waits if that is no use.
+out with that much room never meet furniture; it side-steps what is in its way and waits if that does not help.
 """
 
 from __future__ import annotations

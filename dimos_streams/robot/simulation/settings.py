@@ -78,7 +78,7 @@ class RugSettings(_SceneSettings):
 
 
 class SolidSettings(_SceneSettings):
-    """One piece of furniture of one's own: full extents, and the middle in the furniture's frame."""
+    """A part of a piece of furniture of your own: full extents, and the middle in the furniture's frame."""
 
     shape: Literal["box", "cylinder", "ellipsoid"] = "box"
     size: tuple[Size, Size, Size]

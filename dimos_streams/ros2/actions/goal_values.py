@@ -22,7 +22,7 @@ _SHOWN_ITEMS = 64
 def schema_of(struct: RosStruct, limits: Limits) -> dict[str, Any]:
     """A JSON Schema of a goal: its own fields have to be given, those within them need not be.
 
-    Raises ``UserError`` for limits of what is no number of it.
+    Raises ``UserError`` for limits of anything that is not one of its numbers.
     """
     paths: list[str] = []
     schema = _object(struct, "", limits, paths)

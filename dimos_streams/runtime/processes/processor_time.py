@@ -1,4 +1,4 @@
-"""The time that a process has waited for a processor: on a busy machine that is no fault of its own."""
+"""The time that a process has waited for a processor: on a busy machine that is not its own fault."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ _DRAIN_BOUND_S = 0.3
 """Maximum time, in seconds, for receivers to take the ends of the calls of all modules that stop."""
 _MAX_MESSAGE = 512 * 1024
 _REJECTIONS = (20.0, 200.0)
-"""Maximum number of calls that are rejected, per second and at once. Each rejection is two events, which nobody may
-make a flood of; whoever is not answered asks again."""
+"""Maximum number of calls that are rejected, per second and at once. Each rejection is two events, and
+nobody may cause a flood of them; a caller that gets no answer asks again."""
 
 _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)

@@ -67,7 +67,7 @@ class Head(NamedTuple):
 
 
 def head_of(data: bytes, channel: str) -> Head:
-    """Return the head of a heartbeat. Raises ``MessageError`` for bytes that are none, or are too large."""
+    """Return the head of a heartbeat. Raises ``MessageError`` for bytes that are not a heartbeat, or too large."""
     if not data.startswith(_FINGERPRINT):
         raise other_type(ModuleStatus, data, channel)
     try:

@@ -43,7 +43,7 @@ class Instance:
 
     def __str__(self) -> str:
         since = ""
-        if 0 < self.started_utime < 2**52:  # what is beyond is no date
+        if 0 < self.started_utime < 2**52:  # a larger number is not a date
             when = datetime.datetime.fromtimestamp(self.started_utime / 1e6).astimezone()
             since = f" since {when:%Y-%m-%d %H:%M:%S}"
         return f"pid {self.pid} on {self.host or 'an unknown host'}{since}, instance {shown_instance(self.id)}"
@@ -91,7 +91,8 @@ class Instances:
         return False
 
     def left(self, id: str) -> None:
-        """Note that the bound instance has said that it ends: whoever is heard next speaks for the module."""
+        """Note that the bound instance has said that it ends: the next instance that is heard speaks for the
+        module."""
         if self._bound is not None and self.is_bound(id):
             self._bound.last = float("-inf")
             self._settled = None

@@ -119,7 +119,7 @@ class ModuleEntry:
             report.token_lost_at = float("-inf") if is_there else clock.monotonic()
 
     def excuse(self, break_s: float) -> None:
-        """Count no silence of the last ``break_s`` seconds: whoever looks after this entry was held up."""
+        """Do not count silence of the last ``break_s`` seconds, in which the owner of this entry was held up."""
         self.heard += break_s
         self.reported_at += break_s
         self.instances.excuse(break_s)
