@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import unicodedata
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode
 
 from dimos_streams.bus.zenoh.keys import KeySpace
 from dimos_streams.common.process.loopback import is_loopback
@@ -27,6 +28,8 @@ _SCOUTING_PORTS = range(20_000, 30_000)
 """Ports for scouting, one for each domain, so that the peers of different domains do not even link."""
 _OPTIONS = ("keys", "mode", "listen", "scout", "interface", "ca", "cert", "key", "users", "config")
 _OPTION_BEGINS = tuple(f"{name}=" for name in _OPTIONS)
+_URL = re.compile(r"([^:/?#]+):(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+"""A URL as RFC 3986, appendix B, takes it apart: ``urlsplit`` refuses several addresses of which one has brackets."""
 _DOMAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -130,14 +133,24 @@ def _fields(text: str) -> dict[str, Any]:
 
 
 def _split(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-    except ValueError:  # it quotes the password
-        raise ValueError("what is between '//' and the next '/' is no USER:PASSWORD@HOST:PORT") from None
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise ValueError("it has no scheme 'zenoh'")
+    parts = SplitResult(match[1].lower(), *(part or "" for part in match.groups()[1:]))
+    if _is_ambiguous(parts.netloc):
+        raise ValueError("what is between '//' and the next '/' is no USER:PASSWORD@HOST:PORT")
     # A value of an option may have an '@', but then what is before it is an option of ours.
     if "@" in parts.path + parts.fragment or ("@" in parts.query and not parts.query.startswith(_OPTION_BEGINS)):
         raise ValueError("in a user and a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40")
     return parts
+
+
+def _is_ambiguous(netloc: str) -> bool:
+    """Return whether other programs would find its parts elsewhere: brackets outside an address, or characters of
+    which others make a separator (NFKC)."""
+    user_info = netloc.rpartition("@")[0]
+    plain = netloc.translate(dict.fromkeys(map(ord, "@:")))
+    return bool(set(user_info) & set("[]") or set(unicodedata.normalize("NFKC", plain)) & set("/?#@:"))
 
 
 def _options(query: str) -> dict[str, str]:
