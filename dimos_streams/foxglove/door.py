@@ -56,7 +56,7 @@ class Rules:
     def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """The status and the text for a request that may not pass, or None for one that may."""
         if self.token is not None:
-            if has_token(self.token, headers.get("authorization", ""), urlsplit(target).query):
+            if has_token(self.token, headers.get("authorization", ""), target.partition("?")[2]):
                 return None
             return 401, "the run's token is needed: ws://…/?token=TOKEN"
         host, origin = headers.get("host", ""), headers.get("origin")

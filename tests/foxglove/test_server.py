@@ -210,6 +210,7 @@ def test_without_a_token_strangers_pages_are_refused(headers: dict[str, str], st
         ("/", {}, 401),
         ("/?token=", {}, 401),
         ("/?token=secre", {"Origin": FOXGLOVE_APP}, 401),
+        ("//[x", {}, 401),
     ],
 )
 def test_with_a_token_whoever_has_it_may_look(path: str, headers: dict[str, str], status: int) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
@@ -118,6 +120,19 @@ def test_what_has_a_time_that_mcap_has_not_is_left_out_and_listed(
         times = [message.log_time // 1000 for _, _, message in make_reader(file).iter_messages()]
     assert set(times) <= {utime for utime, _, _ in events}
     assert times
+
+
+def test_the_times_of_an_mcap_file_go_on_where_the_clock_was_set_back(tmp_path: Path, command: Any) -> None:
+    from mcap.reader import make_reader
+
+    twist = encode(Twist())
+    hour = 3_600_000_000
+    times = [START + 100_000 * number - hour * (number >= 5) for number in range(10)]
+    log = write_log(tmp_path / "back.lcmlog", [(time, "/cmd_vel#geometry_msgs.Twist", twist) for time in times])
+    assert command("recording", "export", log, "--mcap", tmp_path / "a.mcap")[0] == 0
+    with (tmp_path / "a.mcap").open("rb") as file:
+        found = [message.log_time // 1000 for _, _, message in make_reader(file).iter_messages(log_time_order=False)]
+    assert found == [*times[:5], *(time + hour - 100_000 for time in times[5:])]
 
 
 @pytest.mark.slow

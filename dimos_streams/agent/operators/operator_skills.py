@@ -78,6 +78,8 @@ class OperatorSkills(Module):
         core = self._core()
         changed = core.control.pause(reason)
         hold = await core.robot_hold.confirmed()
+        if not core.control.paused:
+            raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {core.control.mode}")
         return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held)
 
     @skill(audience="operator")
@@ -94,16 +96,18 @@ class OperatorSkills(Module):
         """Let calls begin one by one.
 
         Args:
-            mode: ``on`` and ``off`` switch step mode; ``once`` lets the oldest call go that waits.
+            mode: ``on`` and ``off`` switch step mode, of which ``on`` ends a pause; ``once`` lets the oldest call go
+                that waits.
         """
         control = self._core().control
         if mode == "off":
             changed = control.mode is Mode.STEPPING and control.resume()
             return "step mode is off" if changed else "it is not in step mode"
+        ended = "; that ends the pause: what it held still goes on" if control.paused else ""
         if mode == "on":
-            return "step mode is on" if control.step_mode() else "it is in step mode already"
+            return f"step mode is on{ended}" if control.step_mode() else "it is in step mode already"
         call = control.step()
-        return f"{call.skill} goes" if call else "step mode is on; no call waits"
+        return f"{call.skill} goes{ended}" if call else f"step mode is on; no call waits{ended}"
 
     @skill(audience="operator")
     async def abort(self, rollback: bool = False, reason: str = "") -> AbortReport:

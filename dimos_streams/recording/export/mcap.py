@@ -51,6 +51,7 @@ def export_mcap(
     done = Exported()
     file: _McapFile | None = None
     metadata: LogEvent | None = None
+    begins: int | None = None
     try:
         with ExitStack() as stack:
             for number, (after_s, event) in enumerate(timed([log])):
@@ -58,10 +59,12 @@ def export_mcap(
                     on_progress(log)
                 if after_s is None:
                     metadata = metadata or event
-                elif part.includes(after_s, event.channel):
+                    continue
+                begins = event.utime if begins is None else begins
+                if part.includes(after_s, event.channel):
                     if file is None:
                         file = _McapFile(Writer(stack.enter_context(open(target, "wb"))), _views(metadata), done)
-                    file.add(event)
+                    file.add(event._replace(utime=begins + round(after_s * 1e6)))
             if file is not None:
                 file.finish(metadata)
     except OSError as error:

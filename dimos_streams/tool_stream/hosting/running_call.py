@@ -138,14 +138,14 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
 
 
 class _ExitedError(Exception):
-    """Raised for ``sys.exit``, which would end the loop if a task let it pass; its cause is that."""
+    """Raised for what would end the loop if a task let it pass; its cause is that."""
 
 
 async def _awaited(work: Awaitable[Any]) -> Any:
     try:
         return await work
-    except SystemExit as error:
-        raise _ExitedError(f"it asked the program to exit with {error.code!r}; raise SkillError instead") from error
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _ExitedError(f"it asked the program to exit ({error!r}); raise SkillError instead") from error
 
 
 async def _all_sent(call: RunningCall) -> None:

@@ -147,6 +147,16 @@ class Scales(Module):
         """End the program from a thread."""
         sys.exit(3)
 
+    @skill
+    async def interrupt(self) -> None:
+        """End the program as Ctrl-C does."""
+        raise KeyboardInterrupt
+
+    @skill
+    def interrupt_in_a_thread(self) -> None:
+        """End the program from a thread as Ctrl-C does."""
+        raise KeyboardInterrupt
+
 
 @pytest.mark.virtual_time
 async def test_the_caller_gets_it_the_log_says_so_and_a_test_fails(caplog: pytest.LogCaptureFixture) -> None:
@@ -190,13 +200,13 @@ async def test_what_can_be_gone_through_only_once_is_gone_through_once() -> None
         assert await (await harness.call("slowly")).result() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["leave", "leave_in_a_thread"])
+@pytest.mark.parametrize("name", ["leave", "leave_in_a_thread", "interrupt", "interrupt_in_a_thread"])
 def test_a_skill_that_ends_the_program_has_failed_and_its_module_lives_on(name: str) -> None:
     async def scenario() -> None:
         async with ModuleHarness(Scales) as harness:
             closed = await (await harness.call(name)).closed()
             assert closed.outcome is Outcome.FAILED
-            assert "(SystemExit)" in closed.text
+            assert ("(SystemExit)" if name.startswith("leave") else "(KeyboardInterrupt)") in closed.text
             assert json.loads(json_text(closed.data)) == {"outcome": "failed", "error": "internal"}
             assert (await (await harness.call("weigh")).closed()).outcome is Outcome.COMPLETED
 
