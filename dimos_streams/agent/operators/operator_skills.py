@@ -79,7 +79,8 @@ class OperatorSkills(Module):
         changed = core.control.pause(reason)
         hold = await core.robot_hold.confirmed()
         if not core.control.paused:
-            raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {core.control.mode}")
+            mode = core.control.mode
+            raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {mode}")
         return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held)
 
     @skill(audience="operator")

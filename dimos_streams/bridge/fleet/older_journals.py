@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
+from dimos_streams.bridge.fleet.ended_calls import close_open_calls
 from dimos_streams.bridge.fleet.hub_port import HubPort
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -64,6 +65,22 @@ class OlderJournal:
             self.identity, self.last_offset, self.robot = found, ends[1], notes.get(ROBOT_NOTE, "")
             self.is_shipped = notes.get(_SHIPPED_NOTE) == f"{ends[1]}"
 
+    async def close_calls(self) -> None:
+        """Close what was open when its run ended, unless another process has the file open, which may be the one that
+        writes it. Raises ``sqlite3.Error``."""
+
+        def close(db: sqlite3.Connection) -> None:
+            if tables.has_open_calls(db):
+                _take_alone(db)
+                close_open_calls(db, self.last_offset)
+
+        try:
+            await self._in_file(close)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+        await self.open()
+
     async def read(self, after: int) -> Read:
         """See ``JournalSource``. Raises ``sqlite3.Error``."""
         return await self._in_file(partial(self._page, after))
@@ -78,8 +95,7 @@ class OlderJournal:
         writes it must not find another name on it."""
         identity = tables.new_identity(begin)
         with contextlib.closing(_connected(self.path)) as db:
-            db.execute("PRAGMA busy_timeout=0")  # this is the loop
-            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+            _take_alone(db)
             tables.set_identity(db, identity)
         self.identity = identity
 
@@ -135,7 +151,12 @@ class OlderJournals:
             try:
                 journal = OlderJournal(path)
                 await journal.open()
-                if journal.is_shipped or journal.robot != self._robot:
+                if journal.robot != self._robot:
+                    return
+                # What a failing disk has left says less of its calls than the journal that came after it.
+                if self._live is not None and path.name == self._live.name:
+                    await journal.close_calls()
+                if journal.is_shipped:
                     return
                 shipper = Shipper(journal, self._hub, self._troubles, rng=self._random, age_s=0.0)
                 await shipper.ship_all()
@@ -168,6 +189,12 @@ def _of_earlier_runs(live: Path) -> Iterator[Path]:
             yield from left_files(path)
             if path.exists():
                 yield path
+
+
+def _take_alone(db: sqlite3.Connection) -> None:
+    """Have the next statement fail at once, as busy, if another process has the file open."""
+    db.execute("PRAGMA busy_timeout=0")
+    db.execute("PRAGMA locking_mode=EXCLUSIVE")
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

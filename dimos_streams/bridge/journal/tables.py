@@ -192,6 +192,11 @@ def call_rows(db: sqlite3.Connection, closed: int) -> list[CallRow]:
     return _call_rows(db, f"WHERE NOT closed OR number IN ({newest}) ORDER BY number", closed)
 
 
+def has_open_calls(db: sqlite3.Connection) -> bool:
+    """Return whether a call is not closed."""
+    return bool(db.execute("SELECT EXISTS (SELECT 1 FROM calls WHERE NOT closed)").fetchone()[0])
+
+
 def newest_seqs(db: sqlite3.Connection) -> dict[str, int]:
     """The seq of the newest event of each call that has any."""
     return dict(db.execute("SELECT call_id, max(seq) FROM events GROUP BY call_id"))

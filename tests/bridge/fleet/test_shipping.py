@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
@@ -23,7 +24,7 @@ from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Read
+from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, process_start
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
@@ -385,6 +386,41 @@ async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, 
     async with _older(robot, hub):
         await asyncio.sleep(60)
         assert hub.attempts == 0, "nobody is asked for them again"
+
+
+async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    hub = FakeHub()
+    _run_dir(tmp_path / "1-old")
+    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old.journal.note(ROBOT_NOTE, "r1")
+    calls = [CallState.from_event(event(1, "open", call_id=name)) for name in ("goes on", "has ended", "never began")]
+    for call in calls[:2]:
+        begun = event(1, "open", call_id=call.call_id)
+        call.apply(begun)
+        old.journal.append([begun], [call.row()])
+    done = event(2, "close", call_id="has ended", data={"outcome": "completed"})
+    calls[1].apply(done)
+    old.journal.append([done, event(2, call_id="goes on")], [calls[1].row(), calls[2].row()])
+    name = old.name
+    _run_dir(tmp_path / "2-now")
+    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    async with robot.shipping(), _older(robot, hub):
+        await asyncio.sleep(60)
+        assert len(hub.stored(name)) == 4, "whoever has the file open may be about to write more"
+        old.journal.close()
+        await asyncio.sleep(130)
+        assert len(hub.stored(name)) == 5
+    async with _older(robot, hub):
+        await asyncio.sleep(130)
+    assert len(hub.stored(name)) == 5
+    again = opened(tmp_path / "1-old" / "journal.sqlite")
+    (last,) = again.read(Query(4), 10, 10_000).entries
+    close = last.event
+    assert (close.call_id, close.seq, close.type) == ("goes on", 3, "close")
+    assert (close.text, close.data["outcome"]) == ("its run ended before the call did", "lost")
+    assert again.call("goes on") is not None
 
 
 async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened: OpenJournal) -> None:

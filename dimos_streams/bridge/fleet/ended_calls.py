@@ -1,0 +1,56 @@
+"""The ends of calls that were open when their run was killed: nobody else is left to say how they ended."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+
+from pydantic import ValidationError
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.journal import tables
+from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+
+_WHY = "its run ended before the call did"
+_logger = logging.getLogger(__name__)
+
+
+def close_open_calls(db: sqlite3.Connection, last: int) -> None:
+    """Close all calls of a journal that nobody writes any more as lost; ``last`` is its newest offset. A call of
+    which there is no event is left out: no reader of events knows it. Raises ``sqlite3.Error``."""
+    calls: list[CallState] = []
+    closes: list[ToolEvent] = []
+    newest = tables.newest_seqs(db)
+    for row in tables.call_rows(db, 0):
+        if row.closed or row.call_id not in newest:
+            continue
+        try:
+            call = CallState.from_row(row)
+        except ValidationError as error:
+            _logger.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+            continue
+        close = _close_of(call, max(row.last_seq, newest[row.call_id]) + 1)
+        call.apply(close)
+        calls.append(call)
+        closes.append(close)
+    if calls:
+        entries = [EncodedEntry.of(offset, event) for offset, event in enumerate(closes, start=last + 1)]
+        tables.write(db, tables.rows_of(entries, closes), [call.row() for call in calls])
+
+
+def _close_of(call: CallState, seq: int) -> ToolEvent:
+    return ToolEvent(
+        utime=clock.utime(),
+        call_id=call.call_id,
+        seq=seq,
+        type="close",
+        module=call.module,
+        skill=call.skill,
+        caller=call.caller,
+        text=_WHY,
+        data={"outcome": str(Outcome.LOST)},
+        instance=call.instance,
+    )
