@@ -66,6 +66,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "the jitter of a command's reconnecting to a live bridge",
     ("dimos_streams/cli/consoles/chat_console.py", "threading.Thread"): "reads the terminal, which has no other way",
     (
+        "dimos_streams/client/http_gateway.py",
+        "secrets.token_hex",
+    ): "a command's call must not be taken for one of another process; in virtual time there is no HTTP",
+    (
         "dimos_streams/client/sse_client.py",
         "threading.Thread",
     ): "reads a real socket; in virtual time there is no HTTP",

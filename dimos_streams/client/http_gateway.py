@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import secrets
 import threading
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -13,6 +14,8 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from dimos_streams import clock
+from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.client.orders import ANSWER_S, Order, OrderReport
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
@@ -133,14 +136,19 @@ class HttpGateway:
         self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
     ) -> CallView:
         """Begin a call and wait for its close, in one request; return the call as it is then, or as it stands after
-        ``wait_s``.
+        ``wait_s``. If the answer is lost, as that of a bridge that was killed, ask again for the same call.
 
-        ``agent`` and errors are as for ``begin``.
+        ``agent`` and errors are as for ``begin``; raises ``CallInDoubtError`` if the bridge does not come back.
         """
-        body = _call_body(skill, arguments, caller=caller, agent=agent)
-        path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': wait_s})}"
-        response = await asyncio.to_thread(self._send, "POST", path, body, self._timeout_s + wait_s)
-        content = self._content(response)
+        body = _call_body(skill, arguments, caller=caller, agent=agent, idempotency_key=secrets.token_hex(8))
+        deadline = clock.monotonic() + wait_s
+
+        async def ask() -> Any:
+            within_s = max(0.0, deadline - clock.monotonic())
+            path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': within_s})}"
+            return self._content(await asyncio.to_thread(self._send, "POST", path, body, self._timeout_s + within_s))
+
+        content = await ask_until_answered(ask, IN_DOUBT)
         if isinstance(content, dict):
             content.pop("waited", None)
         return self._validated(_CALL, content)

@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-import re
-from collections.abc import AsyncIterator
 
 import pytest
 
-from dimos_streams.agent.calls import call_starts
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.client import asking_again
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import CallInDoubtError, NoAnswerError
 from tests.agent.stage import stage
-
-
-@contextlib.asynccontextmanager
-async def losing(port: int, answers: int) -> AsyncIterator[str]:
-    """The URL of a proxy that passes every request on to a port of this machine, and keeps the first so many answers
-    for itself."""
-    lost = 0
-
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal lost
-        head = await reader.readuntil(b"\r\n\r\n")
-        size = re.search(rb"(?i)content-length: (\d+)", head)
-        request = head + await reader.readexactly(int(size[1]) if size else 0)
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        inner_writer.write(request)
-        answer = await inner_reader.read(65536)
-        if lost < answers:
-            lost += 1
-        else:
-            writer.write(answer)
-            await writer.drain()
-        for each in (inner_writer, writer):
-            each.close()
-            with contextlib.suppress(OSError):
-                await each.wait_closed()
-
-    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+from tests.client.losing import losing
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_starts, "_ASK_AGAIN_S", (0.01, 0.01))
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01, 0.01))
 
 
 def test_a_call_whose_answer_was_lost_has_begun_once_and_is_known() -> None:

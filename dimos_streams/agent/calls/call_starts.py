@@ -6,13 +6,10 @@ import asyncio
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.errors import CallInDoubtError, NoAnswerError
+from dimos_streams.client.asking_again import ask_until_answered
+from dimos_streams.errors import CallInDoubtError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import SkillGateway
-
-_ASK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""The pauses, in seconds, before the bridge is asked again whether it has begun a call: one that was killed is back
-by then."""
 
 
 class CallStarts:
@@ -62,16 +59,9 @@ class CallStarts:
     async def _begun(self, call: OpenCall, on_duplicate: OnDuplicate | None, key: str) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says
         that it is the same call."""
-        lost: NoAnswerError | None = None
-        for wait_s in (*_ASK_AGAIN_S, None):
-            try:
-                return await self._gateway.call(
-                    call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
-                )
-            except NoAnswerError as error:
-                if lost is None and not error.may_have_arrived:
-                    raise
-                lost = error
-            if wait_s is not None:
-                await asyncio.sleep(wait_s)
-        raise CallInDoubtError(f"{lost}; it is not known whether the call has begun; if so, it is ended") from lost
+        return await ask_until_answered(
+            lambda: self._gateway.call(
+                call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
+            ),
+            "it is not known whether the call has begun; if so, it is ended",
+        )

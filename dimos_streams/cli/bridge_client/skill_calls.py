@@ -13,6 +13,7 @@ from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.approval_text import awaited
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
+from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -85,7 +86,7 @@ async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallVie
     view = await find_call(gateway, start)
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
         await _end(gateway, watch, view.call_id, reason)
-    return await find_call(gateway, view.call_id)
+    return await ask_until_answered(lambda: find_call(gateway, view.call_id), IN_DOUBT, arrived=True)
 
 
 async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
@@ -136,6 +137,6 @@ def call_cells(view: CallView) -> tuple[str, str, str, str, str]:
 
 async def _end(gateway: SkillGateway, watch: EventWatch, call_id: str, reason: str) -> None:
     """Cancel a call and give it a moment to close."""
-    await gateway.cancel(call_id, reason)
+    await ask_until_answered(lambda: gateway.cancel(call_id, reason), IN_DOUBT)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(watch.wait(call_id, "close"), _CLOSE_BOUND_S)

@@ -1,0 +1,46 @@
+"""Requests that are made again if their answer is lost on the way, as that of a bridge that was killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from dimos_streams.errors import (
+    CallInDoubtError,
+    NoAnswerError,
+    SkillUnavailableError,
+    UnknownAgentError,
+    UnknownSkillError,
+)
+
+T = TypeVar("T")
+
+_ASK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""The pauses, in seconds, before the bridge is asked again: one that was killed is back by then."""
+_NOT_YET = (SkillUnavailableError, UnknownAgentError, UnknownSkillError)
+"""What a bridge says that is back and has not heard all modules."""
+
+
+IN_DOUBT = "asked, but the answer was lost: `dimos-streams calls` shows what became of it"
+"""What a person hears who has asked for something."""
+
+
+async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, arrived: bool = False) -> T:
+    """Return the answer to a request; if it is lost, ask again. To ask twice must do nothing more: a new call must
+    have an idempotency key. ``arrived`` is True if a request before this one has shown that the bridge is there.
+
+    Raises ``NoAnswerError`` if the request certainly has not arrived, and ``CallInDoubtError`` with the text
+    ``in_doubt`` if nobody says what became of it.
+    """
+    lost: SkillUnavailableError | UnknownAgentError | UnknownSkillError | None = None
+    for wait_s in (*_ASK_AGAIN_S, None):
+        try:
+            return await ask()
+        except _NOT_YET as error:
+            if lost is None and not arrived and not (isinstance(error, NoAnswerError) and error.may_have_arrived):
+                raise
+            lost = error
+        if wait_s is not None:
+            await asyncio.sleep(wait_s)
+    raise CallInDoubtError(f"{lost}; {in_doubt}") from lost

@@ -1,0 +1,77 @@
+"""Requests whose answer is lost: each call begins once, and whoever asked hears what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.operator_commands import command
+from dimos_streams.client import asking_again
+from dimos_streams.client.asking_again import ask_until_answered
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError, UnknownAgentError
+from tests.agent.stage import stage
+from tests.client.losing import losing
+from tests.helpers import until
+
+DEAF = NoAnswerError("connection refused", may_have_arrived=False)
+LOST = NoAnswerError("the connection was cut", may_have_arrived=True)
+ABSENT = UnknownAgentError("no agent is here")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01, 0.01))
+
+
+class Bridge:
+    """A bridge that gives these answers, one after the other."""
+
+    def __init__(self, *answers: str | SkillError) -> None:
+        self.answers = list(answers)
+
+    async def __call__(self) -> str:
+        answer = self.answers.pop(0)
+        if isinstance(answer, SkillError):
+            raise answer
+        return answer
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_is_back_and_has_not_heard_the_agent_is_asked_again() -> None:
+    assert await ask_until_answered(Bridge(LOST, ABSENT, "done"), "?") == "done"
+    with pytest.raises(UnknownAgentError):
+        await ask_until_answered(Bridge(ABSENT, "done"), "?")
+    assert await ask_until_answered(Bridge(DEAF, "done"), "?", arrived=True) == "done"
+    with pytest.raises(NoAnswerError, match="refused"):
+        await ask_until_answered(Bridge(DEAF, "done"), "?")
+    with pytest.raises(CallInDoubtError, match="no agent is here; is it done"):
+        await ask_until_answered(Bridge(LOST, LOST, ABSENT), "is it done?")
+
+
+def test_a_command_whose_answer_was_lost_is_done_once_and_its_end_is_heard() -> None:
+    async def main() -> None:
+        async with stage(http=True) as s:
+            await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
+            async with losing(int(s.bridge.url.rpartition(":")[2]), answers=1) as url:
+                view = await command(HttpGateway(url, rng=random.Random(1)), "undo", {"count": 1})
+            assert view.outcome == "completed"
+            assert [call.call_id for call in await s.bridge.broker.calls()] == [view.call_id]
+
+    asyncio.run(main())
+
+
+def test_one_of_which_nobody_says_what_became_of_it_does_not_say_that_there_is_no_run() -> None:
+    async def main() -> None:
+        async with stage(http=True) as s:
+            await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
+            async with losing(int(s.bridge.url.rpartition(":")[2]), answers=99) as url:
+                with pytest.raises(CallInDoubtError, match="asked, but the answer was lost: `dimos-streams calls`"):
+                    async with open_gateway(BridgeAddress(url)) as gateway:
+                        await command(gateway, "undo", {"count": 1})
+            assert len(await s.bridge.broker.calls()) == 1
+
+    asyncio.run(main())
