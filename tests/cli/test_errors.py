@@ -186,3 +186,15 @@ def test_whoever_answers_in_a_bridges_place_is_no_bridge(machine: Machine) -> No
     for result in others:
         assert (result.code, result.out, result.err.count("\n")) == (1, "", 1), result
         assert "is no bridge" in result.err or "is not a bridge" in result.err, result
+
+
+@pytest.mark.parametrize(
+    "command", [["check"], ["run", "--duration", "1"], ["run", "--duration", "1", "--virtual-time"]], ids="|".join
+)
+def test_a_level_of_logs_that_does_not_exist_is_refused_before_anything_starts(
+    machine: Machine, command: list[str]
+) -> None:
+    result = machine(*command, ROVER, DIMOS_STREAMS_LOG_LEVEL="LOUD")
+    text = "DIMOS_STREAMS_LOG_LEVEL is 'LOUD' in the environment; valid: DEBUG, INFO, WARNING, ERROR"
+    assert (result.code, result.out, result.err) == (2, "", f"error: {text}\n")
+    assert machine("check", ROVER, DIMOS_STREAMS_LOG_LEVEL="debug").code == 0

@@ -28,6 +28,7 @@ from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.live_loop import run_live
+from dimos_streams.common.process.log_level import log_level
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
@@ -242,8 +243,7 @@ def _set_up_logging(task: WorkerTask) -> None:
         write_to(task.log)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    level = os.environ.get("DIMOS_STREAMS_LOG_LEVEL", "INFO").upper()
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=log_level(os.environ), handlers=[handler], force=True)
 
 
 def _problem(error: Exception) -> str:
