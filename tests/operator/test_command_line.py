@@ -153,6 +153,10 @@ def test_approvals_are_listed_and_decided(console: Console) -> None:
         2,
         "error: no pending approval has an id that begins with 'b' (pending: a17@1)\n",
     )
+    for wrong, problem in (("steps=abc", "steps: "), ("nix=1", "nix: ")):
+        code, _, err = console("approve", "a1", "--arg", wrong)
+        assert (code, err.count("\n")) == (2, 1)
+        assert f"error: skill 'follow' cannot take these arguments: {problem}" in err
     reported = console("approve", "a1", "--arg", "steps=3")
     assert reported == (0, "follow [a17@1] of agent: approved with steps=3\n", "")
     assert agent.commands[-1][1]["arguments"] == {"description": "ann", "steps": 3}

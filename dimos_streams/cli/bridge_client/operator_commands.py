@@ -135,18 +135,22 @@ async def decide(
     same way, say what holds.
 
     What is approved is the revision that is named, or else the one that is read here and shown. Raises ``UserError``
-    if there is no such approval, or more than one, ``ConflictError`` if it has another revision, or is decided
-    otherwise.
+    if there is no such approval, or more than one, ``SkillArgumentError`` for arguments that its skill does not take,
+    and ``ConflictError`` if it has another revision, or is decided otherwise.
     """
     revision = ApprovalReference.of(reference).revision
     (approval,) = await pending(gateway, agent, reference)
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
     if changes:
-        schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
-        changed = parse_arguments(changes, None, schemas.get(approval.skill, {}))
+        offered = next((skill for skill in await gateway.skills() if skill.name == approval.skill), None)
+        changed = parse_arguments(changes, None, offered.parameters if offered else {})
         _check_whole(approval)
         approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
+        if offered is not None:
+            from dimos_streams.tool_stream.arguments.schemas import check_arguments
+
+            check_arguments(offered, approval.arguments)
         arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
