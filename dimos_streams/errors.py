@@ -166,13 +166,6 @@ class ModuleFailedError(DimosStreamsError):
     """Raised when a module could not start, or ended by an exception."""
 
 
-def internal_error(error_id: str, error: BaseException) -> str:
-    """The text of an error that is a bug: its id, its type, and the command that shows the rest. The rest may hold
-    secrets: it belongs into the log, in a line with the id."""
-    command = f"dimos-streams logs | grep -F -A 40 {error_id}"
-    return f"internal error {error_id} ({type(error).__name__}): `{command}` shows it"
-
-
 def suggest(word: str, choices: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` for the nearest of ``choices``, or an empty string."""
     near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dimos_streams.common.internal_error import without_place
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message, fields_of
@@ -109,6 +110,7 @@ def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tol
 
 def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerances) -> Iterator[FieldDifference]:
     """Yield a difference unless the texts differ in numbers only, and these are within the tolerance."""
+    first, second = without_place(first), without_place(second)
     if first == second:
         return
     numbers = [list(map(float, _NUMBER.findall(text))) for text in (first, second)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
 from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.module import LOSS_BOUND_S
 
@@ -48,3 +49,10 @@ class RunOptions:
     def bridge_url(self) -> str:
         """The URL at which the bridge answers."""
         return self.bridge or f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log_selector(self) -> str | None:
+        """What `dimos-streams logs` has to be told to show the run's logs; None if it leaves no files."""
+        if self.run_dir is None:
+            return None
+        return f"--machine {self.machine}" if self.machine else run_id_of(self.run_dir)

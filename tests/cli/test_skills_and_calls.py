@@ -310,6 +310,8 @@ def test_a_bug_names_its_type_and_the_command_that_shows_it(rover: Machine) -> N
     said = re.search(r"internal error \S+ \(ZeroDivisionError\): `(.*) \| grep -F -A 40 (\S+)` shows it", failed.out)
     assert said is not None, failed
     assert "no wheels" not in failed.out
+    run = rover("status", "--json").json[0]["run_id"]
+    assert said[1].split() == ["dimos-streams", "logs", run]
     logs = rover(*said[1].split()[1:]).out
     place = logs.index(said[2])
     assert "Traceback" in logs[place:]

@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.run_owner import process_start, run_id_of
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.options import RunOptions
@@ -61,7 +61,7 @@ class RunEntry:
     def _present(self, run_dir: Path) -> registry.RunRecord:
         pid, options = os.getpid(), self._options
         return registry.RunRecord(
-            run_id=run_dir.name.partition("-")[2],
+            run_id=run_id_of(run_dir),
             pid=pid,
             pid_started=process_start(pid) or 0,
             blueprint=self._plan.blueprint.name,

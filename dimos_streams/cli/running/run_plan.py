@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams.blueprint.classes import module_class
@@ -21,6 +20,7 @@ from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.internal_error import logs_are_shown_by
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
@@ -207,18 +207,19 @@ def _is_agent(cls: type[Module]) -> bool:
     return review_skill(skill.policy for skill in skills_of(cls).values()) is not None
 
 
-def set_up_logging(mode: Mode, run_dir: Path | None, *, warn: bool, in_background: bool) -> None:
+def set_up_logging(mode: Mode, options: RunOptions, *, warn: bool, in_background: bool) -> None:
     """Show warnings of this process; in the background send all that it logs to standard error. With all modules in
     one process, what they log goes to a file, and warnings are shown as well if ``warn`` says so."""
     timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     shown = _Shown(logging.INFO if in_background else logging.WARNING)
     shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
     handlers: list[logging.Handler] = [shown]
-    if mode == "in-process" and run_dir is not None:
+    if mode == "in-process" and options.run_dir is not None:
         # The descriptors 1 and 2 stay the terminal's.
-        file = logging.StreamHandler(open_log(run_dir / "logs" / "main.log"))
+        file = logging.StreamHandler(open_log(options.run_dir / "logs" / "main.log"))
         file.setFormatter(timed)
         handlers = [shown, file] if warn and not in_background else [file]
+    logs_are_shown_by(options.log_selector if mode == "in-process" else None)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 

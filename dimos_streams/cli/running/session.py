@@ -61,7 +61,7 @@ def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
     Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
     """
     options = plan.options()
-    set_up_logging(plan.mode, options.run_dir, warn=not plan.log_stdout, in_background=on_ready is not None)
+    set_up_logging(plan.mode, options, warn=not plan.log_stdout, in_background=on_ready is not None)
     session = _Session(plan, options, on_ready)
     return run_async(session.run(), virtual=plan.mode == "virtual", hurry=session.hurry)
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
 from dimos_streams.runtime.registry import runs, state_dir
 
@@ -33,10 +34,10 @@ def find_run_dir(selector: str | None) -> Path:
     if selector is None:
         return directories[0]
     for directory in directories:
-        run_id = directory.name.partition("-")[2]
+        run_id = run_id_of(directory)
         if selector in (run_id, run_id.rpartition("-")[0]):
             return directory
-    ids = [directory.name.partition("-")[2] for directory in directories]
+    ids = [run_id_of(directory) for directory in directories]
     raise UserError(f"no run is called {selector!r}{suggest(selector, ids)}")
 
 

@@ -21,6 +21,11 @@ class RunOwner(BaseModel):
     pid_started: int
 
 
+def run_id_of(run_dir: Path) -> str:
+    """Return the id of the run whose directory it is."""
+    return run_dir.name.partition("-")[2]
+
+
 def is_ended_run(path: Path) -> bool:
     """Return whether a directory says that it is a run, and the process that made it has ended."""
     if path.is_symlink() or not path.is_dir():

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from dimos_streams.common import importing
+from dimos_streams.common.internal_error import logs_are_shown_by
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
@@ -241,6 +242,7 @@ def _set_up_logging(task: WorkerTask) -> None:
     """Send everything that the process writes to its log file."""
     if task.log is not None:
         write_to(task.log)
+        logs_are_shown_by(task.options.log_selector)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=log_level(os.environ), handlers=[handler], force=True)

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.internal_error import internal_error
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import SkillError, internal_error
+from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, Outcome, json_text

@@ -209,7 +209,7 @@ async def test_without_an_update_the_result_is_the_answer() -> None:
             "fail",
             {"how": "bug"},
             Outcome.FAILED,
-            "internal error test-1-error (ZeroDivisionError): `dimos-streams",
+            "internal error test-1-error (ZeroDivisionError): its traceback is on standard error",
         ),
         ("hang", {}, Outcome.TIMED_OUT, "it ran longer than 5 s"),
         ("count", {"nam": "x"}, Outcome.REJECTED, "name: it is missing; nam: there is nothing of this name"),
