@@ -15,6 +15,8 @@ from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import split_channel
 
+_Number = Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)]
+"""A tolerance: true and false are none, and with infinity whatever is compared would be equal."""
 _INDEX = re.compile(r"\[\d+\]")
 
 
@@ -23,16 +25,16 @@ class Tolerances(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    time_s: float = Field(default=0.0, ge=0.0, allow_inf_nan=False)
+    time_s: _Number = 0.0
     """Seconds by which an output may come earlier or later than its counterpart, and by which stamps may differ."""
-    absolute: float = Field(default=0.0, ge=0.0)
+    absolute: _Number = 0.0
     """The tolerance of every number, those in texts included."""
-    relative: float = Field(default=0.0, ge=0.0)
+    relative: _Number = 0.0
     """The tolerance of every number, as a share of it; the larger one of the two tolerances counts."""
-    unmatched: float = Field(default=0.0, ge=0.0, le=1.0)
+    unmatched: Annotated[_Number, Field(le=1.0)] = 0.0
     """The share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0
     it is one at least. A call's other events must all have one."""
-    fields: Mapping[str, Annotated[float, Field(ge=0.0)]] = {}
+    fields: Mapping[str, _Number] = {}
     """Absolute tolerances of fields: ``linear.x``, or of one topic: ``/skill_vel:linear.x``. ``poses.x`` means the
     field in each entry of an array. A field inside of one that is named counts too."""
 
@@ -75,11 +77,13 @@ def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float
         try:
             value = float(text)
         except ValueError:
-            value = math.nan
-        if not value >= 0 or bool(equals) != bool(name):
+            value = None
+        if value is None or bool(equals) != bool(name):
             raise UserError(
-                f"tolerance {setting!r}: expected a number, or FIELD=NUMBER as in linear.x=0.01 or /odom:pose=0.1"
+                f"--tolerance {setting!r}: expected a number, or FIELD=NUMBER as in linear.x=0.01 or /odom:pose=0.1"
             )
+        if not 0 <= value < math.inf:
+            raise UserError(f"--tolerance {setting!r}: the number must be finite, and at least 0")
         if name:
             fields[name] = value
         else:
@@ -87,6 +91,6 @@ def with_settings(tolerances: Tolerances, settings: Iterable[str], time_s: float
     update: dict[str, object] = {"fields": fields, "absolute": absolute}
     if time_s is not None:
         if not 0 <= time_s < math.inf:
-            raise UserError(f"a tolerance of times is a number of seconds, not {time_s!r}")
+            raise UserError(f"--time-tolerance {time_s!r}: the seconds must be finite, and at least 0")
         update["time_s"] = time_s
     return tolerances.model_copy(update=update)

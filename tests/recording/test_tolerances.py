@@ -88,7 +88,14 @@ def test_a_field_that_nothing_has_is_an_error(name: str, why: str) -> None:
     assert why in str(error.value)
 
 
-@pytest.mark.parametrize("setting", ["", "x", "x=", "x=wide", "=1", "-1", "x=-0.1", "nan", "x=nan"])
+@pytest.mark.parametrize("setting", ["-1", "x=-0.1", "nan", "x=nan", "inf", "x=inf"])
+def test_a_setting_that_would_allow_nothing_or_everything_says_what_is_valid(setting: str) -> None:
+    with pytest.raises(UserError) as error:
+        with_settings(EXACT, [setting])
+    assert str(error.value) == f"--tolerance {setting!r}: the number must be finite, and at least 0"
+
+
+@pytest.mark.parametrize("setting", ["", "x", "x=", "x=wide", "=1"])
 def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     with pytest.raises(UserError, match="expected a number, or FIELD=NUMBER") as error:
         with_settings(EXACT, [setting])
@@ -99,10 +106,16 @@ def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
     ("text", "why"),
     [
         (b"time_s: -1", "time_s: it must be at least 0"),
-        (b"time_s: .inf", "time_s: "),
+        (b"time_s: .inf", "time_s: it must be a finite number"),
+        (b"absolute: .inf", "absolute: it must be a finite number"),
+        (b"absolute: true", "absolute: it must be a number"),
+        (b"relative: .inf", "relative: it must be a finite number"),
+        (b"unmatched: true", "unmatched: it must be a number"),
+        (b"fields: {x: .inf}", "fields.x: it must be a finite number"),
+        (b"fields: {x: true}", "fields.x: it must be a number"),
         (b"fields: {x: wide}", "fields.x: it must be a number"),
         (b"fields: {x: -1}", "fields.x: it must be at least 0"),
-        (b"fields: {x: .nan}", "fields.x: it must be at least 0"),
+        (b"fields: {x: .nan}", "fields.x: it must be a finite number"),
         (b"times: 1", ":1: unknown key 'times' in tolerances; did you mean 'time_s'?"),
         *(
             (text, ":1: it must be an object, names with their values")
