@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dimos_streams.common.internal_error import without_place
+from dimos_streams.common.process.internal_error import without_place
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message, fields_of

@@ -55,7 +55,7 @@ class SimulatorConfig(ModuleConfig):
     start_y: float | None = None
     start_yaw_deg: float | None = None
     events: tuple[SceneEvent, ...] = Field((), description="besides the scene's")
-    seed: int | None = Field(None, description="of the people's walks; None takes the run's")
+    seed: int | None = Field(None, ge=0, description="of the people's walks; None takes the run's")
     cmd_timeout_s: float = Field(0.4, gt=0.0, description="a command older than this counts as zero")
     render: Literal["rays", "gl"] = "rays"
     camera_width: int = Field(320, ge=32, le=640, multiple_of=2)

@@ -10,6 +10,7 @@ from dimos_streams.bus import Bus, bus_url
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.common.secrets import checked, know
+from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
 
 
@@ -41,7 +42,9 @@ class RunOptions:
     one."""
 
     def __post_init__(self) -> None:
-        """Raise ``UserError`` for a token that no header can carry."""
+        """Raise ``UserError`` for a token that no header can carry, and for a negative seed."""
+        if self.seed < 0:
+            raise UserError(f"the seed of the run is {self.seed}: it must be at least 0")
         if self.token is not None:
             know(checked(self.token, "the token of the run"))
 

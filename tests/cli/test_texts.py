@@ -212,12 +212,18 @@ STRING = {"properties": {"text": {"type": "string"}}}
     ],
 )
 def test_arguments(assignment: str, value: object) -> None:
-    assert list(parse_arguments([assignment], '{"n": 0}', STRING).values())[-1] == value
+    assert list(parse_arguments([assignment], '{"m": 0}', STRING).values())[-1] == value
 
 
 @pytest.mark.parametrize(("assignments", "as_json"), [(["n"], None), (["=3"], None), ([], "nonsense"), ([], "3")])
 def test_bad_arguments(assignments: list[str], as_json: str | None) -> None:
     with pytest.raises(UserError):
+        parse_arguments(assignments, as_json, {})
+
+
+@pytest.mark.parametrize(("assignments", "as_json"), [(["n=1", " n=2"], None), (["n=2"], '{"n": 1}')])
+def test_an_argument_that_is_given_twice_is_named(assignments: list[str], as_json: str | None) -> None:
+    with pytest.raises(UserError, match="n=2': 'n' is given already; give each argument once"):
         parse_arguments(assignments, as_json, {})
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.common.internal_error import internal_error, logs_are_shown_by, without_place
+from dimos_streams.common.process.internal_error import internal_error, logs_are_shown_by, without_place
 from dimos_streams.regression.differences import value_differences
 from dimos_streams.regression.tolerances import EXACT
 from dimos_streams.runtime.options import RunOptions

@@ -270,3 +270,8 @@ def test_a_robot_of_many_has_three_processes_and_its_gate_and_simulator_share_wi
     names = {plan.label: len(plan.modules) for plan in plans if plan.robot == "robot2"}
     assert names == {"robot2/robot": 1, "robot2/gate": 1, "robot2/skills": 6}
     assert [plan.robot for plan in plans if plan.label == "bridge"] == [""]
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^the seed of the run is -1: it must be at least 0$"):
+        RunOptions(seed=-1)

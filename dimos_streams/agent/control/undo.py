@@ -17,7 +17,7 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.common.internal_error import internal_error
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent

@@ -16,7 +16,7 @@ from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.internal_error import internal_error
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill

@@ -21,7 +21,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.internal_error import internal_error
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.secrets import redacted
 
 _logger = logging.getLogger(__name__)

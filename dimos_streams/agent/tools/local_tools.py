@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
-from dimos_streams.common.internal_error import internal_error
 from dimos_streams.common.invalid import all_problems
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError, SkillError
 

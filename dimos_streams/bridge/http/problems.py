@@ -16,8 +16,8 @@ from starlette.routing import Match, Route
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.client.problems import problem_fields
-from dimos_streams.common.internal_error import internal_error
 from dimos_streams.common.invalid import in_a_line, with_values
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from dimos_streams.cli.running.configured_blueprint import configured_blueprint
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.common.internal_error import logs_are_shown_by
 from dimos_streams.common.printable import LogFormatter
+from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S, Module

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dimos_streams.cli.terminal.options import checked_seed
+
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.", show_default=False)
 ]
@@ -61,7 +63,10 @@ Blueprint = Annotated[
         show_default=False,
     ),
 ]
-Seed = Annotated[int | None, typer.Option("--seed", help="Without it: the recording's own.", show_default=False)]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", callback=checked_seed, help="Without it: the recording's own.", show_default=False),
+]
 Exact = Annotated[bool, typer.Option("--exact", help="Everything must be equal.")]
 Tolerance = Annotated[
     list[str] | None,

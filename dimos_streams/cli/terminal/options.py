@@ -9,6 +9,7 @@ import typer
 
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
+from dimos_streams.errors import UserError
 
 Blueprint = Annotated[
     str,
@@ -108,6 +109,13 @@ AgentName = Annotated[
         show_default=False,
     ),
 ]
+
+
+def checked_seed(value: int | None) -> int | None:
+    """Return a given seed. Raises ``UserError`` for a negative one."""
+    if value is not None and value < 0:
+        raise UserError(f"--seed {value}: it must be at least 0")
+    return value
 
 
 def given_on_command_line(context: typer.Context) -> dict[str, str]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dimos_streams.cli.terminal.options import checked_seed
+
 Say = Annotated[
     list[str] | None,
     typer.Option(
@@ -67,7 +69,7 @@ Wait = Annotated[
         show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Where all randomness comes from.")]
+Seed = Annotated[int, typer.Option("--seed", callback=checked_seed, help="Where all randomness comes from.")]
 Bus = Annotated[
     str | None,
     typer.Option(

@@ -10,7 +10,8 @@ from dimos_streams.errors import UserError
 
 
 def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a call's arguments from ``NAME=VALUE`` texts, which win, and a JSON object. Raises ``UserError``.
+    """Return a call's arguments from ``NAME=VALUE`` texts and a JSON object. Raises ``UserError``, also for a name
+    that is given twice.
 
     Values are YAML; if the skill's schema wants a string, whatever is not quoted is one.
     """
@@ -23,6 +24,8 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
         value = _value(text, properties.get(name.strip(), {}))
         if not is_finite(value):
             raise UserError(f"--arg {assignment!r}: it must be finite; JSON has neither infinity nor NaN")
+        if name.strip() in given:
+            raise UserError(f"--arg {assignment!r}: {name.strip()!r} is given already; give each argument once")
         given[name.strip()] = value
     return given
 

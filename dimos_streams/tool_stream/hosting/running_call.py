@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.common.internal_error import internal_error
+from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
