@@ -176,7 +176,7 @@ def test_a_default_that_its_setting_would_refuse(write: Write) -> None:
 def test_no_setting_is_infinite(write: Write, value: str) -> None:
     text = f"modules:\n  a:\n    type: {WALK}\n    config:\n      slow_m: {value}\n"
     line, *_ = found_in(write, text)
-    assert line.startswith("x.yaml:5: module 'a': slow_m: it must be a number (given: ")
+    assert line.startswith("x.yaml:5: module 'a': slow_m: it must be a finite number (given: ")
 
 
 def test_a_skill_without_a_schema(write: Write) -> None:
