@@ -86,3 +86,5 @@ class SkillPolicy(SkillTraits):
         stated = [name for name, given in (*others.items(), ("reversible=False", not self.reversible)) if given]
         if self.read_only and stated:
             raise TypeError(f"a skill can't be read_only with {', '.join(stated)}: it would change something")
+        if self.undo and not self.reversible:
+            raise TypeError(f"undo={self.undo!r} would never run with reversible=False: state one of them")

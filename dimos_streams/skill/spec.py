@@ -129,6 +129,8 @@ def check_undos(owner: str, skills: Mapping[str, SkillSpec]) -> None:
             raise TypeError(
                 f"{owner}.{spec.name}: undo names {undo!r}, which is no skill of it{suggest(undo, skills)}"
             )
+        if undo == spec.name:
+            raise TypeError(f"{owner}.{spec.name}: undo names {undo!r}, the skill itself; valid: another skill of it")
         if undo:
             check_undo(f"{owner}.{spec.name}", spec, skills[undo])
 

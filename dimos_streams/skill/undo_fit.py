@@ -39,21 +39,41 @@ def _arguments_refused(skill: SkillSpec, taken: Mapping[str, Any]) -> str | None
     if not _takes(taken, {"object"}):
         return f"its 'arguments' takes {_named(taken)}, and no object"
     given = skill.parameters.schema()["properties"]
-    for name in taken.get("required", ()):
-        if name not in given:
-            return f"its 'arguments' needs {name!r}, which {skill.name!r} has not"
-    if taken.get("additionalProperties") is False:
-        for name in given:
-            if name not in taken.get("properties", {}):
-                return f"its 'arguments' takes no {name!r}, which {skill.name!r} has"
-    return None
+    return _parts_refused(taken, given, "arguments", f"{skill.name!r}")
 
 
 def _result_refused(skill: SkillSpec, taken: Mapping[str, Any]) -> str | None:
-    given = types_of(skill.result_type.schema) or frozenset()
-    if _takes(taken, {*given, "null"}):
+    result = skill.result_type.schema
+    given = types_of(result) or frozenset()
+    if not _takes(taken, {*given, "null"}):
+        return f"its 'result' takes {_named(taken)}, and is given {' or '.join(sorted({*given, 'null'}))}"
+    return _parts_refused(_object(taken), _object(result).get("properties"), "result", f"that of {skill.name!r}")
+
+
+def _parts_refused(
+    taken: Mapping[str, Any], given: Mapping[str, Any] | None, parameter: str, giver: str
+) -> str | None:
+    """Return why a parameter does not take an object of these properties; None if it does, or if they are not
+    known."""
+    if given is None:
         return None
-    return f"its 'result' takes {_named(taken)}, and is given {' or '.join(sorted({*given, 'null'}))}"
+    parts: Mapping[str, Any] = taken.get("properties", {})
+    for name in taken.get("required", ()):
+        if name not in given:
+            return f"its {parameter!r} needs {name!r}, which {giver} has not"
+    for name, part in given.items():
+        if name not in parts:
+            if taken.get("additionalProperties") is False:
+                return f"its {parameter!r} takes no {name!r}, which {giver} has"
+        elif not _takes(parts[name], set(types_of(part) or ())):
+            return f"the {name!r} of its {parameter!r} takes {_named(parts[name])}, and is given {_named(part)}"
+    return None
+
+
+def _object(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a schema that is about objects, if it is one part; else one that says nothing."""
+    found = [part for part in schema.get("anyOf", [schema]) if "properties" in part]
+    return found[0] if len(found) == 1 else {}
 
 
 def _takes(schema: Mapping[str, Any], given: set[str]) -> bool:

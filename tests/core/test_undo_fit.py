@@ -27,6 +27,18 @@ class Far(By):
     far: bool
 
 
+class ByText(BaseModel):
+    by: str = "1"
+
+
+class Wordy(BaseModel):
+    before: str
+
+
+class After(BaseModel):
+    after: float
+
+
 @dataclass
 class Before:
     before: float
@@ -66,6 +78,9 @@ async def always(self: Any, arguments: dict[str, Any], result: Before) -> None: 
 async def word(self: Any, arguments: dict[str, Any], result: Literal["a"] | None) -> None: ...
 async def numbered(self: Any, arguments: dict[str, Any], result: Any, call_id: int) -> None: ...
 async def others(self: Any, arguments: Far, result: Any = None) -> None: ...
+async def by_text(self: Any, arguments: ByText, result: Any = None) -> None: ...
+async def wordy(self: Any, arguments: dict[str, Any], result: Wordy | None = None) -> None: ...
+async def after(self: Any, arguments: dict[str, Any], result: After | None = None) -> None: ...
 async def fewer(self: Any, arguments: Exactly, result: Any = None) -> None: ...
 
 
@@ -92,6 +107,9 @@ def test_a_skill_that_takes_what_it_is_given_undoes_others(back: Callable[..., A
         (numbered, "its 'call_id' takes integer, and no text"),
         (others, "its 'arguments' needs 'far', which 'turn' has not"),
         (fewer, "its 'arguments' takes no 'slowly', which 'turn' has"),
+        (by_text, "the 'by' of its 'arguments' takes string, and is given number"),
+        (wordy, "the 'before' of its 'result' takes string, and is given number"),
+        (after, "its 'result' needs 'after', which that of 'turn' has not"),
     ],
 )
 def test_one_that_can_not_is_named_where_it_is_declared_and_by_check(
@@ -109,3 +127,24 @@ def test_one_that_can_not_is_named_where_it_is_declared_and_by_check(
     [problem] = check(blueprint)
     assert problem.severity == "error"
     assert why in problem.text
+
+
+def test_a_skill_does_not_undo_itself() -> None:
+    class Arm(Module):
+        """An arm."""
+
+        config: NoSettings
+
+        @skill(undo="turn")
+        async def turn(self, arguments: dict[str, Any], result: Any = None) -> None:
+            """Turn it."""
+
+    with pytest.raises(TypeError, match=r"Arm\.turn: undo names 'turn', the skill itself; valid: another skill"):
+        skills_of(Arm)
+
+
+def test_what_can_not_be_taken_back_names_no_undo() -> None:
+    with pytest.raises(TypeError, match="undo='back' would never run with reversible=False: state one of them"):
+
+        @skill(undo="back", reversible=False)
+        async def drop(self: Any) -> None: ...
