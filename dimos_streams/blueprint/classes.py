@@ -151,7 +151,8 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     path = [str(part) for part in detail["loc"]]
     where = spec.where("config", *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        near = suggest(path[-1], fields_at(expected, path[:-1]))
+        names = fields_at(expected, path[:-1])
+        near = suggest(path[-1], names) or f" (valid: {', '.join(names) or 'none: it has no settings'})"
         return Problem(f"module {spec.name!r} has no setting {'.'.join(path)!r}{near}", where)
     if detail["type"] in ("missing", "missing_argument"):
         return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.readable.shortening import shortened
@@ -11,14 +11,16 @@ from dimos_streams.common.readable.shortening import shortened
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
+NamesAt = Callable[[Sequence[str | int]], Iterable[str]]
 _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
 """Faults whose text names one of our classes, which says nothing to the sender of the value."""
 _MAX_PATH = 200
 """Maximum length of a path, in characters: names of fields come from outside, too."""
+_NO_SUCH_NAME = "there is nothing of this name"
 _OBJECT = "it must be an object, names with their values"
 _WORDS = (
     (r"Field required|Missing required .*", "it is missing"),
-    (r"Extra inputs are not permitted|Unexpected keyword argument", "there is nothing of this name"),
+    (r"Extra inputs are not permitted|Unexpected keyword argument", _NO_SUCH_NAME),
     (r"Input should be a valid (dictionary|mapping)\b.*", _OBJECT),
     (r"Input should be a valid integer\b.*", "it must be a whole number"),
     (r"Unable to parse input string as an integer\b.*", "it must be a whole number, and a smaller one"),
@@ -61,18 +63,22 @@ def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
     return {where_it_is(detail, whole): what_is_wrong(detail) for detail in error.errors(include_url=False)}
 
 
-def problems_with_values(error: ValidationError, whole: str) -> dict[str, str]:
-    """The fault at each path, and the value that was given there; ``whole`` stands for everything."""
-    return with_values(error.errors(), whole)
+def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | None = None) -> dict[str, str]:
+    """The fault at each path, and the value that was given there; ``whole`` stands for everything. ``valid`` returns
+    the names that there are at a path."""
+    return with_values(error.errors(), whole, valid)
 
 
-def with_values(details: Iterable[Mapping[str, Any]], whole: str) -> dict[str, str]:
+def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt | None = None) -> dict[str, str]:
     """The same of errors that come without their exception."""
     problems = {}
     for detail in details:
         path = where_it_is(detail, whole)
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
-        problems[path] = f"{what_is_wrong(detail)}{given}"
+        wrong = what_is_wrong(detail)
+        if valid is not None and wrong == _NO_SUCH_NAME and (names := list(valid(detail["loc"][:-1]))):
+            wrong = f"{wrong}; valid: {', '.join(names)}"
+        problems[path] = f"{wrong}{given}"
     return problems
 
 

@@ -29,7 +29,7 @@ def check_fields(tolerances: Tolerances, sent: Collection[str], compared: Collec
         if colon and topic not in by_topic:
             known = ", ".join(sorted(by_topic))
             raise UserError(
-                f"tolerance of {name!r}: no topic is called {topic!r}{suggest(topic, by_topic)} ({known})"
+                f"tolerance of {name!r}: no topic is called {topic!r}{suggest(topic, by_topic)} (valid: {known})"
             )
         if any(_is_of(path, paths) for paths in ([by_topic[topic]] if colon else by_topic.values())):
             continue

@@ -217,7 +217,8 @@ class ReplayRun:
         if self._scope.left_out:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
         if self._late_calls:
-            remarks.append(f"{self._late_calls} calls began before the log and were not made again")
+            calls, were = ("call", "was") if self._late_calls == 1 else ("calls", "were")
+            remarks.append(f"{self._late_calls} {calls} began before the log and {were} not made again")
         remarks += [
             f"{set_back}; from there on its times were taken as later by so much"
             for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
@@ -44,23 +45,33 @@ def skill(
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
     for the arguments. Raises ``TypeError`` for a policy that is not valid.
     """
-    try:
-        stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
-    except ValidationError as error:
-        raise TypeError(f"@skill: {in_a_line(problems_with_values(error, 'the policy'))}") from error
 
     def mark(method: F) -> F:
+        try:
+            stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
+        except ValidationError as error:
+            wrong = in_a_line(problems_with_values(error, "the policy", lambda path: SkillPolicy.model_fields))
+            raise TypeError(f"@skill of {_place(method)}: {wrong}") from error
+        except TypeError as error:
+            raise TypeError(f"@skill of {_place(method)}: {error}") from error
         setattr(method, _ATTRIBUTE, stated)
         return method
 
     return mark if function is None else mark(function)
 
 
+def _place(method: Callable[..., Any]) -> str:
+    """Return the name of what is marked, and where it stands."""
+    name = getattr(method, "__qualname__", repr(method))
+    code = getattr(inspect.unwrap(method), "__code__", None)
+    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
 def _several(what: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return names as they are declared, sorted. Raises ``TypeError`` for a single text, which would count as its
     letters."""
     if isinstance(names, str):
-        raise TypeError(f"@skill: {what}={names!r} is one text, where several are meant: {what}=({names!r},)")
+        raise TypeError(f"{what}={names!r} is one text, where several are meant: {what}=({names!r},)")
     return tuple(sorted(set(names), key=str))
 
 

@@ -199,10 +199,24 @@ def _model(where: str, name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
         model: type[BaseModel] = create_model(name, __config__=_CONFIG, **fields)
         plain_schema(model)
     except (ValueError, PydanticUserError, SchemaError) as error:
-        text = str(error).partition("\n")[0]
-        raise TypeError(f"{where}: its schema can't be written out: {text}") from error
+        bad = next((each for each, field in fields.items() if not _has_schema(each, field)), None)
+        which = "its arguments have" if bad is None else f"the type of {bad!r}, {_named(fields[bad][0])}, has"
+        text = "valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists and models"
+        raise TypeError(f"{where}: {which} no schema; {text}") from error
     _check_defaults(where, fields)
     return model
+
+
+def _has_schema(name: str, field: Any) -> bool:
+    try:
+        plain_schema(create_model("Argument", __config__=_CONFIG, **{name: field}))
+    except (ValueError, PydanticUserError, SchemaError):
+        return False
+    return True
+
+
+def _named(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) else str(hint)
 
 
 def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:

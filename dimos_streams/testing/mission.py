@@ -268,7 +268,7 @@ class MissionRun:
             for port in ports_of(spec, module_class(spec)):
                 known.setdefault(port.topic, port.channel)
         if name not in known:
-            raise UserError(f"no topic is called {name!r}{suggest(name, known)}")
+            raise UserError(f"no topic is called {name!r}{suggest(name, known)} (valid: {', '.join(sorted(known))})")
         return known[name]
 
     def _request(self, skill: str, arguments: Mapping[str, Any]) -> str:

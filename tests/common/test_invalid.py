@@ -84,6 +84,8 @@ def test_nothing_is_said_of_inputs(name: str, value: object, said: str) -> None:
     with pytest.raises(ValidationError) as bad:
         Bounded.model_validate({**good, name: value})
     assert problems_with_values(bad.value, "it") == {name: f"{said} (given: {value!r})"}
+    names = problems_with_values(bad.value, "it", lambda path: [] if path else ["a", "b"])[name]
+    assert names == f"{said}{'; valid: a, b' if name not in good else ''} (given: {value!r})"
     if name in good:
         with pytest.raises(ValidationError) as lacking:
             Bounded.model_validate({key: given for key, given in good.items() if key != name})

@@ -37,7 +37,10 @@ class Arm(Module):
         ({"joints": "many"}, ["module 'Arm': joints: it must be a whole number (given: 'many')"]),
         ({"joints": 2, "reach_m": -1}, ["module 'Arm': reach_m: it must be more than 0 (given: -1)"]),
         ({"joints": 2, "reach": 1}, ["module 'Arm' has no setting 'reach'; did you mean 'reach_m'?"]),
-        ({"x": 1}, ["module 'Arm' needs the setting 'joints'", "module 'Arm' has no setting 'x'"]),
+        (
+            {"x": 1},
+            ["module 'Arm' needs the setting 'joints'", "module 'Arm' has no setting 'x' (valid: reach_m, joints)"],
+        ),
     ],
 )  # fmt: skip
 def test_wrong_settings_of_a_harness_are_what_a_run_says_of_them(config: Any, lines: list[str]) -> None:

@@ -58,11 +58,27 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
 @pytest.mark.parametrize(
     ("stated", "said"),
     [
-        ({"approval": "always"}, "@skill: approval: it must be 'never' or 'ask' (given: 'always')"),
-        ({"resorces": {"base"}}, "@skill: resorces: there is nothing of this name (given: {'base'})"),
+        ({"approval": "always"}, "approval: it must be 'never' or 'ask' (given: 'always')"),
+        ({"resorces": {"base"}}, "resorces: there is nothing of this name; valid: resources, tags, on_duplicate,"),
         ({"read_only": True, "motion": True}, "a skill can't be read_only with motion=True"),
     ],
 )
 def test_what_no_skill_can_state_is_refused_where_it_is_stated(stated: dict[str, Any], said: str) -> None:
-    with pytest.raises(TypeError, match=re.escape(said)):
-        skill(**stated)
+    place = r"^@skill of test_what_no_skill_can_state.*\.lift \(.*test_skill_policy\.py:\d+\): "
+    with pytest.raises(TypeError, match=place + re.escape(said)):
+
+        @skill(**stated)
+        async def lift(self: Any) -> None: ...
+
+
+class Handle:
+    """A type that has no schema."""
+
+
+def test_an_argument_without_a_schema_is_named() -> None:
+    class Arm:
+        @skill
+        async def lift(self, height_m: float, handle: Handle) -> None: ...
+
+    with pytest.raises(TypeError, match=r"^Arm\.lift: the type of 'handle', Handle, has no schema; valid are those"):
+        skills_of(Arm)

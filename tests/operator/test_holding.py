@@ -19,6 +19,7 @@ from dimos_streams.operator.holding import (
     VelocityGateState,
     gate_state,
 )
+from dimos_streams.operator.messages.stop import ReleaseReport
 
 
 def hold(seq: int, holding: bool = True, *, source: str = "agent", valid_s: float = 5.0, utime: int = 0) -> Hold:
@@ -201,3 +202,8 @@ def test_what_a_gate_says_comes_back() -> None:
     state = VelocityGateState(listens=True, holds=("robot1/agent",), still=True)
     assert gate_state({GATE: state.model_dump(mode="json")}) == state
     assert gate_state({"something": 1}) is None
+
+
+@pytest.mark.parametrize(("robot", "said"), [("", "no robot was stopped"), ("robot1", "robot1 was not stopped")])
+def test_a_release_of_what_was_not_stopped_says_so(robot: str, said: str) -> None:
+    assert str(ReleaseReport(robot=robot, changed=False)) == said

@@ -76,7 +76,7 @@ def test_fields_that_something_has_may_be_named(name: str) -> None:
         ("x", "has a field 'x' (valid: linear.x, linear.y, linear.z, angular.x, angular.y, angular.z, text,"),
         ("header.stamp", "stamps go by time_s"),
         ("poses[0].pose", "has a field 'poses[0].pose'"),
-        ("/vell:linear.x", "no topic is called '/vell'; did you mean '/vel'? (/odom, /own, /path, /skill_calls,"),
+        ("/vell:linear.x", "no topic is called '/vell'; did you mean '/vel'? (valid: /odom, /own, /path,"),
         ("/vel:pose", "topic '/vel' has no field 'pose' (valid: linear.x, "),
         ("/own:x", "topic '/own' has no field 'x' (valid: none: it is compared as a whole"),
     ],

@@ -12,6 +12,7 @@ from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
@@ -20,6 +21,8 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 _MAX_WAITING = 100
+_SHOWN = 80
+"""Maximum length of a name in an error, in characters."""
 
 
 class CallAdmission:
@@ -77,8 +80,10 @@ class CallAdmission:
     def _check_form(self, call: CallState) -> SkillInfo:
         """Check that the skill can be called now with these arguments, set the call's module, resources and
         ``on_loss``, and return the skill. Raises ``SkillError``."""
-        if not (is_name(call.caller) and is_name(call.skill)):
-            raise CallRejectedError(f"the names of caller and skill may have {MAX_NAME} characters, all printable")
+        for what, name in (("caller", call.caller), ("skill", call.skill)):
+            if not is_name(name):
+                shown = shortened(repr(name), _SHOWN)
+                raise CallRejectedError(f"{what} is {shown}: valid are 1 to {MAX_NAME} printable characters")
         module, info = self._directory.find(call.skill)
         self._authority.check(call, info)
         self._stops.check(module, info)

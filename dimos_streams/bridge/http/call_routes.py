@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
@@ -18,7 +18,7 @@ from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import MAX_NAME, MAX_REASON
+from dimos_streams.tool_stream.event import MAX_NAME, MAX_REASON, is_name
 from dimos_streams.tool_stream.gateway import CallView
 
 BEGIN_BY = "dimos_streams.begin_by"
@@ -31,7 +31,16 @@ MAX_LEASE_WAIT_S = 60.0
 Wait = Literal["answer", "close"]
 WaitFor = Annotated[Wait | None, Query(description="The event to wait for: the call's first update, or its end.")]
 WaitAtMost = Annotated[float, Query(ge=0, le=MAX_WAIT_S, description="The longest time to wait, in seconds.")]
-Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+
+
+def _printable(name: str) -> str:
+    if not is_name(name):
+        raise ValueError("all its characters must be printable")
+    return name
+
+
+Key = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+Name = Annotated[Key, AfterValidator(_printable)]
 
 
 def check_caller(caller: str) -> None:
@@ -55,7 +64,7 @@ class CallBody(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
     caller: Name = "http"
     on_duplicate: OnDuplicate | None = None
-    idempotency_key: Name | None = None
+    idempotency_key: Key | None = None
     lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None

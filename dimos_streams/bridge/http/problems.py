@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
@@ -18,6 +18,7 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)
@@ -76,7 +77,13 @@ async def _skill_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    errors = with_values(error.errors(), "request")
+    field = getattr(request.scope.get("route"), "body_field", None)
+    body = None if field is None else field.field_info.annotation
+
+    def names_at(path: Sequence[str | int]) -> Iterable[str]:
+        return fields_at(body, list(map(str, path[1:]))) if path[:1] == ("body",) else ()
+
+    errors = with_values(error.errors(), "request", names_at)
     return problem(problem_kinds.BAD_REQUEST, in_a_line(errors), errors=errors)
 
 

@@ -113,7 +113,9 @@ class ReleaseReport(MonitorMessage):
 
     def __str__(self) -> str:
         robot = self.robot or EVERY_ROBOT
-        said = f"{robot} may move again; nothing goes on by itself" if self.changed else f"{robot} was not stopped"
+        said = f"{self.robot} was not stopped" if self.robot else "no robot was stopped"
+        if self.changed:
+            said = f"{robot} may move again; nothing goes on by itself"
         if self.still_stopped:
             gates = ", ".join(self.still_stopped)
             said = f"{robot} is released here, but STILL STOPPED by somebody else, as another run: {gates}"
