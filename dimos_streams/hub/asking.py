@@ -29,6 +29,8 @@ MARGIN_S = 5.0
 """Time, in seconds, by which an answer is waited for longer than whoever asks has said that they wait."""
 _TELLING_S = 2.0
 """Time, in seconds, from a command's expiry until nobody waits any more: they learn that it was not carried out."""
+_LEAST_S = 2.0
+"""Time, in seconds, that a command has at least to reach its robot, however short whoever asks waits."""
 _ENDS = (
     "the hub ends: nobody here waits for the robot's answer any more; the same request with the same idempotency key,"
     " at another hub or when this one is back, asks for it"
@@ -80,7 +82,10 @@ class BridgeRequest:
     @property
     def expires_in_s(self) -> float:
         """Time, in seconds, within which it may be begun: not when nobody waits for it any more."""
-        return min(EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
+        expires_in_s = min(EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
+        if self.timeout_s is None:
+            return expires_in_s
+        return min(expires_in_s, self.lease_wait_s + max(self.timeout_s, _LEAST_S))
 
 
 @dataclass(frozen=True, slots=True)

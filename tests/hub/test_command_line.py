@@ -67,7 +67,7 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
             ["robots", "add", "a b"],
             "'a b' is no name for a robot; valid: up to 63 letters, digits, - and _, a letter or digit first",
         ),
-        (["--database", "mysql://x"], "--database 'mysql'… is of no kind that a hub knows; valid: sqlite:///FILE"),
+        (["--database", "mysql://x"], "--database 'mysql' is of no kind that a hub knows; valid: sqlite:///FILE"),
         (["--database", "sqlite:////proc/x/hub.sqlite"], "the hub's database /proc/x/hub.sqlite can't be used"),
         (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),
         (["--token-file", "/nowhere"], "--token-file /nowhere: No such file"),

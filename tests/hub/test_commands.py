@@ -265,6 +265,17 @@ def test_a_command_given_at_one_hub_reaches_a_robot_at_another(postgres_url: str
     answers.join()
 
 
+@pytest.mark.parametrize(
+    ("timeout_s", "lease_wait_s", "expires_in_s"),
+    [(None, 0.0, 10.0), (30.0, 0.0, 10.0), (4.0, 0.0, 4.0), (4.0, 3.0, 7.0), (2.0, 0.0, 2.0), (0.0, 0.0, 2.0)],
+)
+def test_a_robot_that_is_gone_is_waited_for_no_longer_than_who_asks_waits(
+    timeout_s: float | None, lease_wait_s: float, expires_in_s: float
+) -> None:
+    request = BridgeRequest("r1", "POST", "/calls", timeout_s=timeout_s, lease_wait_s=lease_wait_s)
+    assert request.expires_in_s == expires_in_s
+
+
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(

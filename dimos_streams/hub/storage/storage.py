@@ -227,7 +227,7 @@ def open_engine(url: str, *, partition: int = PARTITION) -> Engine:
     if scheme == "sqlite":
         return sqlite_engine(url, partition=partition)
     raise UserError(
-        f"--database {shown(scheme)[:50]!r}… is of no kind that a hub knows; valid: sqlite:///FILE (a relative path),"
+        f"--database {shown(scheme)[:50]!r} is of no kind that a hub knows; valid: sqlite:///FILE (a relative path),"
         " sqlite:////DIR/FILE, postgresql://HOST/NAME with a user before HOST"
     )
 
