@@ -93,7 +93,7 @@ def test_what_a_hub_can_not_use_is_told_in_a_line(
 def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "hub.sqlite"
     database = ["--database", f"sqlite:///{path}"]
-    assert run("robots", "list", *database) == 0
+    assert run("migrate", *database) == 0
     with sqlite3.connect(path) as db:
         db.execute("UPDATE fleet SET schema_version = 9")
     db.close()
@@ -102,3 +102,34 @@ def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: py
     path.write_bytes(b"no database" * 1000)
     assert run("--port", "0", *database) == 1
     assert capsys.readouterr().err == f"error: the hub's database {path}: file is not a database\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "why"),
+    [
+        (["robots", "list"], "typo.sqlite", "there is no hub's database typo.sqlite; `dimos-streams hub` makes one"),
+        (["robots", "remove", "r1"], "typo.sqlite", "there is no hub's database typo.sqlite"),
+        (
+            ["--port", "0"],
+            "nodir/x.sqlite",
+            "the hub's database nodir/x.sqlite can't be used: there is no directory /",
+        ),
+        (["robots", "add", "r1"], "nodir/x.sqlite", "/nodir"),
+        (["--port", "0"], "robot.yaml", "the hub's database robot.yaml can't be used: the file is not a database"),
+        (["--port", "0"], ".", "the hub's database . can't be used: it is a directory"),
+        (["robots", "add", "r1"], ".", "it is a directory"),
+    ],
+)
+def test_a_database_that_is_none_is_refused_and_nothing_is_made(
+    words: list[str],
+    name: str,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robot.yaml").write_text("name: robot\n")
+    assert run(*words, "--database", f"sqlite:///{name}") != 0
+    assert why in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.yaml"]

@@ -146,7 +146,7 @@ def add(
 
 def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None:
     """Let a robot connect no more. Its events stay."""
-    storage = _opened(database)
+    storage = _opened(database, make=False)
     try:
         storage.robots.remove(name)
     finally:
@@ -160,7 +160,7 @@ def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json =
     from dimos_streams.common.printable import printable
     from dimos_streams.hub.fleet_view import FleetRobot
 
-    storage = _opened(database)
+    storage = _opened(database, make=False)
     try:
         now = storage.now()
         views = [FleetRobot(row).view(now) for row in storage.robots.all()]
@@ -261,9 +261,12 @@ def _storage(url: str) -> HubStorage:
     return HubStorage(open_engine(url))
 
 
-def _opened(url: str) -> HubStorage:
+def _opened(url: str, *, make: bool = True) -> HubStorage:
+    """An open database; without ``make`` one that is there. Raises ``UserError``."""
     storage = _storage(url)
     try:
+        if not make:
+            storage.engine.check_there()
         storage.open()
     except BaseException:
         storage.close()

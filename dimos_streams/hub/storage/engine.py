@@ -64,6 +64,10 @@ class Engine(ABC):
     """Number of events in each partition; the first one begins with number 1."""
 
     @abstractmethod
+    def check_there(self) -> None:
+        """Raise ``UserError`` if there is no database, for who would only look at it; a server says so itself."""
+
+    @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction that is committed at its end, and rolled back by an exception."""
 

@@ -73,6 +73,9 @@ class PostgresEngine(Engine):
         self._closed = threading.Event()
         self._room_upto = 0
 
+    def check_there(self) -> None:
+        """See ``Engine``: the server says it."""
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """See ``Engine``."""

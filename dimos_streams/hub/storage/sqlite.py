@@ -20,6 +20,8 @@ from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 _BUSY_S = 10.0
+_MAGIC = b"SQLite format 3\0"
+"""The first bytes of a database; one that is new has none."""
 _STEP = 10_000
 """Maximum number of events that are deleted in one transaction: others wait for it."""
 
@@ -44,8 +46,8 @@ class SqliteEngine(Engine):
     def take(self) -> None:
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
         try:
-            file = self._path.resolve()
-            file.parent.mkdir(parents=True, exist_ok=True)
+            file = self._file()
+            _check_kind(file)
             lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except (OSError, RuntimeError) as error:  # RuntimeError is a circle of links
             raise UserError(f"the hub's database {self._path} can't be used: {_why(error)}") from error
@@ -58,6 +60,22 @@ class SqliteEngine(Engine):
                 " postgresql://…)"
             ) from error
         self._lock = lock
+
+    def check_there(self) -> None:
+        """See ``Engine``."""
+        if not self._path.exists():
+            raise UserError(
+                f"there is no hub's database {self._path}; `dimos-streams hub` makes one, and `migrate` too"
+            )
+
+    def _file(self) -> Path:
+        """The file itself, whatever link leads there. Raises ``OSError`` if there can't be one."""
+        file = self._path.resolve()
+        if file.is_dir():
+            raise IsADirectoryError(0, "it is a directory")
+        if not file.parent.is_dir():
+            raise FileNotFoundError(0, f"there is no directory {file.parent}")
+        return file
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
@@ -158,7 +176,7 @@ class SqliteEngine(Engine):
         One that is there is not opened: to close it would end SQLite's locks of it, which are the whole process's.
         """
         try:
-            file = self._path.resolve()
+            file = self._file()
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 return
@@ -174,6 +192,18 @@ class SqliteEngine(Engine):
                 f"the hub's database {self.where} has {names} names (hard links), and another one may be in use:"
                 " remove the others, or make a copy"
             )
+
+
+def _check_kind(file: Path) -> None:
+    """Raise ``OSError`` for a file that is no database, before there is a lock beside it.
+
+    One with a lock is not opened: to close it would end SQLite's locks of it, which are the whole process's.
+    """
+    if not file.exists() or Path(f"{file}.lock").exists():
+        return
+    with file.open("rb") as opened:
+        if opened.read(len(_MAGIC)) not in (_MAGIC, b""):
+            raise OSError(0, "the file is not a database")
 
 
 def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:
