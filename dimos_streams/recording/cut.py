@@ -105,7 +105,8 @@ def check_found(count: int, sources: Sequence[LogReader], part: LogPart) -> None
 def cut(
     sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: Callable[[LogReader], None] | None = None
 ) -> int:
-    """Copy a part of logs, which are open and count as one, to a new file, and return the number of events.
+    """Copy a part of logs, which are open and count as one, to a new file, and return the number of events, metadata
+    not counted.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
     be replayed. Raises ``UserError``, for a part without events too; then nothing is written.
@@ -114,6 +115,7 @@ def cut(
     waiting: dict[str, tuple[str, bytes]] = {}
     """The messages that belong before the part's first event."""
     writer = LogWriter(target)
+    count = 0
     with ExitStack() as stack:
         for number, (after_s, event) in enumerate(timed(sources)):
             if after_s is None:
@@ -123,14 +125,16 @@ def cut(
                     stack.enter_context(writer)
                 for channel, data in waiting.values():
                     writer.write(event.utime, channel, data)
+                    count += channel != CHANNEL
                 waiting.clear()
                 writer.write(event.utime, part.channel(event.channel), event.data)
+                count += 1
             elif event.channel == STATUS and after_s < part.from_s and part.selection(STATUS):
                 _remember(waiting, part.channel(STATUS), event)
             if on_progress is not None and number % _PROGRESS_EVERY == 0:
                 on_progress(next(log for log in sources if log.position < log.size or log is sources[-1]))
-    check_found(writer.written, sources, part)
-    return writer.written
+    check_found(count, sources, part)
+    return count
 
 
 def _narrowed(data: bytes, selection: Selection) -> bytes:
