@@ -65,10 +65,11 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
 )
 def test_what_no_skill_can_state_is_refused_where_it_is_stated(stated: dict[str, Any], said: str) -> None:
     place = r"^@skill of test_what_no_skill_can_state.*\.lift \(.*test_skill_policy\.py:\d+\): "
-    with pytest.raises(TypeError, match=place + re.escape(said)):
 
-        @skill(**stated)
-        async def lift(self: Any) -> None: ...
+    async def lift(self: Any) -> None: ...
+
+    with pytest.raises(TypeError, match=place + re.escape(said)):
+        skill(**stated)(lift)
 
 
 class Handle:

@@ -235,7 +235,10 @@ def test_tolerances_come_from_a_file(mission_log: Path, tmp_path: Path, command:
         (["replay", "LOG", "--modules", "follow", "--speed", "1"], "--speed is for playing a log onto a bus"),
         (["replay", "LOG", "--modules", "follow", "--bus", "memq://"], "--bus is for playing a log onto a bus"),
         (["replay", "LOG", "--modules", "folow"], "did you mean 'follow'"),
-        (["replay", "LOG", "--modules", "follow", "--time-tolerance", "inf"], "a number of seconds, not inf"),
+        (
+            ["replay", "LOG", "--modules", "follow", "--time-tolerance", "inf"],
+            "--time-tolerance inf: the seconds must be finite",
+        ),
         (["replay", "LOG", "--modules", "follow", "--loop"], "--loop is for playing a log onto a bus"),
         (["replay", "LOG", "--modules", "follow", "--tolerance", "linear.x"], "expected a number"),
         (["run", "base-robot", "--record-split", "1"], "go with --record"),
