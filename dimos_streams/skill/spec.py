@@ -198,7 +198,9 @@ def _model(where: str, name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
     try:
         model: type[BaseModel] = create_model(name, __config__=_CONFIG, **fields)
         plain_schema(model)
-    except (ValueError, PydanticUserError, SchemaError) as error:
+    except ValueError as error:  # of our own, which says what it is about
+        raise TypeError(f"{where}: its schema can't be written out: {error}") from error
+    except (PydanticUserError, SchemaError) as error:
         bad = next((each for each, field in fields.items() if not _has_schema(each, field)), None)
         which = "its arguments have" if bad is None else f"the type of {bad!r}, {_named(fields[bad][0])}, has"
         text = "valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists and models"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.feature("K5")
 
 
 def declared(tags: Iterable[str]) -> Callable[[Any], Any]:
-    return skill(tags=tags)
+    return skill(tags=tags)(lambda self: None)
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_tags_are_bounded_in_number_and_length() -> None:
 
 def test_one_text_is_not_taken_for_its_letters() -> None:
     with pytest.raises(TypeError, match=r"tags=\('safe',\)"):
-        skill(tags="safe")
+        skill(tags="safe")(lambda self: None)
     with pytest.raises(TypeError, match=r"resources=\('base',\)"):
-        skill(resources="base")
+        skill(resources="base")(lambda self: None)
 
 
 def test_stock_skills_are_tagged_as_their_policies_say() -> None:

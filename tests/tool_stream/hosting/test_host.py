@@ -459,7 +459,7 @@ async def test_what_is_read_only_begins_no_other_call() -> None:
 @pytest.mark.parametrize("more", [{"motion": True}, {"resources": {"base"}}, {"reversible": False}, {"undo": "back"}])
 def test_a_skill_that_changes_something_is_not_read_only(more: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=f"read_only with {next(iter(more))}"):
-        skill(read_only=True, **more)
+        skill(read_only=True, **more)(lambda self: None)
 
 
 class Truck(Module):
