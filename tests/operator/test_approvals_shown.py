@@ -93,11 +93,11 @@ def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Con
     assert f"    {hidden} characters not shown: dimos-streams approvals a0" in console("approvals")[1].splitlines()
     agent.whole = large[0]
     assert f"    text={'0' * 9000!r}" in console("approvals", "a0")[1].splitlines()
-    assert console("approve", "a0", "--arg", "volume=1")[0] == 0
-    assert agent.commands[-1][1]["arguments"] == {**large[0].arguments, "volume": 1}
+    assert console("approve", "a0", "--arg", "now=true")[0] == 0
+    assert agent.commands[-1][1]["arguments"] == {**large[0].arguments, "now": True}
     put(console, agent, sent[0])
     agent.whole = None
-    code, _, error = console("approve", "a0", "--arg", "volume=1")
+    code, _, error = console("approve", "a0", "--arg", "now=true")
     assert (code, f"{hidden} characters of the arguments of a0 are too long" in error) == (2, True)
 
 

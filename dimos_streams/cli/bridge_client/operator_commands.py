@@ -10,7 +10,7 @@ from dimos_streams.cli.bridge_client.event_watch import watching
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import SkillArgumentError, SkillError, UserError
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
@@ -150,7 +150,13 @@ async def decide(
         if offered is not None:
             from dimos_streams.tool_stream.arguments.schemas import check_arguments
 
-            check_arguments(offered, approval.arguments)
+            try:
+                check_arguments(offered, approval.arguments)
+            except SkillArgumentError as error:
+                # What the others are was checked before, and may be shown redacted here.
+                wrong = {path: text for path, text in error.problems.items() if path.partition(".")[0] in changed}
+                if wrong:
+                    raise SkillArgumentError(approval.skill, wrong) from error
         arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
