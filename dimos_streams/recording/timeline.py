@@ -52,6 +52,12 @@ class Steadiness:
     set_backs: list[SetBack] = field(default_factory=list)
     """The places so far at which the clock goes back, bounded."""
 
+    def note(self, set_back: SetBack) -> None:
+        """Note that the clock went back; times go on from the one before."""
+        if len(self.set_backs) < _MAX_SET_BACKS:
+            self.set_backs.append(set_back)
+        self.ahead -= set_back.us
+
 
 def going_on(events: Iterable[LogEvent], found: list[SetBack]) -> Iterator[tuple[int, LogEvent]]:
     """Yield the same events, each with its time by a clock that goes on where the log's was set back, as ``steady``
@@ -83,44 +89,27 @@ def _timed(events: Iterable[LogEvent], known: Steadiness, *, mends: bool) -> Ite
             yield utime, event
             continue
         before = utime if last is None else last
+        instead: int | None = None  # of a stamp that is impossible
         if last is None and following is not None and _is_far_ahead(event, following, later):
-            impossible, why = after, f"is the first, and {(utime - after) / 1e6:.0f} s ahead of the second"
+            instead = after
+            why = f"event {event.number}, the first, is {(utime - after) / 1e6:.0f} s ahead of the second"
         elif before - SET_BACK_US <= after < utime - _BACK_US and utime > before:
-            impossible, why = before, f"is {(utime - before) / 1e6:.1f} s ahead of its neighbours"
+            instead = before
+            why = f"event {event.number} is {(utime - before) / 1e6:.1f} s ahead of its neighbours"
+        elif mends and utime - before > _LONGEST_US:
+            why = f"a pause of {(utime - before) / 1e6:.0f} s before event {event.number} is cut out"
+            known.ahead += utime - before
+            utime = before
+        elif _is_set_back(before, utime, following, later, known.ahead):
+            known.note(set_back := SetBack(event.number, before - utime))
+            why = f"{set_back}; its times go on from there"
+            utime = before
         else:
-            utime = _dated(event, utime, before, following, later, known, mends=mends)
-            known.last = max(before, utime)
-            yield utime, event
-            continue
-        if mends:
-            _log.warning("event %d %s", event.number, why)
-        known.last = impossible
-        yield impossible if mends else utime, event
-
-
-def _dated(
-    event: LogEvent,
-    utime: int,
-    before: int,
-    following: LogEvent | None,
-    later: LogEvent | None,
-    known: Steadiness,
-    *,
-    mends: bool,
-) -> int:
-    """The time of an event whose stamp is possible, without a pause or a set-back before it."""
-    if mends and utime - before > _LONGEST_US:
-        _log.warning("a pause of %.0f s before event %d is cut out", (utime - before) / 1e6, event.number)
-    elif _is_set_back(before, utime, following, later, known.ahead):
-        set_back = SetBack(event.number, before - utime)
-        if mends:
-            _log.warning("%s; its times go on from there", set_back)
-        if len(known.set_backs) < _MAX_SET_BACKS:
-            known.set_backs.append(set_back)
-    else:
-        return utime
-    known.ahead += utime - before
-    return before
+            why = ""
+        if mends and why:
+            _log.warning("%s", why)
+        known.last = max(before, utime) if instead is None else instead
+        yield utime if instead is None or not mends else instead, event
 
 
 def _is_set_back(before: int, utime: int, following: LogEvent | None, later: LogEvent | None, ahead: int) -> bool:
