@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import zlib
 
 import pytest
 from xdist.remote import Producer
@@ -32,6 +33,9 @@ _CHAINS = {
 their own: it waits for the robot, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording", "viewer")
 """Folders whose tests share what is costly to make."""
+_COMPUTING = "delivery"
+"""The folder whose tests never wait, so that in the end no processor waits either. Before them all others come mixed:
+neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
 _AT_ONCE = 2
@@ -48,8 +52,9 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Several workers are handed the chains first, then what takes long by itself, then all the rest."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several workers are handed the chains first, then all the rest, of which those come last that only compute."""
+    several = hasattr(config, "workerinput")
     order = [*_CHAINS, *_TOGETHER]
     places = {}
     for item in items:
@@ -58,9 +63,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
         if group is not None:
             item.add_marker(pytest.mark.xdist_group(group))
-        slow = item.get_closest_marker("slow") is not None
-        places[item] = order.index(group) if group is not None else len(order) + (not slow)
+        if group is not None:
+            places[item] = order.index(group), 0
+        elif several:
+            places[item] = len(order) + _computes(item), zlib.crc32(item.nodeid.encode())
+        else:
+            slow = item.get_closest_marker("slow") is not None
+            places[item] = len(order) + (not slow), 0
     items.sort(key=places.__getitem__)
+
+
+def _computes(item: pytest.Item) -> bool:
+    return item.nodeid.split("/")[1] == _COMPUTING
 
 
 def _group(item: pytest.Item) -> str | None:

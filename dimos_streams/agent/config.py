@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from dimos_streams.agent.context.results import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
@@ -23,6 +23,7 @@ from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.subagents.delegation import SubAgent
 from dimos_streams.common.polygon import Point
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.module import ModuleConfig
 
 SYSTEM_PROMPT = """\
@@ -33,10 +34,8 @@ happens. If something fails, say why. If there is nothing to add, answer with no
 _DEFAULTS = LoopSettings()
 
 
-class Goal(BaseModel):
+class Goal(FrozenModel):
     """A point of the odom frame, and the distance at which it counts as reached, in metres."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     x: float
     y: float
@@ -61,10 +60,8 @@ class Limits(FixedLimits):
     of."""
 
 
-class StopWhen(BaseModel):
+class StopWhen(FrozenModel):
     """Conditions under which a mission stops, whatever its model still wants."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     battery_below: float | None = Field(default=None, gt=0, le=1)
     goal: Goal | None = None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import Field, model_validator
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, merge
 from dimos_streams.blueprint.names import checked_machine, checked_name, checked_namespace
@@ -17,6 +17,7 @@ from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.documents.document import Document, display_path, read_document
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.documents.validation import validated
@@ -61,10 +62,8 @@ def _summary(name: str) -> StockSummary:
     return StockSummary(name, robots_of(found), found.description.partition("\n")[0])
 
 
-class _Form(BaseModel):
+class _Form(FrozenModel):
     """A mapping in the file. A key without a value counts as left out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -74,8 +73,8 @@ class _Form(BaseModel):
 
 class _ReplacementForm(_Form):
     type: str
-    config: dict[str, Any] = {}
-    remap: dict[str, str | None] = {}
+    config: dict[str, Any] = Field(default_factory=dict)
+    remap: dict[str, str | None] = Field(default_factory=dict)
     process: str | None = None
     restart: Restart = "on-failure"
     machine: str | None = None
@@ -88,12 +87,12 @@ class _ModuleForm(_ReplacementForm):
 class _IncludeForm(_Form):
     blueprint: str
     namespace: str = ""
-    without: list[str] = []
-    replace: dict[str, _ReplacementForm] = {}
-    types: dict[str, str] = {}
-    processes: dict[str, str | None] = {}
-    remap: dict[str, str | None] = {}
-    set: dict[str, Any] = {}
+    without: list[str] = Field(default_factory=list)
+    replace: dict[str, _ReplacementForm] = Field(default_factory=dict)
+    types: dict[str, str] = Field(default_factory=dict)
+    processes: dict[str, str | None] = Field(default_factory=dict)
+    remap: dict[str, str | None] = Field(default_factory=dict)
+    set: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -104,11 +103,11 @@ class _IncludeForm(_Form):
 class _FileForm(_Form):
     name: str = ""
     description: str = ""
-    include: list[_IncludeForm] = []
-    modules: dict[str, _ModuleForm] = {}
-    external: list[str] = []
-    delivery: dict[str, Delivery] = {}
-    machines: dict[str, list[str]] = {}
+    include: list[_IncludeForm] = Field(default_factory=list)
+    modules: dict[str, _ModuleForm] = Field(default_factory=dict)
+    external: list[str] = Field(default_factory=list)
+    delivery: dict[str, Delivery] = Field(default_factory=dict)
+    machines: dict[str, list[str]] = Field(default_factory=dict)
 
 
 class _Loader:

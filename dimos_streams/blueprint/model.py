@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from dimos_streams.blueprint.names import absolute, checked_machine, checked_name, checked_namespace, inside
 from dimos_streams.bus.delivery import Delivery
 from dimos_streams.common.namespaces import namespace_of, prefix_of
 from dimos_streams.common.nested import with_value
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
 
@@ -25,10 +26,8 @@ MAX_MODULES = 5000
 hold."""
 
 
-class _DescribedModel(BaseModel):
+class _DescribedModel(FrozenModel):
     """A frozen model that equals any other with the same content, wherever that was written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     sources: Mapping[str, str] = Field(default={}, exclude=True, repr=False)
     """The lines at which the parts were written. They take no part in comparisons and dumps."""

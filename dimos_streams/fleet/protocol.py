@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 PROTOCOL = 1
 """The version of the protocol. Both sides must speak the same one: the hub refuses others with ``FLEET_VERSION``;
@@ -61,7 +63,5 @@ JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
 Offset = Annotated[int, Field(strict=True, ge=1, le=MAX_OFFSET)]
 
 
-class FleetMessage(BaseModel):
+class FleetMessage(FrozenModel):
     """The base of all messages: frozen, and an unknown field is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)

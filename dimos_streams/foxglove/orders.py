@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
@@ -23,11 +24,7 @@ MAX_WAITING = 8
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class AgentRequest(_Request):
+class AgentRequest(FrozenModel):
     """A request to an agent."""
 
     agent: OptionalName = ""
@@ -35,7 +32,7 @@ class AgentRequest(_Request):
     reason: Text = ""
 
 
-class RobotRequest(_Request):
+class RobotRequest(FrozenModel):
     """A request about a robot."""
 
     robot: OptionalName = ""
@@ -43,14 +40,14 @@ class RobotRequest(_Request):
     reason: Text = ""
 
 
-class ReleaseRequest(_Request):
+class ReleaseRequest(FrozenModel):
     """A request about a robot that was stopped."""
 
     robot: OptionalName = ""
     """Its namespace, empty for every robot."""
 
 
-class DecisionRequest(_Request):
+class DecisionRequest(FrozenModel):
     """A decision on a call that waits for an operator."""
 
     approval: OptionalName = ""
@@ -73,7 +70,7 @@ class ViewerOrder:
     """An order that viewers may give."""
 
     name: str
-    request: type[_Request]
+    request: type[FrozenModel]
     give: Callable[[Operator, Any], Awaitable[OrderAnswer]]
 
 

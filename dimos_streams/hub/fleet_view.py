@@ -6,9 +6,10 @@ import asyncio
 from concurrent.futures import Executor
 from functools import cached_property
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from dimos_streams import clock
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.hub.events import in_thread
@@ -22,10 +23,8 @@ _CLOCK_DIFFERS_US = 2_000_000
 _SKILLS = TypeAdapter(list[OfferedSkill])
 
 
-class ListedRobot(BaseModel):
+class ListedRobot(FrozenModel):
     """A robot as ``GET /robots`` shows it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     connected: bool

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.documents.document import read_document
 from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
@@ -20,10 +21,8 @@ _Number = Annotated[float, Field(ge=0.0, allow_inf_nan=False, strict=True)]
 _INDEX = re.compile(r"\[\d+\]")
 
 
-class Tolerances(BaseModel):
+class Tolerances(FrozenModel):
     """The tolerances of a comparison. Without any, everything must be equal. NaN equals NaN."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     time_s: _Number = 0.0
     """Seconds by which an output may come earlier or later than its counterpart, and by which stamps may differ."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.module import ModuleConfig
 from dimos_streams.ros2.definitions import MAX_DEFINITION, NAVIGATE_TO_POSE
 from dimos_streams.ros2.domain import LOOPBACK
@@ -22,10 +23,8 @@ RosName = Annotated[str, AfterValidator(checked_topic)]
 RosType = Annotated[str, AfterValidator(checked_type)]
 
 
-class TopicSetting(BaseModel):
+class TopicSetting(FrozenModel):
     """One row of the table of topics."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     topic: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
     type: RosType | None = Field(default=None, description="on ROS's side, such as geometry_msgs/msg/TwistStamped")
@@ -48,10 +47,8 @@ STANDARD_TOPICS = {
 }
 
 
-class ActionSetting(BaseModel):
+class ActionSetting(FrozenModel):
     """One row of the table of actions, which a skill is made of."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     action: RosName = Field(description="as ROS calls it; without a slash at its beginning it is in the namespace")
     type: RosType = NAVIGATE_TO_POSE

@@ -7,11 +7,12 @@ import os
 import shutil
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.process.disk import replace_text
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
@@ -24,10 +25,8 @@ _FOR_ALL = 0o1777
 _logger = logging.getLogger(__name__)
 
 
-class RunRecord(BaseModel):
+class RunRecord(FrozenModel):
     """The record of a run while it lives."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run_id: str
     pid: int
@@ -37,9 +36,9 @@ class RunRecord(BaseModel):
     blueprint: str
     machine: str = ""
     """The machine whose part of the blueprint it is, if that has several machines."""
-    others: dict[str, str] = {}
+    others: dict[str, str] = Field(default_factory=dict)
     """The problems with the parts of the other machines, by machine; empty for a part that is ready."""
-    clocks: dict[str, ClockOffset] = {}
+    clocks: dict[str, ClockOffset] = Field(default_factory=dict)
     """The offsets by which the other machines' clocks are ahead of this one's, as far as they were measured."""
     bridge_on: str = ""
     """The machine that runs the bridge, if the blueprint has several."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill.policy import SkillTraits
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Described(FrozenModel):
     name: str
     description: str
     parameters: dict[str, Any]

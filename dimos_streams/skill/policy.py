@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill.tags import Tags
 
 OnDuplicate = Literal["allow", "reject", "replace", "confirm"]
@@ -18,11 +19,9 @@ BASE = "base"
 """The resource that every call holds that moves the robot's base."""
 
 
-class SkillTraits(BaseModel):
+class SkillTraits(FrozenModel):
     """The part of a skill's policy that callers may know. Each trait is defined here and nowhere else: authors state
     it, heartbeats carry it, and the bridge and agents read it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     resources: tuple[str, ...] = ()
     """Resources that a call holds, exclusively, from its beginning to its close."""

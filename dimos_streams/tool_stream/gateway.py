@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
@@ -41,10 +42,8 @@ CallPhase = Literal["requested", "open", "closed"]
 """``requested``: not yet begun by its module."""
 
 
-class CallView(BaseModel):
+class CallView(FrozenModel):
     """A call as the broker knows it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     call_id: str
     skill: str

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import Audience, OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -36,10 +37,8 @@ def review_skill(skills: Iterable[_Skill]) -> _Skill | None:
     return next((skill for skill in skills if skill.audience == "bridge"), None)
 
 
-class Permission(BaseModel):
+class Permission(FrozenModel):
     """The permission that a call begins, with these arguments."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     arguments: dict[str, Any]
     on_duplicate: OnDuplicate | None = None

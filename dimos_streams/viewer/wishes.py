@@ -4,37 +4,34 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.text import parse_json
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
 
-class _ViewWish(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Play(_ViewWish):
+class Play(FrozenModel):
     """Go on; from the beginning if it is at its end."""
 
     command: Literal["play"]
 
 
-class PausePlayback(_ViewWish):
+class PausePlayback(FrozenModel):
     """Stand still."""
 
     command: Literal["pause"]
 
 
-class Speed(_ViewWish):
+class Speed(FrozenModel):
     """Go on so many times as fast as it was recorded."""
 
     command: Literal["speed"]
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 
 
-class Seek(_ViewWish):
+class Seek(FrozenModel):
     """Go to a moment."""
 
     command: Literal["seek"]
@@ -42,7 +39,7 @@ class Seek(_ViewWish):
     """Time in µs since the Unix epoch; one outside of the recording is its beginning or end."""
 
 
-class StepPlayback(_ViewWish):
+class StepPlayback(FrozenModel):
     """Go to the next event of a call, or to the one before, and stand there."""
 
     command: Literal["step"]

@@ -17,6 +17,7 @@ _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chr
 _SWITCHES = (
     "--no-sandbox",  # which root can't have
     "--disable-gpu",
+    "--in-process-gpu",  # without one there is nothing to keep apart: a process less for each browser
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

@@ -50,12 +50,13 @@ def test_every_key_of_a_blueprint_is_there_with_its_default(heading: str, form: 
     said = table(PAGE, heading)
     assert set(said) == set(form.model_fields)
     for name, field in form.model_fields.items():
+        default = field.get_default(call_default_factory=True, validated_data={})
         if field.is_required():
             assert said[name] == "needed", name
         elif said[name] in _SAID:
-            assert field.default in _SAID[said[name]], name
+            assert default in _SAID[said[name]], name
         else:
-            assert said[name] == field.default, name
+            assert said[name] == default, name
 
 
 def test_a_replacement_has_the_keys_of_a_module_but_for_its_namespace() -> None:

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
 READ_RESULT = "read_result"
@@ -19,10 +20,8 @@ _REMEMBERED = 1000
 _AROUND = 200
 
 
-class ResultSettings(BaseModel):
+class ResultSettings(FrozenModel):
     """Settings of how models see results."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_characters: int = Field(default=8000, ge=200)
     """Maximum length of a result in characters, without the note about the rest; longer ones are shortened."""

@@ -14,8 +14,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.text import plain as visible
 
 Language = Literal["en", "de", "fr", "es"]
@@ -49,10 +50,8 @@ _AROUND: Mapping[Language, tuple[str, ...]] = {
 _NO_WORD = re.compile(r"[\W_]+")
 
 
-class StopWordSettings(BaseModel):
+class StopWordSettings(FrozenModel):
     """The words that are a stop."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     languages: tuple[Language, ...] = ("en",)
     words: tuple[str, ...] = ()

@@ -10,14 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -56,10 +55,8 @@ class UndoEntry:
         return f"{how}; {_UNKNOWN}"
 
 
-class Undone(BaseModel):
+class Undone(FrozenModel):
     """The end of one call that was to be taken back."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     call_id: str
     skill: str

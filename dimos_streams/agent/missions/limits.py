@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import StopCondition
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
 
-class FixedLimits(BaseModel):
+class FixedLimits(FrozenModel):
     """The bounds that a blueprint states as they are. None means no bound."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     max_consecutive_errors: int = Field(default=3, ge=1)
     """The number of answers in a row with nothing but failed calls at which the turn ends."""

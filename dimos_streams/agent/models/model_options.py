@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dimos_streams.agent.models.protocol import TokenUsage
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
-class Pricing(BaseModel):
+class Pricing(FrozenModel):
     """The price of a million tokens, in US dollars."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: float = Field(default=0.0, ge=0)
     output: float = Field(default=0.0, ge=0)
@@ -26,10 +25,8 @@ class Pricing(BaseModel):
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
-class ModelOptions(BaseModel):
+class ModelOptions(FrozenModel):
     """The options by which a model is asked. Models without a server heed ``pricing`` and the bounds only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(default=None, ge=0)
     """The temperature; None for the server's own."""

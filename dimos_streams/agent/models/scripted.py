@@ -33,7 +33,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -47,17 +47,14 @@ from dimos_streams.agent.models.protocol import (
     TokenUsage,
     ToolCallDelta,
 )
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.documents.document import read_document
 from dimos_streams.documents.validation import validated
 
 SCRIPT_ENDED = "script_ended"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ScriptedCall(_Part):
+class ScriptedCall(FrozenModel):
     """A whole tool call."""
 
     skill: str
@@ -65,7 +62,7 @@ class ScriptedCall(_Part):
     id: str | None = None
 
 
-class ScriptedDelta(_Part):
+class ScriptedDelta(FrozenModel):
     """A ``ToolCallDelta`` as it is."""
 
     index: int | None = None
@@ -74,7 +71,7 @@ class ScriptedDelta(_Part):
     arguments: str = ""
 
 
-class ScriptedUsage(_Part):
+class ScriptedUsage(FrozenModel):
     """See ``TokenUsage``."""
 
     input_tokens: int = 0
@@ -82,7 +79,7 @@ class ScriptedUsage(_Part):
     cached_tokens: int = 0
 
 
-class ScriptedError(_Part):
+class ScriptedError(FrozenModel):
     """See ``ModelError``."""
 
     text: str
@@ -91,7 +88,7 @@ class ScriptedError(_Part):
     status: int | None = None
 
 
-class ScriptedTurn(_Part):
+class ScriptedTurn(FrozenModel):
     """One answer; the module's text describes the keys."""
 
     expect: str | None = None
@@ -108,7 +105,7 @@ class ScriptedTurn(_Part):
     error: str | ScriptedError | None = None
 
 
-class Script(_Part):
+class Script(FrozenModel):
     """A whole file."""
 
     turns: tuple[ScriptedTurn, ...]

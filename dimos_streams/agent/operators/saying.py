@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation, Entry
 from dimos_streams.agent.core import AgentCore
@@ -16,6 +16,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.operators.busy_notice import waits_behind
 from dimos_streams.agent.operators.stop_order import stop_all
 from dimos_streams.agent.recovery import let_go
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
@@ -27,10 +28,8 @@ event."""
 _logger = logging.getLogger(__name__)
 
 
-class Said(BaseModel):
+class Said(FrozenModel):
     """The end of a mission."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str
     """The model's last text; if it is too long for an event, its beginning, and how much is missing."""

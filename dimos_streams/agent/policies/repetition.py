@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Alarm, Hint, StopTurn, Warn
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 MAX_PERIOD = 4
 Action: TypeAlias = Literal["warn", "hint", "stop"]
@@ -19,10 +20,8 @@ _KINDS: dict[Action, type[Warn] | type[Hint] | type[StopTurn]] = {"warn": Warn, 
 _Batch: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class RepetitionSettings(BaseModel):
+class RepetitionSettings(FrozenModel):
     """The numbers of repetitions within a turn at which something is done. None means never."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     warn_at: int | None = Field(default=3, ge=2)
     """The number of repetitions at which operators are informed."""

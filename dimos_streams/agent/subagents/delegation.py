@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
@@ -22,6 +22,7 @@ from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, suggest
 
@@ -31,10 +32,8 @@ HANDED_BACK = "handed_back"
 """The reason for which the turn of a sub-agent stops that has handed back."""
 
 
-class SubAgent(BaseModel):
+class SubAgent(FrozenModel):
     """A sub-agent as a blueprint describes it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     description: str
     """A description of what it is for; the model that delegates reads it."""

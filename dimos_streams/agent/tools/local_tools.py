@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.common.invalid import all_problems
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError, SkillError
 
@@ -22,10 +23,8 @@ _logger = logging.getLogger(__name__)
 Run: TypeAlias = Callable[[Any, tuple[Mission, ...]], Awaitable[str | CallResult]]
 
 
-class Arguments(BaseModel):
+class Arguments(FrozenModel):
     """Base of tools' arguments: the fields are the schema, their descriptions the model's help."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import checked, know, know_url
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.protocol import RobotName
@@ -20,10 +21,8 @@ def _from_text(value: Any) -> Any:
     return {"url": value} if isinstance(value, str) else value
 
 
-class HubLinkSettings(BaseModel):
+class HubLinkSettings(FrozenModel):
     """Settings of a robot's link to a hub: the hub's address, and the robot's name and credentials."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     url: str
     """The hub's address: ``https://hub.example.org``."""

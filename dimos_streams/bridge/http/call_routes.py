@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
@@ -15,6 +15,7 @@ from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.skill import OnDuplicate, OnLoss
@@ -52,10 +53,8 @@ def check_caller(caller: str) -> None:
         )
 
 
-class CallBody(BaseModel):
+class CallBody(FrozenModel, defer_build=False):
     """Body of ``POST /calls``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     skill: Name
     agent: Annotated[str, Field(max_length=MAX_NAME)] | None = None
@@ -71,10 +70,8 @@ class CallBody(BaseModel):
     """The caller's wish whether it is to stop or to go on when a link is cut; without it its skill decides."""
 
 
-class BegunCall(BaseModel):
+class BegunCall(FrozenModel):
     """The answer to ``POST /calls`` that does not wait."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     call_id: str
 
@@ -86,10 +83,8 @@ class WaitedCall(CallView):
     """The event that was waited for, or ``timed_out`` if it did not come in time."""
 
 
-class CancelRequest(BaseModel):
+class CancelRequest(FrozenModel):
     """Body of ``POST /calls/{id}/cancel``; it may be left out."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     reason: str = Field(default="cancelled over HTTP", max_length=MAX_REASON)
 

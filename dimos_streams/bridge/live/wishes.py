@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.text import parse_json
 
 MAX_TOPICS = 64
@@ -15,24 +16,20 @@ MAX_TOPICS = 64
 _Name = Annotated[str, Field(max_length=200)]
 
 
-class _LiveWish(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TopicWish(_LiveWish):
+class TopicWish(FrozenModel):
     """The wish how a topic is to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
     """Maximum number of frames a second."""
 
 
-class Watch(_LiveWish):
+class Watch(FrozenModel):
     """Watch these topics, and no others from now on."""
 
     watch: dict[_Name, TopicWish] = Field(max_length=MAX_TOPICS)
 
 
-class Seen(_LiveWish):
+class Seen(FrozenModel):
     """The word that the newest frame of a topic is on the screen: the next one may come."""
 
     seen: _Name

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.journal.broadcast import Broadcast
@@ -17,6 +17,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.skill import SkillInfo
@@ -30,11 +31,7 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 _CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class _Arguments(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SkillUpdates(_Arguments):
+class SkillUpdates(FrozenModel):
     """Read what calls say after their first answer, and their ends, behind a cursor. Results give the cursor for the
     next time; to read with the same one again gives the same again. Without `call_id` it is about all calls that you
     have begun, also before a reconnection.
@@ -50,13 +47,13 @@ class SkillUpdates(_Arguments):
     ] = 4.0
 
 
-class GetCall(_Arguments):
+class GetCall(FrozenModel):
     """Show how a call stands: its state, what it said last and, if it is over, its outcome and result."""
 
     call_id: _CallId
 
 
-class ListCalls(_Arguments):
+class ListCalls(FrozenModel):
     """List calls of skills, open and closed, newest first, with what they said last."""
 
     state: Literal["open", "closed", "all"] = "all"
@@ -69,14 +66,14 @@ class ListCalls(_Arguments):
 ALL_CALLS = "all"
 
 
-class CancelCall(_Arguments):
+class CancelCall(FrozenModel):
     """End a call that goes on, or all calls of skills: then every motion that you could have begun ends."""
 
     call_id: Annotated[_CallId, Field(description='Its id, or "all".')]
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
-OWN_TOOLS: dict[str, type[_Arguments]] = {
+OWN_TOOLS: dict[str, type[FrozenModel]] = {
     "skill_updates": SkillUpdates,
     "get_call": GetCall,
     "list_calls": ListCalls,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 _USUAL = gc.get_threshold()
-_SELDOM = (20_000, 10, 10)
+_SELDOM = (300_000, 10, 10)
 
 
 def collect_seldom() -> None:

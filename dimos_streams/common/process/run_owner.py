@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 OWNER_FILE = "owner.json"
 """The name, in a run's directory, of the file that says whose it is."""
 
 
-class RunOwner(BaseModel):
+class RunOwner(FrozenModel):
     """The process that made a run's directory. A directory without this file is not a run, and is never deleted."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     directory: str
     """The directory's own name: a copy under another name is not a run."""

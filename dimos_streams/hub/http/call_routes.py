@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse
-from pydantic import ConfigDict
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
 from dimos_streams.bridge.http import links, problem_kinds
@@ -38,8 +37,6 @@ from dimos_streams.tool_stream.event import json_text
 
 class FleetCallBody(CallBody):
     """Body of ``POST /calls``."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     robot: RobotName | None = None
     """The robot that is to do it. It may be left out where a single one has such a skill, or where the skill's name

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.message import MonitorMessage
 
 ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -22,7 +22,7 @@ OnConsoleLoss = Literal["continue", "hold", "abort"]
 """The policy of an agent for when nobody watches any more: go on, pause, or abort."""
 
 
-class AgentEvent(MonitorMessage):
+class AgentEvent(FrozenModel):
     """Something that happened in an agent."""
 
     number: int
@@ -38,7 +38,7 @@ class AgentEvent(MonitorMessage):
     data: dict[str, Any] = Field(default_factory=dict)
 
 
-class Usage(MonitorMessage):
+class Usage(FrozenModel):
     """The usage of models: for a turn, for a mission, or since the agent's process was started."""
 
     requests: int = 0
@@ -62,14 +62,14 @@ class Usage(MonitorMessage):
         )
 
 
-class QueueView(MonitorMessage):
+class QueueView(FrozenModel):
     """The agent's message queue."""
 
     waiting: int
     capacity: int
 
 
-class MissionView(MonitorMessage):
+class MissionView(FrozenModel):
     """A mission that is not over."""
 
     id: str
@@ -80,7 +80,7 @@ class MissionView(MonitorMessage):
     """The time at which it began, µs since the Unix epoch."""
 
 
-class ConversationEntry(MonitorMessage):
+class ConversationEntry(FrozenModel):
     """One of the newest entries of the conversation, its text shortened."""
 
     number: int
@@ -93,7 +93,7 @@ class ConversationEntry(MonitorMessage):
     missions: tuple[str, ...] = ()
 
 
-class ApprovalView(MonitorMessage):
+class ApprovalView(FrozenModel):
     """A call that waits for an operator's decision, or one that was decided on."""
 
     id: str
@@ -149,7 +149,7 @@ class ApprovalView(MonitorMessage):
         return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
 
 
-class WaitingCall(MonitorMessage):
+class WaitingCall(FrozenModel):
     """A call that may not begin yet, because the operator has paused the agent or steps through its calls."""
 
     skill: str
@@ -161,7 +161,7 @@ class WaitingCall(MonitorMessage):
     """The number of characters of the arguments' JSON that this view leaves out."""
 
 
-class RetryView(MonitorMessage):
+class RetryView(FrozenModel):
     """An attempt to ask the model that failed, while another attempt will follow."""
 
     error: str
@@ -174,7 +174,7 @@ class RetryView(MonitorMessage):
     """The time at which the next one begins, µs since the Unix epoch."""
 
 
-class AgentSnapshot(MonitorMessage):
+class AgentSnapshot(FrozenModel):
     """All that an operator needs to know about an agent, at one moment."""
 
     agent: str

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
-from dimos_streams.operator.messages.message import MAX_TEXT, MonitorMessage, Name, OptionalName, Text
+from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.operator.messages.message import MAX_TEXT, Name, OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_NAME
 
 
-class _CommandBase(MonitorMessage):
+class _CommandBase(FrozenModel):
     id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
     """Comes back in the reply."""
     agent: OptionalName = ""
@@ -99,7 +100,7 @@ class SetSkill(_CommandBase):
     enabled: bool
 
 
-class Cancel(MonitorMessage):
+class Cancel(FrozenModel):
     """Ask a call to end."""
 
     command: Literal["cancel"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from dimos_streams.operator.messages.message import MonitorMessage
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
-class VelocityGateNotHeld(MonitorMessage):
+class VelocityGateNotHeld(FrozenModel):
     """A velocity gate that does not confirm that it holds the robot still."""
 
     gate: str
@@ -20,7 +20,7 @@ class VelocityGateNotHeld(MonitorMessage):
     """The same, for people."""
 
 
-class HoldView(MonitorMessage):
+class HoldView(FrozenModel):
     """The velocity gates' answer to a hold. Only they know whether the robot is kept still."""
 
     held: tuple[str, ...] = ()

@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.agent import AgentSnapshot
-from dimos_streams.operator.messages.message import MonitorMessage
 from dimos_streams.operator.messages.scene import SceneView
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 
 
-class CallLine(MonitorMessage):
+class CallLine(FrozenModel):
     """A call that is not closed, as the broker knows it."""
 
     call_id: str
@@ -30,7 +30,7 @@ class CallLine(MonitorMessage):
     requested_utime: int
 
 
-class SkillLine(MonitorMessage):
+class SkillLine(FrozenModel):
     """A skill that a module offers."""
 
     name: str
@@ -42,7 +42,7 @@ class SkillLine(MonitorMessage):
     """Whether its module is an agent."""
 
 
-class ModuleLine(MonitorMessage):
+class ModuleLine(FrozenModel):
     """A module of the run."""
 
     name: str
@@ -54,7 +54,7 @@ class ModuleLine(MonitorMessage):
     """The state that it reports, by topics: ``velocity_gate`` for instance."""
 
 
-class RobotView(MonitorMessage):
+class RobotView(FrozenModel):
     """Where a robot is (metres, radians) and how full its battery; None for what was not heard of lately."""
 
     frame_id: str = ""
@@ -65,7 +65,7 @@ class RobotView(MonitorMessage):
     """0 (empty) to 1 (full)."""
 
 
-class MonitorSnapshot(MonitorMessage):
+class MonitorSnapshot(FrozenModel):
     """The state of a run, or of one agent's part of it."""
 
     agents: dict[str, AgentSnapshot]
@@ -88,7 +88,7 @@ class MonitorSnapshot(MonitorMessage):
     """The things to be drawn on a map besides robots, by namespace, as far as some are known."""
 
 
-class MonitorChange(MonitorMessage):
+class MonitorChange(FrozenModel):
     """Fields of a ``MonitorSnapshot`` that have changed, each with its whole new value."""
 
     agents: dict[str, AgentSnapshot] | None = None

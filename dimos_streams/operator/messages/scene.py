@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from dimos_streams.operator.messages.message import MonitorMessage
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 SCENE = "scene"
 """The topic of a module's state under which it says so."""
@@ -17,7 +17,7 @@ MAX_BYTES = 3000
 Point = Annotated[tuple[float, float], Field(description="x and y, metres")]
 
 
-class ZoneView(MonitorMessage):
+class ZoneView(FrozenModel):
     """A part of the floor."""
 
     name: str
@@ -27,7 +27,7 @@ class ZoneView(MonitorMessage):
     """Whether a robot enters it only by an approved plan."""
 
 
-class WaypointView(MonitorMessage):
+class WaypointView(FrozenModel):
     """A point that a robot goes to by its name or number."""
 
     name: str
@@ -35,14 +35,14 @@ class WaypointView(MonitorMessage):
     y: float
 
 
-class GoalView(MonitorMessage):
+class GoalView(FrozenModel):
     """Where a robot goes now."""
 
     x: float
     y: float
 
 
-class SceneView(MonitorMessage):
+class SceneView(FrozenModel):
     """Zones, way-points, goal and way of one namespace, in metres."""
 
     zones: tuple[ZoneView, ...] = ()

@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.operator.messages.message import MonitorMessage
 from dimos_streams.operator.messages.run import MonitorChange, MonitorSnapshot
 from dimos_streams.tool_stream.event import Outcome
 
 
-class _ServerMessage(MonitorMessage):
+class _ServerMessage(FrozenModel):
     seq: int
     """Counts 1..n on a connection."""
 
@@ -40,7 +40,7 @@ class EventMessage(_ServerMessage):
     event: AgentEvent
 
 
-class CallEvent(MonitorMessage):
+class CallEvent(FrozenModel):
     """An event of a tool stream."""
 
     utime: int

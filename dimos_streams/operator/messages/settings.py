@@ -5,25 +5,24 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from dimos_streams.operator.messages.message import MAX_TEXT, MonitorMessage, Name
+from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.operator.messages.message import MAX_TEXT, Name
 
 _MAX_ASSIGNMENTS = 100
 _Assignment = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 
 
-class SettingsOrder(MonitorMessage):
+class SettingsOrder(FrozenModel, defer_build=False):
     """Body of ``POST /settings``."""
-
-    model_config = ConfigDict(defer_build=False)
 
     assignments: Annotated[tuple[_Assignment, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]
     """Each ``module.setting=value``, with the value as YAML; all of them hold or none."""
     caller: Name = "http"
 
 
-class SettingChange(MonitorMessage):
+class SettingChange(FrozenModel):
     """A setting that has changed."""
 
     module: str
@@ -36,7 +35,7 @@ class SettingChange(MonitorMessage):
         return f"{self.module}.{self.setting}: {_shown(self.old)} → {_shown(self.new)}"
 
 
-class SettingsReport(MonitorMessage):
+class SettingsReport(FrozenModel):
     """The settings that an order has changed; those that had the value already are not among them."""
 
     changes: tuple[SettingChange, ...]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
-from dimos_streams.operator.messages.message import MonitorMessage, OptionalName, Text
+from dimos_streams.operator.messages.message import OptionalName, Text
 
 EVERY_ROBOT = "every robot"
 
 
-class RobotOrder(MonitorMessage):
+class RobotOrder(FrozenModel):
     """Body of ``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``; it may be left out."""
 
     robot: OptionalName = ""
@@ -18,7 +19,7 @@ class RobotOrder(MonitorMessage):
     reason: Text = ""
 
 
-class Stop(MonitorMessage):
+class Stop(FrozenModel):
     """An operator's order that a robot stand still until it is released."""
 
     robot: str
@@ -28,7 +29,7 @@ class Stop(MonitorMessage):
     reason: str = ""
 
 
-class GoingOn(MonitorMessage):
+class GoingOn(FrozenModel):
     """A call that was asked to end and has not."""
 
     call_id: str
@@ -43,7 +44,7 @@ class GoingOn(MonitorMessage):
         return f"{self.skill} [{self.call_id}] of {self.module}"
 
 
-class StoppedRobots(MonitorMessage):
+class StoppedRobots(FrozenModel):
     """The robots that are stopped now, and what their velocity gates say of it."""
 
     stops: tuple[Stop, ...] = ()
@@ -53,7 +54,7 @@ class StoppedRobots(MonitorMessage):
     not_held: tuple[VelocityGateNotHeld, ...] = ()
 
 
-class CancelReport(MonitorMessage):
+class CancelReport(FrozenModel):
     """The outcome of an order that calls end."""
 
     ended: tuple[str, ...] = ()
@@ -95,7 +96,7 @@ class StopReport(HoldView):
         return "; ".join(parts)
 
 
-class ReleaseReport(MonitorMessage):
+class ReleaseReport(FrozenModel):
     """The outcome of an order that a robot, or every one, may move again."""
 
     robot: str

@@ -1,12 +1,12 @@
 """Events of a scene at given times: people come, go and stand still; the camera falls silent."""
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
-class SceneEvent(BaseModel):
+class SceneEvent(FrozenModel):
     """Something that happens `at_s` seconds after the start: exactly one of the actions."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     at_s: float = Field(ge=0.0)
     hide: str | None = Field(None, description="name of a person who leaves the room")

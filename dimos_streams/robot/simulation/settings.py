@@ -4,8 +4,9 @@ file has them all, the simulator's settings some. `assembly` makes a scene of th
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import suggest
 from dimos_streams.robot.simulation.body import Colour
 from dimos_streams.robot.simulation.events import SceneEvent
@@ -48,11 +49,7 @@ def colour_name(colour: Colour) -> str:
     return min(COLOURS, key=lambda name: math.dist(COLOURS[name], colour))
 
 
-class _SceneSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RoomSettings(_SceneSettings):
+class RoomSettings(FrozenModel):
     """Inner sides of the room, metres."""
 
     length: float = Field(10.0, ge=2.0, le=40.0)
@@ -60,7 +57,7 @@ class RoomSettings(_SceneSettings):
     height: float = Field(2.6, ge=2.0, le=10.0)
 
 
-class PlaceSettings(_SceneSettings):
+class PlaceSettings(FrozenModel):
     """A place on the floor and a direction."""
 
     x: Metres = 0.0
@@ -68,7 +65,7 @@ class PlaceSettings(_SceneSettings):
     yaw_deg: Metres = 0.0
 
 
-class RugSettings(_SceneSettings):
+class RugSettings(FrozenModel):
     """A rug: its middle and its sides."""
 
     x: Metres
@@ -77,7 +74,7 @@ class RugSettings(_SceneSettings):
     width: Size
 
 
-class SolidSettings(_SceneSettings):
+class SolidSettings(FrozenModel):
     """A part of a piece of furniture of your own: full extents, and the middle in the furniture's frame."""
 
     shape: Literal["box", "cylinder", "ellipsoid"] = "box"
@@ -87,7 +84,7 @@ class SolidSettings(_SceneSettings):
     solid: bool = Field(True, description="whether the robot runs into it")
 
 
-class FurnitureSettings(_SceneSettings):
+class FurnitureSettings(FrozenModel):
     """Something that stands in the room: of a known kind, or of parts."""
 
     name: str = Field("", max_length=64)
@@ -111,7 +108,7 @@ class FurnitureSettings(_SceneSettings):
         return self
 
 
-class PersonSettings(_SceneSettings):
+class PersonSettings(FrozenModel):
     """A person: clothes, and a path walked round and round, or a place."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
@@ -153,7 +150,7 @@ PeopleSetting = Annotated[tuple[PersonItem, ...], Field(max_length=MAX_PEOPLE)]
 FurnitureSetting = Annotated[tuple[FurnitureItem, ...], Field(max_length=MAX_FURNITURE)]
 
 
-class SceneSettings(_SceneSettings):
+class SceneSettings(FrozenModel):
     """A scene, or what is different from another one: None is as it is there."""
 
     room: RoomSettings | None = None

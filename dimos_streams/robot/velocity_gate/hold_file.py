@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
 
@@ -26,19 +27,15 @@ _Asked = frozenset[tuple[str, float]]
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-class _HeldSource(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _HeldSource(FrozenModel):
     source: str = Field(min_length=1)
     utime: int
     seq: int
     valid_s: float = Field(gt=0.0, le=MAX_VALID_S)
 
 
-class _HoldRecord(BaseModel):
+class _HoldRecord(FrozenModel):
     """The file's content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     holds: tuple[_HeldSource, ...] = Field(max_length=MAX_SOURCES + 1)
 

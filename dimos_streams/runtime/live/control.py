@@ -17,9 +17,10 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import DimosStreamsError, UserError
 
 _NAME = "control.sock"
@@ -31,18 +32,14 @@ _ANSWERED_WITHIN_S = 75.0
 _logger = logging.getLogger(__name__)
 
 
-class _ControlLine(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Order(_ControlLine):
+class Order(FrozenModel):
     """An order to the supervisor of a run."""
 
     command: Literal["restart"]
     module: str = Field(max_length=1000)
 
 
-class ControlReply(_ControlLine):
+class ControlReply(FrozenModel):
     """The answer to an order: what became of it."""
 
     text: str

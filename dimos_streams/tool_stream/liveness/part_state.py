@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 PART = "part"
 """The topic of a module's state that says which part it speaks for, and the end of its name."""
 
 
-class ClockOffset(BaseModel):
+class ClockOffset(FrozenModel):
     """The offset by which another machine's clock is ahead of that of the machine that reports it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ahead_us: int
     within_us: int
     """Maximum error of the measurement, in µs: half of the fastest round trip."""
 
 
-class PartState(BaseModel):
+class PartState(FrozenModel):
     """The state that the part of one machine reports."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     machine: str
     machines: tuple[str, ...]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from dimos_streams import clock
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PartState, part_name, part_state
@@ -12,10 +11,8 @@ from dimos_streams.tool_stream.liveness.part_state import PartState, part_name, 
 _LOOK_EVERY_S = 0.5
 
 
-class PartView(BaseModel):
+class PartView(FrozenModel):
     """A part as others see it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     state: PartState
     alive: bool

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import SkillInfo
 
 FRAGMENT_BYTES = 40_000
@@ -17,10 +18,8 @@ MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
 
 
-class SkillFragment(BaseModel):
+class SkillFragment(FrozenModel):
     """A fragment of a description that is too long for one heartbeat; in one piece, skills are a plain list."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     part: int = Field(ge=0, lt=MAX_FRAGMENTS)
     parts: int = Field(ge=2, le=MAX_FRAGMENTS)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
 from dimos_streams.common.polygon import Point
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import OnDuplicate
 
 
-class _GateSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Zone(_GateSettings):
+class Zone(FrozenModel):
     """A part of the floor that the robot enters only by an approved plan."""
 
     name: str
@@ -31,7 +28,7 @@ class Zone(_GateSettings):
         return polygon
 
 
-class ApprovalRule(_GateSettings):
+class ApprovalRule(FrozenModel):
     """A rule for calls that match it. Of several rules the first that matches counts."""
 
     skill: str = "*"
@@ -54,7 +51,7 @@ class ApprovalRule(_GateSettings):
         return f"this agent is set to {does} {whose}{f' with {patterns}' if patterns else ''}"
 
 
-class ApprovalSettings(_GateSettings):
+class ApprovalSettings(FrozenModel):
     """The settings of the approval gate."""
 
     rules: tuple[ApprovalRule, ...] = ()
@@ -68,7 +65,7 @@ class ApprovalSettings(_GateSettings):
     denied."""
 
 
-class PlanSettings(_GateSettings):
+class PlanSettings(FrozenModel):
     """The settings of the plan gate."""
 
     motions: Annotated[int, Field(ge=0)] | Auto | None = "auto"
@@ -82,7 +79,7 @@ class PlanSettings(_GateSettings):
         return settled(self.motions, bounds.motions)
 
 
-class GateSettings(_GateSettings):
+class GateSettings(FrozenModel):
     """The settings of all gates."""
 
     gates: tuple[str, ...] = ()

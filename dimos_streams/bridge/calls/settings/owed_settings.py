@@ -6,10 +6,11 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
 
 SUFFIX = ".settings.json"
@@ -18,10 +19,8 @@ SUFFIX = ".settings.json"
 _logger = logging.getLogger(__name__)
 
 
-class OwedSettings(BaseModel):
+class OwedSettings(FrozenModel):
     """The old values of one module's settings, of which nobody knows whether it has them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     module: str
     settings: dict[str, str]
@@ -32,10 +31,8 @@ class OwedSettings(BaseModel):
     """Time until which the module is waited for, µs since the Unix epoch."""
 
 
-class _OwedRecord(BaseModel):
+class _OwedRecord(FrozenModel):
     """The file's content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     owed: tuple[OwedSettings, ...] = ()
 

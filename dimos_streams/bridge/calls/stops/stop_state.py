@@ -6,12 +6,13 @@ import logging
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import MAX_REASON
 
@@ -21,10 +22,8 @@ SUFFIX = ".stops.json"
 _logger = logging.getLogger(__name__)
 
 
-class _StopRecord(BaseModel):
+class _StopRecord(FrozenModel):
     """The file's content."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     stops: tuple[Stop, ...] = ()
     released: tuple[str, ...] = ()

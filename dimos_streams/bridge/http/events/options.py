@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(FrozenModel):
     """The treatment of event streams' clients."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ping_s: float = Field(default=10.0, gt=0)
     """Pause without events, in seconds, after which a comment is sent."""
