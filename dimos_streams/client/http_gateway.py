@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import random
@@ -23,6 +22,7 @@ from dimos_streams.client.sse_client import SseClient
 from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import NoAnswerError, SkillError
@@ -124,7 +124,7 @@ class HttpGateway:
         Raises as ``call`` does, and ``UnknownAgentError``.
         """
         body = _call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
-        response = await asyncio.to_thread(self._send, "POST", "/calls", body)
+        response = await in_own_thread(self._send, "POST", "/calls", body)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
         try:
@@ -146,7 +146,7 @@ class HttpGateway:
         async def ask() -> Any:
             within_s = max(0.0, deadline - clock.monotonic())
             path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': within_s})}"
-            return self._content(await asyncio.to_thread(self._send, "POST", path, body, self._timeout_s + within_s))
+            return self._content(await in_own_thread(self._send, "POST", path, body, self._timeout_s + within_s))
 
         content = await ask_until_answered(ask, IN_DOUBT)
         if isinstance(content, dict):
@@ -159,7 +159,7 @@ class HttpGateway:
         Raises ``UnknownRobotError``, and as ``call`` does where nobody answers.
         """
         body = {"robot": robot, "reason": reason}
-        response = await asyncio.to_thread(self._send, "POST", order, body, ANSWER_S)
+        response = await in_own_thread(self._send, "POST", order, body, ANSWER_S)
         return self._validated(_REPORT, self._content(response))
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -168,7 +168,7 @@ class HttpGateway:
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
-        return await asyncio.to_thread(self._all_calls, "?limit=1000&state=open" if open_only else "?limit=1000")
+        return await in_own_thread(self._all_calls, "?limit=1000&state=open" if open_only else "?limit=1000")
 
     async def offset(self) -> int:
         """See ``SkillGateway``."""
@@ -216,7 +216,7 @@ class HttpGateway:
             return None
 
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        return await asyncio.to_thread(self._request_blocking, method, path, body)
+        return await in_own_thread(self._request_blocking, method, path, body)
 
     def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
         return self._content(self._send(method, path, body))

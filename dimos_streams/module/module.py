@@ -215,8 +215,8 @@ class Module:
         return ahead
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
-        """Run a function that blocks: in a thread, or inline in virtual time, where nothing may depend on how fast a
-        thread is."""
+        """Run a function that blocks: in one of the 32 threads that its process has for this, or inline in virtual
+        time, where nothing may depend on how fast a thread is."""
         return await asyncio.to_thread(function, *args)
 
     def failure(self) -> asyncio.Future[None]:

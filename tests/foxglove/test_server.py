@@ -8,6 +8,7 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -303,6 +304,7 @@ def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
 @pytest.mark.slow
 def test_who_orders_without_end_keeps_nobody_else_from_ordering() -> None:
     async def scenario() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # however few a small machine has
         asked = 0
 
         async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

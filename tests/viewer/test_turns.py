@@ -18,7 +18,7 @@ from tests.viewer.mission import Mission
 from tests.viewer.test_serving import heard, served, socket
 
 _SLOW_S = 0.02
-_WISHES = 200
+_WISHES = 60
 
 
 @pytest.mark.slow

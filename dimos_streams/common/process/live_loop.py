@@ -10,12 +10,16 @@ import contextvars
 import math
 import sys
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _LONGEST_S = 1e8
+_THREADS = 32
+"""Number of functions that may block at once (``Module.run_blocking``). Python's own number hangs on the machine's
+processors: on two of them six skills that wait for a camera would keep all others waiting."""
 _SWITCH_S = 0.0005
 """Seconds after which a thread that computes lets the loop go on. The loop waits for that whenever it had let go of
 the interpreter's lock, some times in each turn: with Python's own 5 ms, a page that a thread reads stops it for 0.3
@@ -26,6 +30,7 @@ def run_live(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in wall time, as ``asyncio.run`` does. Threads of the process give way to it."""
     sys.setswitchinterval(_SWITCH_S)
     with asyncio.Runner(loop_factory=new_live_loop) as runner:
+        runner.get_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
         return runner.run(main)
 
 

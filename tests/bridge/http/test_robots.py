@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,6 +46,22 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
 
     assert bridge.post("/robots/release").json()["changed"] is True
     assert bridge.call("at_once", value=1)["outcome"] == "completed"
+
+
+def test_a_stop_is_written_down_though_skills_block_all_threads(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    async def block() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        loop.run_in_executor(None, go_on.wait)
+
+    with served(journal=tmp_path / "journal.db") as bridge:
+        bridge.run(block())
+        try:
+            assert bridge.post("/robots/stop").json()["unsaved"] == ""
+        finally:
+            go_on.set()
 
 
 @pytest.mark.slow

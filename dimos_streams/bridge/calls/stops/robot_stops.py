@@ -22,6 +22,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
@@ -196,9 +197,7 @@ class RobotStops:
         if self._path is None:
             return ""
         async with self._saving:  # the newest state is written last
-            if clock.is_virtual():
-                return stop_state.save(self._path, self._state)
-            return await asyncio.to_thread(stop_state.save, self._path, self._state)
+            return await in_own_thread(stop_state.save, self._path, self._state)
 
     def _covers(self, module: str) -> Stop | None:
         return self._state.covering(namespace_of(module))

@@ -1,0 +1,92 @@
+"""Functions that block have threads enough, and what must not wait for others has its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from dimos_streams.common.process.live_loop import run_live
+from dimos_streams.common.process.threads import in_own_thread
+from tests.helpers import run_virtual, until
+
+pytestmark = pytest.mark.feature("A6")
+
+_MANY = 32
+"""As many as docs/writing-skills.md promises, however few processors the machine has."""
+
+
+def test_so_many_may_block_at_once_and_nobody_keeps_others_from_a_thread_of_their_own() -> None:
+    go_on = threading.Event()
+    blocked = 0
+
+    def block() -> None:
+        nonlocal blocked
+        blocked += 1
+        go_on.wait()
+
+    async def scenario() -> str:
+        blocking = [asyncio.create_task(asyncio.to_thread(block)) for _ in range(_MANY + 1)]
+        try:
+            await until(lambda: blocked == _MANY)
+            return await in_own_thread(lambda: threading.current_thread().name)
+        finally:
+            go_on.set()
+            await asyncio.gather(*blocking)
+
+    assert "own thread" in run_live(scenario())
+
+
+def test_what_it_raises_is_raised() -> None:
+    def fail() -> None:
+        raise ValueError("so it is")
+
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="so it is"):
+            await in_own_thread(fail)
+
+    asyncio.run(scenario())
+
+
+def test_whoever_is_cancelled_does_not_wait_and_nobody_minds_what_comes_later() -> None:
+    go_on, over = threading.Event(), threading.Event()
+
+    def fail() -> None:
+        go_on.wait()
+        over.set()
+        raise ValueError("nobody hears it")
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(in_own_thread(fail))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        go_on.set()
+        await until(over.is_set)
+
+    asyncio.run(scenario())
+
+
+def test_a_loop_that_has_ended_meanwhile_is_left_alone() -> None:
+    go_on = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def wait() -> None:
+        threads.append(threading.current_thread())
+        go_on.wait()
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(in_own_thread(wait))
+        await until(lambda: bool(threads))
+        waiting.cancel()
+
+    asyncio.run(scenario())
+    go_on.set()
+    threads[0].join(10)
+    assert not threads[0].is_alive()
+
+
+def test_in_virtual_time_it_is_done_at_once() -> None:
+    assert run_virtual(in_own_thread(lambda: threading.current_thread())) is threading.current_thread()
