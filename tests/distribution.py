@@ -34,8 +34,8 @@ their own: it waits for the robot, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording", "viewer")
 """Folders whose tests share what is costly to make."""
 _COMPUTING = "delivery"
-"""The folder whose tests never wait, so that in the end no processor waits either. Before them all others come mixed:
-neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
+"""The folder whose tests never wait: they come first, while chains wait for their robots. All others come mixed behind
+them: neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
 _AT_ONCE = 2
@@ -53,7 +53,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several workers are handed the chains first, then all the rest, of which those come last that only compute."""
+    """Several workers are handed the chains first, then what only computes, then all the rest."""
     several = hasattr(config, "workerinput")
     order = [*_CHAINS, *_TOGETHER]
     places = {}
@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if group is not None:
             places[item] = order.index(group), 0
         elif several:
-            places[item] = len(order) + _computes(item), zlib.crc32(item.nodeid.encode())
+            places[item] = len(order) + (not _computes(item)), zlib.crc32(item.nodeid.encode())
         else:
             slow = item.get_closest_marker("slow") is not None
             places[item] = len(order) + (not slow), 0
