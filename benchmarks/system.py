@@ -42,7 +42,6 @@ class System:
     async def call(self, *, count: int, rate_hz: float, calls: int = 1, size: int = 0) -> None:
         """Begin calls; returns when they were taken."""
         arguments = {"count": count, "rate_hz": rate_hz, "size": size}
-        # The default executor's threads bound how many requests are in flight.
         await asyncio.gather(*(self.gateway.call("stream", arguments, caller=_CALLER) for _ in range(calls)))
 
     def bridge_memory_mb(self) -> float:
