@@ -34,8 +34,8 @@ their own: it waits for the robot, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording", "viewer")
 """Folders whose tests share what is costly to make."""
 _COMPUTING = "delivery"
-"""The folder whose tests never wait: they come first, while chains wait for their robots. All others come mixed behind
-them: neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
+"""The folder whose tests never wait: they come first, while chains wait for their robots. All others come mixed
+behind them: neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
 _AT_ONCE = 2

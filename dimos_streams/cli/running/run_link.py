@@ -64,11 +64,11 @@ class RunLink:
         with contextlib.suppress(TimeoutError, DimosStreamsError):
             async with asyncio.timeout(bound_s):
                 while watch.open:
-                    # Skills before the conversations that led to them: so their closes have this reason.
+                    # Skills before the conversations that led to them, so that their closes have this reason; but
+                    # all at once: an agent that hears of the first one's close alone says that its mission failed.
                     unasked = [call for call in watch.open.items() if call[0] not in asked]
-                    for talk in (False, True):
-                        ids = [call_id for call_id, event in unasked if is_conversation(event) is talk]
-                        await asyncio.gather(*(self.cancel(call_id, reason) for call_id in ids))
+                    unasked.sort(key=lambda call: is_conversation(call[1]))
+                    await asyncio.gather(*(self.cancel(call_id, reason) for call_id, _ in unasked))
                     asked.update(call_id for call_id, _ in unasked)
                     await watch.until(lambda: not watch.open or not asked.issuperset(watch.open))
 
