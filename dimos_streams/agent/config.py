@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from dimos_streams.agent.context.results import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
@@ -22,7 +22,7 @@ from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.subagents.delegation import SubAgent
-from dimos_streams.common.polygon import Point
+from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.module import ModuleConfig
 
@@ -65,7 +65,7 @@ class StopWhen(FrozenModel):
 
     battery_below: float | None = Field(default=None, gt=0, le=1)
     goal: Goal | None = None
-    outside: Annotated[tuple[Point, ...], Field(min_length=3)] | None = None
+    outside: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)] | None = None
     """A fence: its corners in the odom frame, in metres."""
     conditions: tuple[str, ...] = ()
     """The user's own conditions, ``"package.module:function"``; see ``stop_conditions.StopCondition``."""

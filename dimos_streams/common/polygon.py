@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 Point = tuple[float, float]
@@ -20,6 +21,15 @@ def inside(polygon: Sequence[Point], point: Point) -> bool:
         if (y1 > y) != (y2 > y) and x < (x2 - x1) * (y - y1) / (y2 - y1) + x1:
             within = not within
     return within
+
+
+def with_inside(polygon: tuple[Point, ...]) -> tuple[Point, ...]:
+    """Return a polygon, for pydantic. Raises ``ValueError`` for one whose corners are all on one line."""
+    first = polygon[0]
+    second = max(polygon, key=lambda corner: math.dist(first, corner))
+    if all(abs(_side(first, second, corner)) <= _EDGE for corner in polygon):
+        raise ValueError(f"it needs three corners that are not on one line, not {list(polygon)!r}")
+    return polygon
 
 
 def crosses(polygon: Sequence[Point], start: Point, end: Point) -> bool:

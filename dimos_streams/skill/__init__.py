@@ -6,6 +6,7 @@ from dimos_streams.skill.info import SkillInfo
 from dimos_streams.skill.names import public_names
 from dimos_streams.skill.policy import (
     BASE,
+    ODOM,
     Approval,
     Audience,
     DuplicateScope,
@@ -18,6 +19,7 @@ from dimos_streams.skill.spec import Parameters, SkillSpec, check_undos, skills_
 
 __all__ = [
     "BASE",
+    "ODOM",
     "Approval",
     "Audience",
     "Call",

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.skill.policy import Approval, Audience, DuplicateScope, OnDuplicate, OnLoss, SkillPolicy
+from dimos_streams.skill.policy import ODOM, Approval, Audience, DuplicateScope, OnDuplicate, OnLoss, SkillPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ATTRIBUTE = "__dimos_streams_skill__"
@@ -30,6 +30,7 @@ def skill(
     read_only: bool = False,
     reversible: bool = True,
     undo: str = "",
+    frame: str = ODOM,
     approval: Approval = "never",
     polling: bool = False,
     protected: bool = False,

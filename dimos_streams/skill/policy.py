@@ -15,6 +15,8 @@ Audience = Literal["everyone", "operator", "bridge"]
 Approval = Literal["never", "ask"]
 OnLoss = Literal["stop", "continue"]
 
+ODOM = "odom"
+"""The frame in which robots know where they are."""
 BASE = "base"
 """The resource that every call holds that moves the robot's base."""
 
@@ -46,6 +48,8 @@ class SkillTraits(FrozenModel):
     undo: str = ""
     """The skill of the same module that takes a call back; it takes that call's ``arguments`` and ``result``. Callers
     see its public name. Empty if there is none."""
+    frame: str = Field(default=ODOM, min_length=1)
+    """The frame of the arguments ``x`` and ``y`` of a motion. Restricted zones are known in ``odom`` only."""
     approval: Approval = "never"
     """``ask`` if an operator is asked before a model's call of it runs."""
     polling: bool = False

@@ -441,6 +441,12 @@ async def test_a_row_that_can_not_be_is_named_by_check(row: dict[str, Any], text
     assert text in fault.text
 
 
+def test_navigation_says_in_which_frame_its_goals_are() -> None:
+    frames = [{}, {"frame": "odom"}, {"type": "arm_msgs/action/Grip", "definition": "float32 x\n---\n---\n"}]
+    rows = [ActionSetting.model_validate({"action": "go", **row}) for row in frames]
+    assert [skill_of("go", row).policy.frame for row in rows] == ["map", "odom", "odom"]
+
+
 def test_an_action_that_moves_nothing_is_not_tagged_as_motion() -> None:
     row = {"action": "grip", "type": "arm_msgs/action/Grip", "definition": "float32 width\n---\n---\n"}
     rows = [row, row | {"moves": False}, row | {"moves": False, "tags": ("motion", "arm")}]

@@ -56,6 +56,9 @@ class Approval:
     call_end: str = ""
     waiters: int = 0
     timer: asyncio.TimerHandle | None = None
+    expires_at: float = float("inf")
+    """The time on ``clock.steady`` after which nobody can decide any more: a timer stands still while the machine
+    sleeps."""
     remaining_s: float | None = None
 
     @property
@@ -117,9 +120,9 @@ class Approval:
     def stop_time(self) -> None:
         """Let the time of a pending approval stand still."""
         if self.timer is not None:
-            self.remaining_s = max(0.0, self.timer.when() - clock.monotonic())
+            self.remaining_s = max(0.0, self.expires_at - clock.steady())
             self.timer.cancel()
-            self.timer, self.expires_utime = None, None
+            self.timer, self.expires_utime, self.expires_at = None, None, float("inf")
 
     def view(self, agent: str) -> ApprovalView:
         """Return it as operators of an agent see it."""

@@ -23,6 +23,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 _DECIDED = 1000
 _ENDS, _SHOWN_END = 100, 200
+_TOO_LATE = "nobody decided in time"
 
 
 class ApprovalBook:
@@ -272,12 +273,14 @@ class ApprovalBook:
         if after_s is None:
             return
         approval.expires_utime = clock.utime() + round(after_s * 1e6)
-        why = "nobody decided in time"
+        approval.expires_at = clock.steady() + after_s
         loop = asyncio.get_running_loop()
-        approval.timer = loop.call_later(after_s, self._settle, approval, "timed_out", why)
+        approval.timer = loop.call_later(after_s, self._settle, approval, "timed_out", _TOO_LATE)
 
     def _get(self, id: str) -> Approval:
         found = self._pending.get(id) or self._decided.get(id)
         if found is None:
             raise unknown_approval(id, self._agent, self._prefix, list(self._pending))
+        if clock.steady() > found.expires_at:
+            self._settle(found, "timed_out", _TOO_LATE)
         return found

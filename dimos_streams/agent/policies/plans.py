@@ -58,7 +58,7 @@ class PlanStep:
     arguments: Mapping[str, Any]
     used: bool = False
     until: float = float("inf")
-    """The loop's time at which its plan's approval lapses."""
+    """The time on ``clock.steady`` at which its plan's approval lapses."""
     void: bool = False
     """True if the mission that its plan was approved for is over."""
 
@@ -70,7 +70,7 @@ class PlanStep:
     @property
     def lapsed(self) -> bool:
         """True if the approval holds no more."""
-        return self.void or clock.monotonic() >= self.until
+        return self.void or clock.steady() >= self.until
 
     def to_dict(self) -> dict[str, Any]:
         """Return the step as JSON."""
@@ -187,8 +187,10 @@ class PlanBook:
             if decision.approved:
                 plan.steps = self._checked(decision.arguments["steps"])
                 for step in plan.steps:
-                    step.until = clock.monotonic() + self._valid_s
+                    step.until = clock.steady() + self._valid_s
                 plan.state = PlanState.APPROVED
+                if not plan.missions:  # they ended while this task was waking up
+                    _make_void(plan, "the mission that it was approved for is over")
             elif decision.rejected:
                 plan.state = PlanState.REJECTED
         finally:
@@ -228,9 +230,7 @@ class PlanBook:
         for plan in self._plans.values():
             before, plan.missions = plan.missions, plan.missions - over(plan)
             if before and not plan.missions and plan.state is PlanState.APPROVED:
-                plan.state, plan.reason = PlanState.VOID, why
-                for step in plan.steps:
-                    step.void = True
+                _make_void(plan, why)
                 self._emit_plan(plan)
 
     def _check_plan(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -257,6 +257,12 @@ class PlanBook:
 
     def _emit_plan(self, plan: Plan) -> None:
         self._emit("plan", (), plan=within(plan.to_dict(), _MAX_EVENT))
+
+
+def _make_void(plan: Plan, why: str) -> None:
+    plan.state, plan.reason = PlanState.VOID, why
+    for step in plan.steps:
+        step.void = True
 
 
 def _check_size(steps: Iterable[PlanStep]) -> None:

@@ -49,8 +49,11 @@ class RepetitionGuard:
     in other batches polling calls are ignored. Any other change of an argument begins anew.
     """
 
-    def __init__(self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf) -> None:
-        """Batches that are older than ``within_s`` seconds are forgotten."""
+    def __init__(
+        self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf, watched: str = "turn"
+    ) -> None:
+        """Batches that are older than ``within_s`` seconds are forgotten. ``watched`` is the word for what is
+        watched."""
         settings = settings or RepetitionSettings()
         at: dict[Action, int | None] = {
             "warn": settings.warn_at,
@@ -62,6 +65,7 @@ class RepetitionGuard:
         self._history: deque[_Batch] = deque(maxlen=size)
         self._times: deque[float] = deque(maxlen=size)
         self._within_s = within_s
+        self._advice = {**_ADVICE, "stop": f"; the {watched} was ended"}
 
     def observe(
         self,
@@ -85,7 +89,7 @@ class RepetitionGuard:
             return None
         calls = ", ".join(shown(skill, arguments) for skill, arguments in counted)
         what = f"{calls} was asked for" if period == 1 else f"the same {period} answers, the last one {calls}, came"
-        return _KINDS[action](f"{what} {times} times in a row{_ADVICE[action]}")
+        return _KINDS[action](f"{what} {times} times in a row{self._advice[action]}")
 
     def _repeated(self) -> tuple[int, int]:
         """The length of the shortest cycle that ends now and how often it has come; (1, 1) if nothing is repeated."""
@@ -109,5 +113,4 @@ class RepetitionGuard:
 _ADVICE: dict[Action, str] = {
     "warn": "",
     "hint": ". The outcome will not change: try something else, or tell the operator what is in the way",
-    "stop": "; the turn was ended",
 }

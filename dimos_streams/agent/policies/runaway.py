@@ -31,7 +31,9 @@ class RunawayGuard:
         """Begin anew, because an operator has said something."""
         self._left = float(self._actions or 0)
         self._looked_at: float | None = None
-        self._repetition = RepetitionGuard(self._settings.of_mission(), within_s=self._settings.mission_within_s)
+        settings = self._settings
+        within_s = settings.mission_within_s
+        self._repetition = RepetitionGuard(settings.of_mission(), within_s=within_s, watched="mission")
 
     def observe(
         self,
@@ -50,7 +52,7 @@ class RunawayGuard:
         at = clock.monotonic() if at is None else at
         alarm = self._repetition.observe(batch, exempt, at=at)
         if isinstance(alarm, StopTurn):
-            return REPETITION, alarm.text.replace("the turn", "the mission")
+            return REPETITION, alarm.text
         if self._actions is None or self._spend(at):
             return None
         text = (

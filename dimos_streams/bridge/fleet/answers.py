@@ -41,8 +41,8 @@ class AnswerBox:
         """Send an answer. ``key`` is that of its command, if it is noted."""
         self._owed[answer.id] = answer, key
         while len(self._owed) > _MAX_OWED:
-            command_id, (_, key) = self._owed.popitem(last=False)
-            self._done(command_id, key)
+            forgotten, (_, its_key) = self._owed.popitem(last=False)
+            self._done(forgotten, its_key)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -56,6 +56,8 @@ class AnswerBox:
                 await self._hub.answer(answer)
             except FAILURES as error:
                 if not isinstance(error, HubRefusalError) or error.kind in _PASSING:
+                    if command_id in self._owed:  # one that makes the hub fail holds no other up
+                        self._owed.move_to_end(command_id)
                     await self._attempts.failed(error)
                     continue
                 _logger.warning("the hub does not take the answer to command %d: %s", command_id, error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
@@ -38,6 +37,7 @@ class Reports:
         self._on_first = on_first
         self._agents: dict[str, str] = {}
         """The names of the agents that report, by the ids of their calls."""
+        self._wanted: frozenset[str] = frozenset()
         self._opening: set[str] = set()
         self._retry_at: dict[str, float] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -45,6 +45,7 @@ class Reports:
     def want(self, agents: Iterable[AgentView]) -> None:
         """Have these agents report, and no others. Call it again and again, because agents come and go."""
         wanted = {agent.name: agent for agent in agents if agent.reports and agent.available}
+        self._wanted = frozenset(wanted)
         for call_id, name in list(self._agents.items()):
             if name not in wanted:
                 self.snapshots.pop(self._agents.pop(call_id), None)
@@ -97,6 +98,9 @@ class Reports:
         except DimosStreamsError as error:
             _log.warning("agent %r does not report: %s", agent.name, error)
         else:
+            if agent.name not in self._wanted:  # whoever watched has left meanwhile
+                await self._cancel(call_id)
+                return
             self._agents[call_id] = agent.name
             # Now, and not before: for the agent somebody has watched all the time.
             self.end_left(agent.name)
@@ -104,8 +108,12 @@ class Reports:
             self._opening.discard(agent.name)
 
     async def _cancel(self, call_id: str) -> None:
-        with contextlib.suppress(UnknownCallError):  # it has ended long ago
+        try:
             await self._broker.cancel(call_id, "nobody watches any more")
+        except UnknownCallError:
+            pass  # it has ended long ago
+        except DimosStreamsError as error:
+            _log.warning("report %s can't be ended: %s", call_id, error)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name="report")

@@ -13,7 +13,7 @@ from dimos_streams.ros2.actions.goal_values import Limits, completed, scalars, s
 from dimos_streams.ros2.actions.run import ActionRun, Robot
 from dimos_streams.ros2.config import ActionSetting
 from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, ActionType, action_type, known_action
-from dimos_streams.skill import BASE, Call, SkillPolicy, SkillSpec
+from dimos_streams.skill import BASE, ODOM, Call, SkillPolicy, SkillSpec
 from dimos_streams.tool_stream.arguments.schema_parameters import SchemaParameters
 
 FARTHEST_M = 1000.0
@@ -68,6 +68,7 @@ def skill_of(name: str, setting: ActionSetting) -> SkillSpec:
         resources=(BASE,) if setting.moves else (),
         motion=setting.moves,
         tags=setting.tags if setting.moves or "tags" in setting.model_fields_set else (),
+        frame=setting.frame if setting.type == NAVIGATE_TO_POSE else ODOM,
         approval=setting.approval,
         on_duplicate="reject",
         time_limit_s=setting.time_limit_s,

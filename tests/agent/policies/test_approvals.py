@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.agent.policies.approval import Decision
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
@@ -48,6 +49,16 @@ async def test_every_way_out_wakes_the_waiter() -> None:
         made.decide(id, "approve")
     assert made.pending() == []
     assert events.kinds() == ["approval_created", "approval_decided"] * 4
+
+
+@pytest.mark.virtual_time
+async def test_a_night_in_which_the_machine_sleeps_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = book(timeout_s=10)
+    task, id = await asked(made, {})
+    monkeypatch.setattr(clock, "steady", lambda: clock.monotonic() + 8 * 3600)
+    with pytest.raises(SkillError, match=r"is timed out already \(nobody decided in time\): it can't be approved"):
+        made.decide(id, "approve")
+    assert not (await task).approved
 
 
 @pytest.mark.virtual_time

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from dimos_streams import clock
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.books import GateBooks
@@ -19,8 +20,10 @@ from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, loa
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
 from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.polygon import inside
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.parts import Events, offered, request
 
 SQUARE = ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0))
@@ -274,6 +277,32 @@ async def test_an_approval_of_a_plan_lapses() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_an_approval_of_a_plan_lapses_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = GateBench(plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 1}))
+    monkeypatch.setattr(clock, "steady", lambda: clock.monotonic() + 8 * 3600)
+    assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Refuse)
+
+
+@pytest.mark.virtual_time
+async def test_a_plan_whose_mission_ends_with_its_approval_is_void_and_can_be_approved_anew() -> None:
+    bench = GateBench()
+    plan = bench.plans.create("g", [{"skill": "move", "arguments": {"distance_m": 1}}])
+    task = asyncio.create_task(bench.plans.submit(plan.id, ("m",)))
+    await asyncio.sleep(0)
+    bench.approvals.decide(bench.approvals.pending()[0].id, "approve")
+    bench.plans.apply(
+        AgentEvent(number=1, utime=0, agent="agent", kind=EventKind.ENDED, missions=("m",))
+    )  # before the task that waits wakes up
+    assert (await task).state == "void"
+    assert bench.plans.claim_step("move", {"distance_m": 1}, ("m",)) is None
+    again = asyncio.create_task(bench.plans.submit(plan.id, ("n",)))
+    await asyncio.sleep(0)
+    bench.approvals.decide(bench.approvals.pending()[0].id, "approve")
+    assert (await again).state == "approved"
+
+
+@pytest.mark.virtual_time
 async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operator() -> None:
     bench = GateBench()
     plans, approvals = bench.plans, bench.approvals
@@ -357,8 +386,11 @@ def test_zones() -> None:
     hole = ((0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (2.0, 1.0), (0.0, 4.0))
     assert not inside(hole, (2.0, 3.0))
     assert inside(hole, (0.5, 3.0))
-    with pytest.raises(ValueError, match="three different corners"):
-        Zone(name="line", polygon=((0, 0), (1, 1), (0, 0)))
+    for line in ((0, 0), (1, 1), (0, 0)), ((0, 0), (1, 1), (2, 2)), ((0, 0), (0, 0), (0, 0)):
+        with pytest.raises(ValueError, match="three corners that are not on one line"):
+            Zone(name="line", polygon=line)
+    crossed = ((0, 0), (1, 1), (1, 0), (0, 1))
+    assert Zone(name="crossed", polygon=crossed).polygon == crossed
 
 
 Corner = tuple[int, int]
@@ -408,6 +440,21 @@ async def test_a_zone_needs_a_plan_even_for_the_first_motion() -> None:
     assert isinstance(await bench.review("go_to", {"motion": True}, **goal), Allow)
     assert isinstance(await bench.review("go_to", {"motion": True}, **goal), Refuse)
     assert isinstance(await bench.review("go_to", {"motion": True}, x=0, y=0), Allow)
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_in_another_frame_than_the_zones_needs_a_plan_wherever_it_is() -> None:
+    on_the_map: dict[str, Any] = {"motion": True, "frame": "map"}
+    goal = {"x": 9.0, "y": 9.0}
+    without = GateBench(plan={"motions": None})
+    assert isinstance(await without.review("navigate_to", on_the_map, **goal), Allow)
+    bench = GateBench(zones=[Zone(name="lab", polygon=SQUARE)], plan={"motions": None})
+    blocked = await bench.review("navigate_to", on_the_map, **goal)
+    assert isinstance(blocked, Refuse)
+    assert "its goal is in the frame 'map'" in blocked.text
+    assert isinstance(await bench.review("back_up", on_the_map, distance_m=-1), Allow)
+    await bench.approved(("navigate_to", goal))
+    assert isinstance(await bench.review("navigate_to", on_the_map, **goal), Allow)
 
 
 @pytest.mark.virtual_time

@@ -30,6 +30,8 @@ class FakeHub:
     delay_s: float = 0.0
     wait_s: float = 0.0
     answers: list[Answer] = field(default_factory=list)
+    fails_on: set[int] = field(default_factory=set)
+    """The commands whose answers make it fail."""
     reports: list[RobotReport] = field(default_factory=list)
     held_up_s: float = 0.0
     """How long each message of the stream of commands is under way."""
@@ -76,6 +78,8 @@ class FakeHub:
 
     async def answer(self, answer: Answer) -> None:
         await self._request()
+        if answer.id in self.fails_on:
+            raise HubUnreachableError("HTTP 500")
         self.answers.append(answer)
 
     async def commands(self) -> AsyncGenerator[Hello | Command, None]:

@@ -54,6 +54,17 @@ async def answer_to(hub: FakeHub, id: int) -> Answer:
     return next(answer for answer in hub.answers if answer.id == id)
 
 
+async def test_an_answer_that_makes_the_hub_fail_holds_no_other_up() -> None:
+    hub = FakeHub(fails_on={1})
+    async with scene() as made, desk(made, hub):
+        for id in (1, 2, 3):
+            hub.command(id, "/healthz", method="GET", body=None)
+        await answer_to(hub, 2)
+        await answer_to(hub, 3)
+        hub.fails_on.clear()
+        await answer_to(hub, 1)
+
+
 def call(skill: str, caller: str = "me", **arguments: Any) -> dict[str, Any]:
     return {"skill": skill, "arguments": arguments, "caller": caller}
 

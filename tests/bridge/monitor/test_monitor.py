@@ -24,6 +24,29 @@ from tests.bridge.parts import Scene, closed, event
 from tests.helpers import run_virtual, until
 
 
+@pytest.mark.feature("C5")
+@pytest.mark.virtual_time
+async def test_who_has_left_while_an_agent_was_asked_to_report_is_no_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with agents("agent") as (scene, _):
+        begin, asked, go_on = scene.broker.call, asyncio.Event(), asyncio.Event()
+        begun: list[str] = []
+
+        async def late(*args: Any, **kwargs: Any) -> str:
+            asked.set()
+            await go_on.wait()
+            begun.append(await begin(*args, **kwargs))
+            return begun[0]
+
+        monkeypatch.setattr(scene.broker, "call", late)
+        console = Console(scene.bridge.monitor.watch(None))
+        await asked.wait()
+        await console.close()
+        await asyncio.sleep(LINGER_S + 2 * STATE_EVERY_S)
+        go_on.set()
+        await until(lambda: begun)
+        assert (await closed(scene.broker, begun[0])).outcome == "cancelled"
+
+
 @pytest.mark.feature("C1")
 @pytest.mark.virtual_time
 async def test_two_agents_and_three_watchers() -> None:

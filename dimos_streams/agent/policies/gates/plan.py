@@ -8,8 +8,9 @@ from typing import Any
 from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.motions import FreeMotions
-from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.gates.zones import RobotPose, Zones, goal_of
 from dimos_streams.agent.policies.plans import PlanBook, PlanStep
+from dimos_streams.skill import ODOM, SkillInfo
 
 _WAY_OUT = (
     "Write a plan with create_plan whose steps are the very calls that you want to make, hand it in with "
@@ -48,8 +49,10 @@ class PlanGate:
         if not request.skill.motion:
             return Allow(arguments, request.on_duplicate)
         if request.part_of_motion:
-            objection = self._zone_objection(skill, arguments)
-            allowed = Allow(arguments, request.on_duplicate, again=lambda now: self._zone_objection(skill, now))
+            objection = self._zone_objection(request.skill, arguments)
+            allowed = Allow(
+                arguments, request.on_duplicate, again=lambda now: self._zone_objection(request.skill, now)
+            )
             return objection or allowed
         step = self._plans.claim_step(skill, arguments, request.missions)
         if step is not None:
@@ -57,9 +60,9 @@ class PlanGate:
                 step.arguments,  # as the operator saw them: the same call may be spaced in another way
                 request.on_duplicate,
                 give_back=lambda: _give_back(step),
-                again=lambda now: self._step_objection(step, skill, now),
+                again=lambda now: self._step_objection(step, request.skill, now),
             )
-        objection = self._zone_objection(skill, arguments)
+        objection = self._zone_objection(request.skill, arguments)
         if objection is not None:
             return objection
         free = self._motions()
@@ -69,21 +72,24 @@ class PlanGate:
             arguments,
             request.on_duplicate,
             give_back=self._begun.begin(skill, request.missions),
-            again=lambda now: self._zone_objection(skill, now),
+            again=lambda now: self._zone_objection(request.skill, now),
         )
 
-    def _step_objection(self, step: PlanStep, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
+    def _step_objection(self, step: PlanStep, skill: SkillInfo, arguments: Mapping[str, Any]) -> Refuse | None:
         """Return a refusal, or None. A plan stands for its own calls, wherever the robot is, as long as its approval
         holds."""
-        if step.key != (skill, canonical(arguments)):
+        if step.key != (skill.name, canonical(arguments)):
             return self._zone_objection(skill, arguments)
         if step.lapsed:
-            return _refusal(skill, arguments, "the approval of its plan lapsed while the call waited")
+            return _refusal(skill.name, arguments, "the approval of its plan lapsed while the call waited")
         return None
 
-    def _zone_objection(self, skill: str, arguments: Mapping[str, Any]) -> Refuse | None:
+    def _zone_objection(self, skill: SkillInfo, arguments: Mapping[str, Any]) -> Refuse | None:
+        if self._zones and skill.frame != ODOM and goal_of(arguments) is not None:
+            why = f"its goal is in the frame {skill.frame!r}, and restricted zones are known in {ODOM!r} only"
+            return _refusal(skill.name, arguments, why)
         zone = self._zones.entered(arguments, self._pose())
-        return _refusal(skill, arguments, f"it would enter the restricted zone {zone!r}") if zone else None
+        return _refusal(skill.name, arguments, f"it would enter the restricted zone {zone!r}") if zone else None
 
 
 def _refusal(skill: str, arguments: Mapping[str, Any], why: str) -> Refuse:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field
 
 from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
-from dimos_streams.common.polygon import Point
+from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import OnDuplicate
 
@@ -17,15 +17,8 @@ class Zone(FrozenModel):
     """A part of the floor that the robot enters only by an approved plan."""
 
     name: str
-    polygon: Annotated[tuple[Point, ...], Field(min_length=3)]
+    polygon: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)]
     """The corners in the odom frame, in metres; the last is joined to the first."""
-
-    @field_validator("polygon")
-    @classmethod
-    def _has_an_inside(cls, polygon: tuple[Point, ...]) -> tuple[Point, ...]:
-        if len(set(polygon)) < 3:
-            raise ValueError(f"a zone needs three different corners, not {list(polygon)!r}")
-        return polygon
 
 
 class ApprovalRule(FrozenModel):

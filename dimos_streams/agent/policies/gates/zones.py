@@ -36,7 +36,7 @@ class Zones:
         ``distance_m`` (straight ahead, if the pose is known). A robot that stands within a zone does not enter it;
         leaving is free.
         """
-        goal = _goal(arguments, pose)
+        goal = _ends_at(arguments, pose)
         if goal is None:
             return ""
         for zone in self._zones:
@@ -47,10 +47,16 @@ class Zones:
         return ""
 
 
-def _goal(arguments: Mapping[str, Any], pose: RobotPose | None) -> Point | None:
-    x, y, distance = (_number(arguments.get(name)) for name in ("x", "y", "distance_m"))
-    if x is not None and y is not None:
-        return x, y
+def goal_of(arguments: Mapping[str, Any]) -> Point | None:
+    """Return the point ``x``, ``y`` that arguments name, in the frame of their skill, or None if they name none."""
+    x, y = (_number(arguments.get(name)) for name in ("x", "y"))
+    return None if x is None or y is None else (x, y)
+
+
+def _ends_at(arguments: Mapping[str, Any], pose: RobotPose | None) -> Point | None:
+    goal, distance = goal_of(arguments), _number(arguments.get("distance_m"))
+    if goal is not None:
+        return goal
     if distance is not None and pose is not None:
         return pose.x + distance * math.cos(pose.yaw), pose.y + distance * math.sin(pose.yaw)
     return None
