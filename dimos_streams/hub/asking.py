@@ -10,7 +10,6 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
@@ -22,10 +21,10 @@ from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.event import json_text
 
 _POLL_S = 0.5
-EXPIRES_IN_S = DEFAULT_EXPIRY_S
-ANSWER_S = 15.0
+_EXPIRES_IN_S = DEFAULT_EXPIRY_S
+_ANSWER_S = 15.0
 """Time, in seconds, of waiting for an answer after a command's expiry, if whoever asks does not say how long."""
-MARGIN_S = 5.0
+_MARGIN_S = 5.0
 """Time, in seconds, by which an answer is waited for longer than whoever asks has said that they wait."""
 _TELLING_S = 2.0
 """Time, in seconds, from a command's expiry until nobody waits any more: they learn that it was not carried out."""
@@ -74,15 +73,15 @@ class BridgeRequest:
 
     @property
     def within_s(self) -> float:
-        """Time, in seconds, for which its answer is waited for, in all."""
+        """How long, in seconds, the caller waits for the answer altogether."""
         if self.timeout_s is None:
-            return EXPIRES_IN_S + self.lease_wait_s + ANSWER_S
-        return self.lease_wait_s + self.timeout_s + MARGIN_S
+            return _EXPIRES_IN_S + self.lease_wait_s + _ANSWER_S
+        return self.lease_wait_s + self.timeout_s + _MARGIN_S
 
     @property
     def expires_in_s(self) -> float:
-        """Time, in seconds, within which it may be begun: not when nobody waits for it any more."""
-        expires_in_s = min(EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
+        """Seconds after which the robot must not begin it any more; that is before the caller stops waiting."""
+        expires_in_s = min(_EXPIRES_IN_S, self.within_s - min(_TELLING_S, self.within_s / 2))
         if self.timeout_s is None:
             return expires_in_s
         return min(expires_in_s, self.lease_wait_s + max(self.timeout_s, _LEAST_S))
@@ -178,10 +177,9 @@ class Asker:
             raise HubEndsError(_ENDS)
         future: asyncio.Future[CommandState] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(id, []).append(future)
-        deadline = clock.monotonic() + within_s
         self.wake()
         try:
-            async with asyncio.timeout(max(0.0, deadline - clock.monotonic())):
+            async with asyncio.timeout(within_s):
                 return await future
         except TimeoutError:
             return None

@@ -30,7 +30,7 @@ class ListedRobot(FrozenModel):
     connected: bool
     """True if it takes commands now."""
     heard_s: float | None
-    """Seconds since the hub has heard of it, None if it never has."""
+    """Seconds since the hub last heard from it, None if it never has."""
     status: str
     """``ok`` or ``degraded``, as it said last; ``unknown`` before it has said anything."""
     notes: tuple[str, ...]

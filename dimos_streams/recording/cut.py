@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,12 @@ from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import EVERYTHING, Selection
 from dimos_streams.recording.timeline import going_on
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
-
-_PROGRESS_EVERY = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +56,13 @@ class LogPart:
         return patterns + renamed
 
 
-def timed(logs: Iterable[LogReader]) -> Iterator[tuple[float | None, LogEvent]]:
+def timed(
+    logs: Iterable[LogReader], on_progress: OnProgress | None = None
+) -> Iterator[tuple[float | None, LogEvent]]:
     """Yield all events, each with its seconds since the first one that is not metadata, or with None for metadata.
-    Where the clock was set back they go on."""
+    Where the clock was set back they go on. ``on_progress`` is called now and then with the log that is read."""
     start: int | None = None
-    for utime, event in going_on((event for log in logs for event in log.events()), []):
+    for utime, event in going_on(events_of_logs(logs, on_progress), []):
         if event.channel == CHANNEL:
             yield None, event
             continue
@@ -102,9 +102,7 @@ def check_found(count: int, sources: Sequence[LogReader], part: LogPart) -> None
     raise UserError(f"nothing of {' '.join(str(log.path) for log in sources)} is in that part: {why}")
 
 
-def cut(
-    sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: Callable[[LogReader], None] | None = None
-) -> int:
+def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: OnProgress | None = None) -> int:
     """Copy a part of logs, which are open and count as one, to a new file, and return the number of events, metadata
     not counted.
 
@@ -117,7 +115,7 @@ def cut(
     writer = LogWriter(target)
     count = 0
     with ExitStack() as stack:
-        for number, (after_s, event) in enumerate(timed(sources)):
+        for after_s, event in timed(sources, on_progress):
             if after_s is None:
                 waiting[CHANNEL] = CHANNEL, _narrowed(event.data, part.selection)
             elif part.includes(after_s, event.channel):
@@ -131,8 +129,6 @@ def cut(
                 count += 1
             elif event.channel == STATUS and after_s < part.from_s and part.selection(STATUS):
                 _remember(waiting, part.channel(STATUS), event)
-            if on_progress is not None and number % _PROGRESS_EVERY == 0:
-                on_progress(next(log for log in sources if log.position < log.size or log is sources[-1]))
     check_found(count, sources, part)
     return count
 

@@ -8,7 +8,7 @@ that was damaged, and no intact event is swallowed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_B
 _CHUNK = 1 << 20
 _PEEK = 12
 """The bytes of the following event that are looked at: its sync word and its number."""
+_PROGRESS_EVERY = 1024
 _MAX_DAMAGES = 1000
 _MAX_NAMES = 10_000
 UNFINISHED = "the log ends inside an event"
@@ -184,6 +185,21 @@ class LogReader:
                 break
             data += more
         return data
+
+
+OnProgress = Callable[[LogReader], None]
+"""What is called now and then with the log that is read; its ``position`` says how far that is."""
+
+
+def events_of_logs(logs: Iterable[LogReader], on_progress: OnProgress | None = None) -> Iterator[LogEvent]:
+    """Yield the events of logs, which are open, one log after the other."""
+    for log in logs:
+        for number, event in enumerate(log.events()):
+            yield event
+            if on_progress is not None and number % _PROGRESS_EVERY == 0:
+                on_progress(log)
+        if on_progress is not None:
+            on_progress(log)
 
 
 class _ChannelNames(dict[bytes, str | None]):

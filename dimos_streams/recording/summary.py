@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +12,13 @@ from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.timeline import SetBack, going_on
 
 GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""
 _UNUSUAL = 5.0
 _MAX_GAPS = 100
-_PROGRESS_MASK = 0x1FFF
-"""Progress is reported when the number of an event has none of these bits."""
 
 
 @dataclass(slots=True)
@@ -115,11 +113,11 @@ class LogSummary:
         return (self.last - self.first) / 1e6
 
 
-def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None] | None = None) -> LogSummary:
+def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) -> LogSummary:
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
     channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
-    for utime, event in going_on(_all_events(logs, on_progress), summary.set_backs):
+    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs):
         name, data = event.channel, event.data
         channel = channels.get(name)
         if channel is None:
@@ -138,16 +136,6 @@ def summarize(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None
     summary.first = min((channel.first for channel in channels.values()), default=0)
     summary.last = newest
     return summary
-
-
-def _all_events(logs: Iterable[LogReader], on_progress: Callable[[LogReader], None] | None) -> Iterator[LogEvent]:
-    for log in logs:
-        for count, event in enumerate(log.events()):
-            yield event
-            if on_progress is not None and not count & _PROGRESS_MASK:
-                on_progress(log)
-        if on_progress is not None:
-            on_progress(log)
 
 
 def first_metadata(log: LogReader) -> Metadata | None:

@@ -15,7 +15,7 @@ from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.timeline import steady
 from dimos_streams.regression.feed import run_with_feed
@@ -46,7 +46,7 @@ class ReplayOptions:
     with_series: bool = False
 
 
-def replay(path: Path, options: ReplayOptions, on_progress: Callable[[LogReader], None] | None = None) -> Report:
+def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = None) -> Report:
     """Replay one log. Raises ``UserError`` for what a person can mend; differences are in the report.
 
     Runs a loop of its own, so it can't be called from a coroutine.

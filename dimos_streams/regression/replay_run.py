@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
@@ -16,7 +15,7 @@ from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
 from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.timeline import Steadiness, steady
 from dimos_streams.regression.comparison import Comparison
@@ -49,7 +48,7 @@ class ReplayRun:
         acknowledged: bool,
         rewriter: Rewriter | None,
         with_series: bool,
-        on_progress: Callable[[LogReader], None] | None,
+        on_progress: OnProgress | None,
     ) -> None:
         """``acknowledged`` says whether the log has acknowledgements; ``rewriter`` writes the log anew."""
         self._log = log

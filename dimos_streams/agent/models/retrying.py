@@ -38,7 +38,8 @@ class RetryingModel:
     """Asks again, after growing delays with jitter or when the server says, while errors are retryable.
 
     It does so only until the answer begins: nothing of it is ever repeated. A stream that breaks later ends with
-    ``Cut``. An end without an answer and without a finish reason is an error like a lost connection.
+    ``Cut``, unless the error is final: that is raised. An end without an answer and without a finish reason is an
+    error like a lost connection.
     """
 
     def __init__(

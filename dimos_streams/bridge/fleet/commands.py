@@ -23,9 +23,10 @@ from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCO
 from dimos_streams.tool_stream.event import MAX_NAME
 
 _SLOW_START_S = 2.0
+"""A stream that takes longer than this, in seconds, to begin is asked for again at once: each command on it would
+lose that time."""
 _SLOW_STARTS = 3
-"""Maximum time, in seconds, that a stream may take to begin, as each command loses that time; a slower one is asked
-for again at once, and the third in a row is kept: the link may be as slow as that."""
+"""The stream that is so slow for this time in a row is kept all the same: the link may be no faster."""
 _AGE_GRACE_S = 30.0
 _PART = "commands"
 _LATE = "the command came too late, and was not carried out"

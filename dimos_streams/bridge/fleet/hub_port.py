@@ -46,4 +46,4 @@ class HubPort(Protocol):
         """Say what became of a command."""
 
     def commands(self) -> AsyncGenerator[Hello | Command, None]:
-        """Ask for one stream of commands; it ends by an error at the latest."""
+        """Ask for one stream of commands. It never ends normally: its end is an error."""

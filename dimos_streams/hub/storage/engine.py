@@ -65,7 +65,8 @@ class Engine(ABC):
 
     @abstractmethod
     def check_there(self) -> None:
-        """Raise ``UserError`` if there is no database, for who would only look at it; a server says so itself."""
+        """Raise ``UserError`` if there is no database, for commands that only read it; a database server says so
+        itself."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:

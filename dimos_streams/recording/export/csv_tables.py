@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,8 @@ from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import LogPart, check_found, timed
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 
-_PROGRESS_EVERY = 1024
 _WIDEST = 64
 """Arrays of a fixed length up to this one have a column an entry; others are JSON in one cell."""
 
@@ -32,7 +31,7 @@ class Rows:
 
 
 def csv_lines(
-    log: LogReader, wanted: str, part: LogPart, rows: Rows, on_progress: Callable[[LogReader], None] | None = None
+    log: LogReader, wanted: str, part: LogPart, rows: Rows, on_progress: OnProgress | None = None
 ) -> Iterator[str]:
     """A header line and a line for each message of a topic or channel, which ``rows`` counts.
 
@@ -56,18 +55,14 @@ def csv_lines(
     check_found(rows.written + rows.damaged, [log], part)
 
 
-def _events_of(
-    log: LogReader, wanted: str, on_progress: Callable[[LogReader], None] | None
-) -> Iterator[tuple[float, LogEvent]]:
+def _events_of(log: LogReader, wanted: str, on_progress: OnProgress | None) -> Iterator[tuple[float, LogEvent]]:
     """The events of a topic or channel, with their times.
 
     Raises ``UserError`` at the end if there is no such channel, and when there is a second one of the topic.
     """
     seen: dict[str, None] = {}
     channel = ""
-    for number, (after_s, event) in enumerate(timed([log])):
-        if on_progress is not None and number % _PROGRESS_EVERY == 0:
-            on_progress(log)
+    for after_s, event in timed([log], on_progress):
         seen[event.channel] = None
         if wanted not in (event.channel, split_channel(event.channel)[0]) or after_s is None:
             continue

@@ -18,12 +18,11 @@ from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.cut import LogPart, check_found, refuse_itself, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 
 if TYPE_CHECKING:
     from mcap.writer import Writer
 
-_PROGRESS_EVERY = 512
 _LATEST_NS = 2**64 - 1
 """The last moment that MCAP has; the first one is that of 1970."""
 
@@ -38,9 +37,7 @@ class Exported:
     """The number of messages of unknown types, damaged ones, and those of times unknown to MCAP, by channel."""
 
 
-def export_mcap(
-    log: LogReader, target: Path, part: LogPart, on_progress: Callable[[LogReader], None] | None = None
-) -> Exported:
+def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Exported:
     """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, if the file can't be
     written, and for a part without events; then nothing is written."""
     try:
@@ -54,9 +51,7 @@ def export_mcap(
     begins: int | None = None
     try:
         with ExitStack() as stack:
-            for number, (after_s, event) in enumerate(timed([log])):
-                if on_progress is not None and number % _PROGRESS_EVERY == 0:
-                    on_progress(log)
+            for after_s, event in timed([log], on_progress):
                 if after_s is None:
                     metadata = metadata or event
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +13,7 @@ from dimos_streams.errors import MessageError, UserError
 from dimos_streams.recording.call_events import InOrder
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.report.call_book import CallBook
 from dimos_streams.recording.report.frames import Frames, is_picture
 from dimos_streams.recording.report.model import DrawnZone, MapScene, Recorded
@@ -26,8 +26,6 @@ from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _MAX_SCENE = 200
 _POLYGONS = TypeAdapter(tuple[Point, ...])
-
-OnProgress = Callable[[LogReader], None]
 
 
 def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) -> Recorded:

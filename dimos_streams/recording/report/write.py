@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dimos_streams.errors import UserError
 from dimos_streams.recording.cut import refuse_itself
-from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.report.collect import collect
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.page import page
@@ -22,7 +22,7 @@ def write_report(
     target: Path,
     *,
     max_bytes: int = MAX_BYTES,
-    on_progress: Callable[[LogReader], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> int:
     """Write the report of logs, which are open and count as one, as one HTML file, and return its size in bytes.
 
