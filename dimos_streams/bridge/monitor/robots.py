@@ -29,7 +29,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(slots=True)
-class _Heard:
+class _HeardMessage:
     """The bytes of a message, and when they came, in seconds on ``clock.monotonic``."""
 
     data: bytes
@@ -41,7 +41,7 @@ class _NewestMessage:
 
     def __init__(self, bus: Bus, channel: str) -> None:
         self.channel = channel
-        self.heard: _Heard | None = None
+        self.heard: _HeardMessage | None = None
         self._subscription: Subscription = bus.subscribe(channel, self._keep, capacity=1, largest=ONE_PIECE)
 
     def data(self, fresh_s: float) -> bytes | None:
@@ -53,7 +53,7 @@ class _NewestMessage:
         self._subscription.close()
 
     def _keep(self, channel: str, data: bytes) -> None:
-        self.heard = _Heard(data, clock.monotonic())
+        self.heard = _HeardMessage(data, clock.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
