@@ -25,6 +25,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.module import WARNINGS, Module
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, SkillSpec
+from dimos_streams.skill.names import public_prefix
 from dimos_streams.streams import In
 from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -170,7 +171,7 @@ class DimosSkills(Module):
 
     def _taken_names(self, found: ToolList) -> list[str]:
         """Return warnings about skills whose names others had first."""
-        directory, prefix = self.context.services.get(ModuleDirectory), self.context.namespace.replace("/", "_")
+        directory, prefix = self.context.services.get(ModuleDirectory), public_prefix(self.context.namespace)
         if directory is None:
             return []
         known = [directory.known(f"/{prefix}{name}") for name in found.skills]

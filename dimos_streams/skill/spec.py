@@ -21,6 +21,7 @@ from dimos_streams.errors import SkillArgumentError, suggest
 from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
+from dimos_streams.skill.names import public_prefix
 from dimos_streams.skill.policy import SkillPolicy, SkillTraits
 from dimos_streams.skill.result_type import ResultType
 from dimos_streams.skill.undo_fit import check_undo
@@ -78,7 +79,7 @@ class SkillSpec:
     def info(self, prefix: str = "") -> SkillInfo:
         """Return the description that callers see; a namespaced module's ``prefix`` comes before name and
         resources."""
-        policy, public = self.policy, prefix.replace("/", "_")
+        policy, public = self.policy, public_prefix(prefix)
         traits = {name: getattr(policy, name) for name in SkillTraits.model_fields}
         traits["resources"] = tuple(f"{prefix}{resource}" for resource in policy.resources)
         traits["undo"] = f"{public}{policy.undo}" if policy.undo else ""

@@ -32,6 +32,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.skill.names import own_name
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import MISFIT, STATUS, Outcome, ToolEvent
@@ -219,8 +220,7 @@ class ModuleHarness:
 
     def _module_with(self, skill: str) -> str:
         for module in self._host.modules:
-            prefix = module.context.namespace.replace("/", "_")
-            if skill.removeprefix(prefix) in module.offered_skills():
+            if own_name(skill, module.context.namespace) in module.offered_skills():
                 return module.name
         return self.module.name
 

@@ -34,6 +34,7 @@ from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.skill.names import own_name
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
@@ -277,8 +278,7 @@ class MissionRun:
         call_id = f"{CALLER}-{self._without_bridge}"
         for name in self.blueprint.modules:
             module = self._run.module(name)
-            prefix = module.context.namespace.replace("/", "_")
-            if skill.removeprefix(prefix) in module.offered_skills():
+            if own_name(skill, module.context.namespace) in module.offered_skills():
                 request_call(self.bus, call_id, module=name, skill=skill, caller=CALLER, arguments=arguments)
                 return call_id
         raise UserError(f"no module has a skill {skill!r}")

@@ -22,6 +22,8 @@ PERSONAL_SPACE = 0.45
 SIDE_STEP_SPEED = 0.5
 WALK_ACCELERATION = 1.2
 STRIDE_PER_HEIGHT = 0.72
+FULL_SWING_SPEED = 0.7
+"""The speed, in m/s, from which on limbs swing as far as they do."""
 
 Point = tuple[float, float]
 
@@ -192,17 +194,23 @@ class Walker:
 
     def limbs(self) -> dict[str, PartPose]:
         """Return the poses of the body's parts, in the person's frame."""
-        height = self.person.appearance.height
-        if self.person.seat is not None and not self._held:
-            return sitting(height, self.person.seat)
-        return walking(height, self._phase, min(1.0, self._speed / 0.7))
+        height, seat = self.person.appearance.height, self._seat
+        return walking(height, self._phase, self._swing) if seat is None else sitting(height, seat)
 
     def trunk(self) -> PartPose:
         """Return the trunk's pose, as in ``limbs``."""
-        height = self.person.appearance.height
-        if self.person.seat is not None and not self._held:
-            return sitting(height, self.person.seat)["trunk"]
-        return walking_trunk(height, self._phase, min(1.0, self._speed / 0.7))
+        height, seat = self.person.appearance.height, self._seat
+        return walking_trunk(height, self._phase, self._swing) if seat is None else sitting(height, seat)["trunk"]
+
+    @property
+    def _seat(self) -> float | None:
+        """The height of the seat on which the person sits, in metres, or None if they stand or walk."""
+        return None if self._held else self.person.seat
+
+    @property
+    def _swing(self) -> float:
+        """How far the limbs swing, from 0 to 1."""
+        return min(1.0, self._speed / FULL_SWING_SPEED)
 
     def _side_step(self, dt: float, views: Sequence[_View]) -> None:
         """Move towards the first free of: the path, its right, its left; but not through somebody alongside."""

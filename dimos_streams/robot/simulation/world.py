@@ -112,7 +112,7 @@ class World:
 
     def labels(self) -> dict[int, str]:
         """The descriptions of people by their ids in an instance image."""
-        return {i: person.description for i, person in enumerate(self.scene.people, start=1)}
+        return {i: walker.person.description for i, walker in enumerate(self.walkers.values(), start=1)}
 
     def hide(self, name: str) -> None:
         """Take a person out of the room."""
