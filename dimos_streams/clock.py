@@ -59,6 +59,13 @@ def utime() -> int:
     return time.time_ns() // 1000 if loop is None else loop.utime()
 
 
+def era() -> int:
+    """Return the number of the running virtual loop, 0 outside of one. Each loop begins at zero: times of different
+    eras can't be compared."""
+    loop = _here.loop if _running else None
+    return 0 if loop is None else loop.era
+
+
 def is_virtual() -> bool:
     """Return whether the running loop keeps virtual time."""
     return _here.loop is not None
@@ -137,11 +144,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """
 
     _scheduled: list[asyncio.TimerHandle]
+    _eras = itertools.count(1)
 
     def __init__(self, start_utime: int = VIRTUAL_EPOCH_US, *, limit_s: float | None = None) -> None:
         # Whole microseconds, kept as nanoseconds: adding up floats would make a timer's order depend on how time was
         # cut into jumps, and recordings, whose times are whole microseconds, could not be replayed to the instant.
         self._now_ns = 0
+        self.era = next(self._eras)
         self._start_utime = start_utime
         self._timers = itertools.count()
         self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9

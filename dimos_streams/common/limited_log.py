@@ -24,7 +24,7 @@ class LimitedLog:
     def __init__(self, logger: logging.Logger, period_s: float = 1.0) -> None:
         self._logger = logger
         self._period_s = period_s
-        self._last: dict[str, float] = {}
+        self._last: dict[str, tuple[int, float]] = {}
         self._swallowed: dict[str, int] = {}
 
     def warning(self, format: str, *args: object) -> None:
@@ -36,13 +36,12 @@ class LimitedLog:
         self._log(logging.ERROR, format, args, exc_info=True)
 
     def _log(self, level: int, format: str, args: tuple[object, ...], *, exc_info: bool) -> None:
-        now = clock.monotonic()
-        last = self._last.get(format)
-        # Another loop's clock may stand before the time that was noted.
-        if last is not None and 0 <= now - last < self._period_s:
+        era, now = clock.era(), clock.monotonic()
+        before, last = self._last.get(format, (era, float("-inf")))
+        if before == era and now - last < self._period_s:
             self._swallowed[format] = self._swallowed.get(format, 0) + 1
             return
-        self._last[format] = now
+        self._last[format] = era, now
         swallowed = self._swallowed.pop(format, 0)
         more = f" (and {swallowed} more like it)" if swallowed else ""
         self._logger.log(level, "%s%s", _one_line(format % args), more, exc_info=exc_info)
@@ -55,16 +54,17 @@ class LimitedRecords(logging.Filter):
         """``alike`` returns what records that count as one have in common; without it that is their format."""
         super().__init__()
         self._alike = alike or (lambda record: str(record.msg)[:_MAX_LINE])
-        self._last: dict[str, float] = {}
+        self._last: dict[str, tuple[int, float]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is passed on."""
-        key, now = self._alike(record), clock.monotonic()
-        if 0 <= now - self._last.get(key, float("-inf")) < _RECORDS_PERIOD_S:
+        key, era, now = self._alike(record), clock.era(), clock.monotonic()
+        before, last = self._last.get(key, (era, float("-inf")))
+        if before == era and now - last < _RECORDS_PERIOD_S:
             return False
         if len(self._last) > _MAX_FORMATS:
             self._last.clear()
-        self._last[key] = now
+        self._last[key] = era, now
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import random
 import socket
 import threading
@@ -12,6 +13,7 @@ import time
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.streams.input import Reader
 
@@ -181,3 +183,16 @@ def test_wall_time_is_the_systems() -> None:
 
     assert abs(asyncio.run(main()) - time.time_ns() // 1000) < 10_000_000
     assert clock.monotonic() == pytest.approx(time.monotonic(), abs=5)
+
+
+def test_each_run_in_virtual_time_is_an_era_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    log = LimitedLog(logging.getLogger("outside"))
+
+    async def twice() -> int:
+        log.warning("strange")
+        log.warning("strange")
+        return clock.era()
+
+    assert clock.era() == 0
+    assert clock.run_virtual(twice()) != clock.run_virtual(twice())
+    assert len(caplog.records) == 2, "what one run has logged is no reason to keep it from the log of another"
