@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.authority import MCP, Authority
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
@@ -19,8 +20,22 @@ from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_NAME, is_name
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+from dimos_streams.tool_stream.review import review_skill
 
-_MAX_WAITING = 100
+
+class _Room(NamedTuple):
+    """Maximum number of open calls, and of those that wait to begin, at which one more is let in."""
+
+    open: int
+    waiting: int
+
+
+_FOR_MODELS = _Room(MAX_OPEN * 3 // 4, 100)
+"""For calls of agents and MCP clients, and what such calls ask for."""
+_FOR_OTHERS = _Room(MAX_OPEN, 150)
+_FOR_ORDERS = _Room(MAX_OPEN + 100, 200)
+"""For what operators say to agents: whoever fills all other room keeps nobody from pausing an agent, or from deciding
+on what waits."""
 _SHOWN = 80
 """Maximum length of a name in an error, in characters."""
 
@@ -50,11 +65,11 @@ class CallAdmission:
         """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
         if not call.parent:
             self._authority.admit(call)
-        self._check_form(call)
+        room = self._room_for(call, self._check_form(call))
         make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
         self._waiting += 1
         try:
-            if self._waiting > _MAX_WAITING or len(self._ledger.calls.open) >= MAX_OPEN:
+            if self._waiting > room.waiting or len(self._ledger.calls.open) >= room.open:
                 raise CallRejectedError("too many calls are open or waiting; try again later")
             if self._authority.reviewer(call) is None:
                 await make_way(call, on_duplicate)
@@ -76,6 +91,14 @@ class CallAdmission:
     def is_available(self, module: ModuleView) -> bool:
         """Return whether the skills of a module can be called now."""
         return module.age_s <= ALIVE_S and not module.departed
+
+    def _room_for(self, call: CallState, skill: SkillInfo) -> _Room:
+        if call.by_agent or call.caller.startswith(MCP):
+            return _FOR_MODELS
+        module = self._directory.module(call.module)
+        is_agents = module is not None and review_skill(module.skills) is not None
+        is_order = not call.parent and (skill.audience == "operator" or is_agents)
+        return _FOR_ORDERS if is_order else _FOR_OTHERS
 
     def _check_form(self, call: CallState) -> SkillInfo:
         """Check that the skill can be called now with these arguments, set the call's module, resources and

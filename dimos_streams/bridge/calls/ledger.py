@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
-"""Maximum number of open calls; more are refused."""
+"""Maximum number of open calls; more are refused, but for operators' orders (``call_admission.py``)."""
 MAX_UNSOLICITED = 500
 """Maximum number of open calls that are unsolicited, begun without the bridge; more are ignored."""
 UNSOLICITED_BYTES = 1024 * 1024

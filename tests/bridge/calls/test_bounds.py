@@ -8,18 +8,20 @@ import tracemalloc
 
 import pytest
 
+from dimos_streams.bridge.calls import call_admission
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS, Outcome
+from tests.bridge.monitor.parts import agents
 from tests.bridge.parts import answered, closed, event, scene
 from tests.helpers import until
 
 
 @pytest.mark.virtual_time
 async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.call_admission.MAX_OPEN", 3)
+    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(open=3, waiting=9))
 
     async with scene() as world:
         broker = world.broker
@@ -31,9 +33,45 @@ async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         await closed(broker, await broker.call("count", {"label": "d", "to": 1}, caller="you"))
 
 
+@pytest.mark.feature("C6")
+@pytest.mark.parametrize("full", ["open", "waiting"])
+@pytest.mark.virtual_time
+async def test_whoever_fills_all_room_keeps_no_operator_from_an_agent(
+    full: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = {"open": 99, "waiting": 99, full: 3}
+    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(**room))
+    monkeypatch.setattr(call_admission, "_FOR_MODELS", call_admission._Room(**{**room, full: 2}))
+    async with agents("agent") as (world, made):
+        broker = world.broker
+        await broker.call("follow", {"description": "ann"}, caller="you")
+
+        async def fill(caller: str, most: int) -> None:
+            """One that holds nothing is open at once; one that needs what is held waits."""
+            skill, arguments = (
+                ("count", {"label": caller, "to": 10_000}) if full == "open" else ("at_once", {"value": 1})
+            )
+            calls = [
+                asyncio.create_task(
+                    broker.call(
+                        skill, arguments, caller=caller, idempotency_key=f"{caller}/{number}", lease_wait_s=600
+                    )
+                )
+                for number in range(most + 1)
+            ]
+            await until(lambda: calls[-1].done())
+            assert "too many calls are open or waiting" in str(calls[-1].exception())
+
+        await fill("agent", 2 if full == "waiting" else 1)
+        await fill("you", 1)
+        assert (await closed(broker, await broker.call("pause", {}, caller="cli"))).outcome == "completed"
+        await answered(broker, await broker.call("say", {"text": "stop"}, caller="cli"))
+        assert [name for name, _ in made["agent"].commands] == ["pause"]
+
+
 @pytest.mark.virtual_time
 async def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.call_admission._MAX_WAITING", 2)
+    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(open=9, waiting=2))
 
     async with scene() as world:
         broker = world.broker
