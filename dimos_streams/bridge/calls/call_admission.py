@@ -31,11 +31,11 @@ class _Room(NamedTuple):
 
 
 _FOR_MODELS = _Room(MAX_OPEN * 3 // 4, 100)
-"""For calls of agents and MCP clients, and what such calls ask for."""
+"""The room for calls of agents and MCP clients, and what such calls ask for."""
 _FOR_OTHERS = _Room(MAX_OPEN, 150)
 _FOR_ORDERS = _Room(MAX_OPEN + 100, 200)
-"""For what operators say to agents: whoever fills all other room keeps nobody from pausing an agent, or from deciding
-on what waits."""
+"""The room for what operators say to agents: whoever fills all other room keeps nobody from pausing an agent, or from
+deciding on what waits."""
 _SHOWN = 80
 """Maximum length of a name in an error, in characters."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
 from collections.abc import AsyncIterator, Mapping
@@ -59,8 +58,9 @@ class BridgeAddress:
         from pydantic import ValidationError
 
         from dimos_streams.common.invalid import first_problem
+        from dimos_streams.common.process.threads import in_own_thread
 
-        answer = await asyncio.to_thread(self._request, method, path, body, timeout_s)
+        answer = await in_own_thread(self._request, method, path, body, timeout_s)
         try:
             return shape.validate_python(answer)
         except ValidationError as error:

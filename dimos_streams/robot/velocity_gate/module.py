@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
@@ -139,7 +140,7 @@ class VelocityGate(Module):
         self._file = HoldFile(run_dir, self.name) if run_dir is not None and self.hold.wired else None
         if self._file is None:
             return
-        holds = await self.run_blocking(self._file.load, clock.monotonic())
+        holds = await in_own_thread(self._file.load, clock.monotonic())
         now = clock.monotonic()
         if holds is None:
             self.logic.listen(now, UNKNOWN_S)
@@ -154,7 +155,7 @@ class VelocityGate(Module):
             self.spawn(self._save(self._file, holds), name="hold file")
 
     async def _save(self, file: HoldFile, holds: Sequence[Hold]) -> None:
-        await self.run_blocking(file.save, holds, clock.monotonic())
+        await in_own_thread(file.save, holds, clock.monotonic())
 
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -62,6 +63,20 @@ def test_a_stop_is_written_down_though_skills_block_all_threads(tmp_path: Path) 
             assert bridge.post("/robots/stop").json()["unsaved"] == ""
         finally:
             go_on.set()
+
+
+@pytest.mark.slow
+def test_a_disk_that_hangs_delays_no_stop_for_long_and_hides_none(tmp_path: Path) -> None:
+    hung = tmp_path / "journal.stops.new"
+    os.mkfifo(hung)  # whoever opens it to write waits for a reader
+    with served(journal=tmp_path / "journal.db") as bridge:
+        for _ in range(2):
+            report = bridge.post("/robots/stop", {"reason": "wet floor"}).json()
+            assert "has not been written within 2 s" in report["unsaved"]
+        assert bridge.get("/healthz").json()["stopped"]["stops"][0]["reason"] == "wet floor"
+        with hung.open("rb"):  # the disk works again
+            assert bridge.post("/robots/stop", {"reason": "still wet"}).json()["unsaved"] == ""
+    assert "still wet" in (tmp_path / "journal.stops.json").read_text()
 
 
 @pytest.mark.slow

@@ -15,14 +15,14 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
-from dimos_streams.bridge.calls.stops.gate_watch import GateWatch
+from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
+from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
-from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
@@ -54,9 +54,8 @@ class RobotStops:
         self._ledger = ledger
         self._directory = directory
         self._watchdog = watchdog
-        self._path = path
+        self._file = StopFile(path)
         self._state = StopState()
-        self._saving = asyncio.Lock()
         self._changed = asyncio.Event()
         self._holds = HoldSender(bus)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
@@ -64,8 +63,7 @@ class RobotStops:
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
-        if self._path is not None:
-            self._state = stop_state.load(self._path)
+        self._state = self._file.load()
         self._task = asyncio.get_running_loop().create_task(self._run(), name="stopped robots")
 
     async def stop(self) -> None:
@@ -73,6 +71,7 @@ class RobotStops:
         task, self._task = self._task, None
         if task is not None:
             await end_tasks(task)
+        await self._file.close()
 
     def check(self, module: ModuleView, skill: SkillInfo) -> None:
         """Raise ``CallRejectedError`` for a call that may move a robot that is stopped."""
@@ -96,8 +95,7 @@ class RobotStops:
         ]
         self._cancel(motions, reason)
         self._changed.set()
-        unsaved = await self._save()
-        view = await self._gates.confirmed(robot, began)
+        view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
         calls = await self._ended(motions)
         return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
 
@@ -113,10 +111,8 @@ class RobotStops:
         self._holds.release((channels | usual_channels([robot])) - self._channels())
         self._changed.set()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
-        unsaved = await self._save()
-        return ReleaseReport(
-            robot=robot, changed=changed, unsaved=unsaved, still_stopped=await self._gates.held_by_others(robot)
-        )
+        still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
+        return ReleaseReport(robot=robot, changed=changed, unsaved=unsaved, still_stopped=still_stopped)
 
     async def cancel_all(self, robot: str, reason: str) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
@@ -193,11 +189,8 @@ class RobotStops:
             going_on=tuple(_going_on(call) for call in calls if call.state != CLOSED),
         )
 
-    async def _save(self) -> str:
-        if self._path is None:
-            return ""
-        async with self._saving:  # the newest state is written last
-            return await in_own_thread(stop_state.save, self._path, self._state)
+    async def _keep(self) -> str:
+        return await self._file.keep(self._state, CONFIRM_S)
 
     def _covers(self, module: str) -> Stop | None:
         return self._state.covering(namespace_of(module))

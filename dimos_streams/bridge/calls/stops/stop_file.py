@@ -1,0 +1,63 @@
+"""The file of the stopped robots, written beside everything else: a disk that hangs keeps nobody waiting for long."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.stop_state import StopState
+from dimos_streams.common.process.threads import in_own_thread
+from dimos_streams.common.tasks import end_tasks
+
+
+class StopFile:
+    """Writes the newest state, one writing after the other. Use from one loop only."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Without a ``path`` nothing is kept."""
+        self._path = path
+        self._state = StopState()
+        self._asked = self._written = 0
+        """The numbers of the newest state, and of the newest one that was written, or could not be."""
+        self._problem = ""
+        self._progress = asyncio.Event()
+        self._writing: asyncio.Task[None] | None = None
+
+    def load(self) -> StopState:
+        """Return what an earlier life of the bridge has written."""
+        return StopState() if self._path is None else stop_state.load(self._path)
+
+    async def keep(self, state: StopState, within_s: float) -> str:
+        """Have a state written; return why it is not, empty if it is.
+
+        Waits ``within_s`` at most; the state is written all the same once the disk takes it, or a newer one in its
+        place.
+        """
+        if self._path is None:
+            return ""
+        self._state, self._asked = state, self._asked + 1
+        mine = self._asked
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.get_running_loop().create_task(self._write(self._path), name="stop file")
+        try:
+            async with asyncio.timeout(within_s):
+                while self._written < mine:
+                    await self._progress.wait()
+        except TimeoutError:
+            return f"{self._path} has not been written within {within_s:g} s"
+        return self._problem
+
+    async def close(self) -> None:
+        """Wait for no disk any more. Twice is fine."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            await end_tasks(writing)
+
+    async def _write(self, path: Path) -> None:
+        while self._written < self._asked:
+            number = self._asked
+            self._problem = await in_own_thread(stop_state.save, path, self._state)
+            self._written = number
+            self._progress.set()
+            self._progress.clear()
