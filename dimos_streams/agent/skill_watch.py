@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.missions.bounds import bounds_of, settled
+from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.text import cut_to
@@ -38,14 +39,30 @@ def unmatched(config: AgentConfig, name: str, skills: Iterable[SkillInfo]) -> It
             yield ConfigFault((*path, str(place)), text)
     names = [skill.name for skill in known]
     for place, rule in enumerate(config.approval.rules):
-        if rule.skill != ALL and not any(is_meant(rule.skill, name, each) for each in names):
+        path = ("approval", "rules", str(place))
+        meant = [skill for skill in known if rule.skill == ALL or is_meant(rule.skill, name, skill.name)]
+        if not meant and rule.skill != ALL:
             text = f"{rule.skill!r} in approval.rules means no skill that the agent could get"
-            yield ConfigFault(("approval", "rules", str(place), "skill"), f"{text}{suggest(rule.skill, names)}")
+            yield ConfigFault((*path, "skill"), f"{text}{suggest(rule.skill, names)}")
+        elif meant:
+            yield from _without_argument(rule, meant, path)
     exact = [("disabled_skills", str(place), entry) for place, entry in enumerate(config.disabled_skills)]
     for setting, key, entry in [*exact, *(("duplicates", entry, entry) for entry in config.duplicates)]:
         if set(public_names(entry, name)).isdisjoint(names):
             text = f"{entry!r} in {setting} means no skill that the agent could get"
             yield ConfigFault((setting, key), f"{text}{suggest(entry, names)}")
+
+
+def _without_argument(rule: ApprovalRule, meant: Sequence[SkillInfo], path: tuple[str, ...]) -> Iterator[ConfigFault]:
+    """Yield the arguments of a rule that none of the skills that it means has: it never counts."""
+    known = {argument for skill in meant for argument in skill.parameters.get("properties", {})}
+    if any(skill.parameters.get("additionalProperties") for skill in meant):
+        return
+    for argument in rule.arguments:
+        if argument.partition(".")[0] not in known:
+            whose = "any skill that the agent could get" if rule.skill == ALL else repr(rule.skill)
+            text = f"{argument!r} in approval.rules is no argument of {whose}, so the rule never counts"
+            yield ConfigFault((*path, "arguments", argument), f"{text}{suggest(argument, known)}")
 
 
 def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:

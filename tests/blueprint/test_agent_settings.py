@@ -52,6 +52,36 @@ def test_entries_that_mean_no_skill_of_the_blueprint_are_warned_of() -> None:
     assert found[3][2].endswith("; did you mean 'sensing'?")
 
 
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize(
+    ("skill", "argument", "said"),
+    [
+        (
+            "turn",
+            "angle_dg",
+            "'angle_dg' in approval.rules is no argument of 'turn', so the rule never counts; did you",
+        ),
+        ("*", "nothing", "'nothing' in approval.rules is no argument of any skill that the agent could get"),
+        ("turn", "angle_deg", ""),
+        ("*", "angle_deg", ""),
+    ],
+)
+def test_a_rule_that_never_counts_is_warned_of(skill: str, argument: str, said: str) -> None:
+    rule = {"skill": skill, "arguments": {argument: ">30"}, "action": "deny"}
+    texts = [text for severity, _, text in warned(approval={"rules": [rule]}) if severity == "warning"]
+    assert len(texts) == bool(said)
+    assert all(said in text for text in texts)
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize("pattern", [">0.5 m", "=>0.5", "<half", "!=red", " > "])
+def test_a_pattern_that_only_looks_like_a_comparison_is_an_error(pattern: str) -> None:
+    rule = {"skill": "turn", "arguments": {"angle_deg": pattern}, "action": "deny"}
+    ((severity, _, text),) = warned(approval={"rules": [rule]})
+    assert severity == "error"
+    assert f"{pattern!r} is no comparison with numbers, such as '>2', '!=0' or '>=-1 <=1'" in text
+
+
 @pytest.mark.feature("K5")
 def test_an_entry_that_is_none_is_an_error_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"

@@ -475,7 +475,7 @@ async def test_rules_say_who_is_asked() -> None:
             if matches(rule(d=pattern), "m", {"d": distance}, "")
         ]
         assert fits == [-0.5, 0, 0.9], pattern
-    assert matches(rule(text="<b> >x"), "say", {"text": "<b> >x"}, "")
+    assert matches(rule(text="[<]b> >x"), "say", {"text": "<b> >x"}, "")
     assert matches(rule(text="*kitchen*"), "say", {"text": "to the kitchen!"}, "")
     assert matches(rule(**{"target.x": "<=1"}), "go", {"target": {"x": 1}}, "")
     assert matches(rule(n=1), "go", {"n": 1.0}, "")

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import fnmatch
-import operator
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import is_meant
-from dimos_streams.common.text import plain
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "!=": operator.ne,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*([^\s<>=!]+)")
-_ALL_COMPARISONS = re.compile(rf"(?:\s*{_COMPARISON.pattern})+\s*")
 _MISSING = object()
 
 
@@ -71,7 +59,8 @@ def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent:
     """Return whether a rule of an agent is about such a call."""
     if not is_meant(rule.skill, agent, skill):
         return False
-    return all(_fits(pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
+    given = ((pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
+    return all(value is not _MISSING and fits(pattern, value) for pattern, value in given)
 
 
 def _value(arguments: Mapping[str, Any], path: str) -> Any:
@@ -81,26 +70,3 @@ def _value(arguments: Mapping[str, Any], path: str) -> Any:
             return _MISSING
         value = value[name]
     return value
-
-
-def _fits(pattern: Any, value: Any) -> bool:
-    if value is _MISSING:
-        return False
-    if not isinstance(pattern, str):
-        return canonical({"": pattern}) == canonical({"": value})
-    bounds = _bounds(pattern)
-    if bounds:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and all(compare(value, bound) for compare, bound in bounds)
-    text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
-    return fnmatch.fnmatchcase(text, plain(pattern))
-
-
-def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:
-    """The comparisons that a pattern consists of, all of which must hold; empty for a text."""
-    if not _ALL_COMPARISONS.fullmatch(pattern):
-        return []
-    try:
-        return [(_COMPARISONS[sign], float(bound)) for sign, bound in _COMPARISON.findall(pattern)]
-    except ValueError:
-        return []

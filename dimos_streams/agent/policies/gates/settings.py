@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
+from dimos_streams.agent.policies.gates.patterns import checked_pattern
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
 from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -26,7 +27,7 @@ class ApprovalRule(FrozenModel):
 
     skill: str = "*"
     """The skill's name, looked up from where the agent is; ``*`` and ``?`` stand for anything."""
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    arguments: dict[str, Annotated[Any, AfterValidator(checked_pattern)]] = Field(default_factory=dict)
     """Patterns of arguments: a value; a text with ``*`` or ``?``; or comparisons that must all hold, ``">2"``,
     ``"!=0"``, ``">=-1 <=1"``.
 

@@ -1,0 +1,56 @@
+"""Patterns of arguments in rules: a value, a text with ``*`` or ``?``, or comparisons with numbers."""
+
+from __future__ import annotations
+
+import fnmatch
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.common.text import plain
+
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_COMPARISON = re.compile(r"(<=|>=|!=|<|>)\s*([^\s<>=!]+)")
+_ALL_COMPARISONS = re.compile(rf"(?:\s*{_COMPARISON.pattern})+\s*")
+_BEGINS_AS_COMPARISON = re.compile(r"\s*[<>=!]")
+
+
+def checked_pattern(pattern: Any) -> Any:
+    """Return a pattern, for pydantic. Raises ``ValueError`` for a text that begins like a comparison and is none: it
+    would fit no number, and its rule would never count."""
+    if isinstance(pattern, str) and _BEGINS_AS_COMPARISON.match(pattern) and not _bounds(pattern):
+        raise ValueError(
+            f"{pattern!r} is no comparison with numbers, such as '>2', '!=0' or '>=-1 <=1'; a text that begins with"
+            f" {pattern.strip()[0]!r} has it in brackets: {f'[{pattern.strip()[0]}]{pattern.strip()[1:]}'!r}"
+        )
+    return pattern
+
+
+def fits(pattern: Any, value: Any) -> bool:
+    """Return whether a value, as JSON has it, fits a pattern."""
+    if not isinstance(pattern, str):
+        return canonical({"": pattern}) == canonical({"": value})
+    bounds = _bounds(pattern)
+    if bounds:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and all(compare(value, bound) for compare, bound in bounds)
+    text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
+    return fnmatch.fnmatchcase(text, plain(pattern))
+
+
+def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:
+    """The comparisons that a pattern consists of, all of which must hold; empty for a text."""
+    if not _ALL_COMPARISONS.fullmatch(pattern):
+        return []
+    try:
+        return [(_COMPARISONS[sign], float(bound)) for sign, bound in _COMPARISON.findall(pattern)]
+    except ValueError:
+        return []
