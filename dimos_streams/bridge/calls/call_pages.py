@@ -98,6 +98,8 @@ class CallQuery(NamedTuple):
     def _wants(self, call: CallState) -> bool:
         if self.before is not None and Cursor.of(call) >= self.before:
             return False
+        if call.state == CLOSED and not call.journalled:  # a look, or a check of settings that changes none
+            return False
         return self.state is None or (call.state == CLOSED) == (self.state == "closed")
 
 
