@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ MATCH_THRESHOLD = 0.6
 """The lowest score that counts as a match."""
 
 _UNKNOWN_WORD = 0.85
+_UNKNOWN_CLOTHES = 0.5
+"""An unknown word for what somebody wears ("in mauve", "with a tuxedo") decides: nobody is followed who only might be
+meant."""
 _OTHER_GARMENT = 0.9
 _UNSEEN = 0.4
 
@@ -72,6 +76,7 @@ _PERSONS = _set(
 )
 _MALE = _set("man guy boy gentleman male men he")
 _FEMALE = _set("woman lady girl female women she")
+_WEARING = _set("in with wearing wears dressed has having")
 _RELATIONS = _set(
     "in with wearing who which that wears dressed has having is at by near next to behind beside on whose"
 )
@@ -102,6 +107,8 @@ class Appearance:
     gender: str = ""
     garments: tuple[Garment, ...] = ()
     unknown: tuple[str, ...] = ()
+    unknown_clothes: tuple[str, ...] = ()
+    """Those of the unknown words that say what is worn."""
     negated: bool = False
 
 
@@ -129,7 +136,8 @@ def parse(text: str) -> Appearance:
     if colours:
         garments.append(Garment("", frozenset(colours)))
     others = tuple(word for word in unknown if word != head)
-    return Appearance(head, _gender(words), tuple(garments), others, not _NEGATIONS.isdisjoint(words))
+    clothes = tuple(word for word in others if word in _worn(words))
+    return Appearance(head, _gender(words), tuple(garments), others, clothes, not _NEGATIONS.isdisjoint(words))
 
 
 @lru_cache(maxsize=4096)
@@ -137,8 +145,9 @@ def match_score(description: str, label: str) -> float:
     """The degree to which a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
 
     Everything that the description demands must hold for the label; what the label says beyond it does not
-    matter. A bare colour ("in red") means the upper body. Words outside the grammar lower the score, and an
-    unknown head noun ("dog") matches only a label with the same one."""
+    matter. A bare colour ("in red") means the upper body. Words outside the grammar lower the score, those for
+    clothes ("in mauve") so far that only a label with the same words is a match. An unknown head noun ("dog")
+    matches only a label with the same one."""
     wanted, seen = _tokens(description), _tokens(label)
     if not wanted:
         return 0.0
@@ -152,9 +161,10 @@ def _appearance_score(wanted: Appearance, seen: Appearance) -> float:
         return 0.0
     if wanted.gender and seen.gender and wanted.gender != seen.gender:
         return 0.0
-    unfulfilled = sum(word not in seen.unknown for word in wanted.unknown)
+    unfulfilled = [word for word in wanted.unknown if word not in seen.unknown]
+    costs = (_UNKNOWN_CLOTHES if word in wanted.unknown_clothes else _UNKNOWN_WORD for word in unfulfilled)
     worn = min((_garment_score(garment, seen.garments) for garment in wanted.garments), default=1.0)
-    return float(worn * _UNKNOWN_WORD**unfulfilled)
+    return float(worn * math.prod(costs))
 
 
 def _garment_score(wanted: Garment, worn: tuple[Garment, ...]) -> float:
@@ -189,6 +199,22 @@ def _tokens(text: str) -> list[str]:
     """Lower-case words; a possessive ("man's") keeps its mark so that it can't be taken for the head."""
     plain = text.lower().replace("\u2019", "'").replace("t shirt", "t-shirt")
     return re.findall(r"[^\W\d_]+(?:['-][^\W\d_]+)*", plain)
+
+
+def _worn(words: list[str]) -> set[str]:
+    """The words for what somebody wears, of phrases that name no known colour; places ("in the kitchen") are none."""
+    found: set[str] = set()
+    phrase: list[str] = []
+    within = False
+    for word, following in pairwise([*words, "and", ""]):
+        if word in _RELATIONS or word == "and":
+            if _COLOURS.keys().isdisjoint(phrase):
+                found.update(phrase)
+            phrase = []
+            within = following != "the" if word in _WEARING else within and word == "and"
+        elif within:
+            phrase.append(word)
+    return found
 
 
 def _is_known(word: str, following: str) -> bool:

@@ -104,6 +104,24 @@ def test_any_text_gives_a_score(description: str, label: str) -> None:
     parse(description)
 
 
+@pytest.mark.parametrize(
+    ("description", "is_met"),
+    [
+        ("person in mauve", False),
+        ("a person in a tuxedo", False),
+        ("person in a mauve shirt", False),
+        ("person in red and a tuxedo", False),
+        ("person with an umbrella", False),
+        ("person in a stripy red shirt", True),
+        ("person in the kitchen", True),
+        ("tall person wearing red at the window", True),
+    ],
+)
+def test_unknown_clothes_decide_and_other_unknown_words_only_cost(description: str, is_met: bool) -> None:
+    assert (match_score(description, RED_BLUE) >= MATCH_THRESHOLD) is is_met
+    assert match_score(description, description.replace("person", "person there")) >= MATCH_THRESHOLD
+
+
 @pytest.mark.slow
 @given(words=st.lists(st.sampled_from(["tall", "old", "smiling", "bearded", "thin"]), max_size=4, unique=True))
 def test_each_unknown_word_costs_something(words: list[str]) -> None:
