@@ -74,6 +74,7 @@ def test_modules_learn_what_the_run_was(tmp_path: Path) -> None:
 def test_an_exit_in_words(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     assert describe_exit(-9, log) == "ended by SIGKILL"
+    assert describe_exit(-40, log) == "ended by signal 40"
     assert describe_exit(3, None) == describe_exit(3, log) == "ended with exit code 3"
     log.write_text("")
     assert describe_exit(3, log) == "ended with exit code 3"

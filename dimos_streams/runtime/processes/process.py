@@ -140,9 +140,17 @@ class SupervisedProcess:
 def describe_exit(code: int, log: Path | None) -> str:
     """Return an exit code in words, with the last line of the log where it may say why."""
     if code < 0:
-        return f"ended by {signal.Signals(-code).name}"
+        return f"ended by {_signal_name(-code)}"
     line = _last_line(log)
     return f"ended with exit code {code}" + (f": {line}" if line else "")
+
+
+def _signal_name(number: int) -> str:
+    """Return a signal's name, or its number: most of the real-time signals have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _last_line(log: Path | None) -> str:
