@@ -292,6 +292,25 @@ async def test_nothing_is_sent_to_a_server_that_comes_while_the_robot_is_held_or
         await call.answer()
 
 
+async def test_of_two_goals_that_wait_for_their_server_the_first_is_sent_and_the_second_refused() -> None:
+    async with world({"grip": GRIP}) as at:
+        at.server.go()
+        first = await at.harness.call("grip", width=0.25, forces=[])
+        await asyncio.sleep(0.2)
+        second = await at.harness.call("grip", width=0.75, forces=[])
+        with pytest.raises(SkillError, match=r"^/arm/grip has a goal of this module already$"):
+            await second.result()
+        at.server.come()
+        await first.answer()
+        assert [goal["width"] for goal in at.server.goals.values()] == [0.25]
+        at.server.end(GoalStatus.SUCCEEDED, {"held": True, "notes": []})
+        await first.result()
+        third = await at.harness.call("grip", width=0.75, forces=[])
+        await third.answer()
+        assert len(at.server.goals) == 2
+        assert at.server.cancelled == []
+
+
 async def test_a_goal_without_an_answer_is_cancelled_when_a_server_that_was_away_is_back() -> None:
     async with world() as at:
         at.server.obeys = False

@@ -79,6 +79,8 @@ class ActionClient:
         self._wire, self._answer_timeout_s = wire, answer_timeout_s
         self._channels = ActionChannels(action, kind)
         self._goal: ActionGoal | None = None
+        self._sending = False
+        """True while a goal is to be sent that waits for its server."""
         self._left: deque[ActionGoal] = deque(maxlen=_REMEMBERED)
 
     def connect(self) -> None:
@@ -110,16 +112,16 @@ class ActionClient:
         While ``barred`` says so nothing is sent, and this returns None. Raises ``SkillError`` if the goal is
         rejected, if nobody answers, and for values that the type can't hold.
         """
-        if self._goal is not None:
+        if self._goal is not None or self._sending:
             raise SkillError(f"{self.action} has a goal of this module already")
         deadline = clock.monotonic() + self._answer_timeout_s
-        while not (stopped := barred()) and not self.there:
-            if clock.monotonic() >= deadline:
-                raise SkillError(self._absence())
-            await asyncio.sleep(0.05)
-        if stopped:
-            return None
-        goal = self._goal = ActionGoal()
+        self._sending = True  # a second one that waited, too, would take the place of the first
+        try:
+            if not await self._await_server(deadline, barred):
+                return None
+            goal = self._goal = ActionGoal()
+        finally:
+            self._sending = False
         try:
             _write(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
             await self._await_acceptance(goal, deadline, barred)
@@ -160,13 +162,13 @@ class ActionClient:
     def done(self, goal: ActionGoal) -> None:
         """Let go of a goal. If its end was not seen, the end is still asked for."""
         if goal.status.ended:
-            self._goal = None
+            self._forget(goal)
         else:
             self.leave(goal)
 
     def leave(self, goal: ActionGoal) -> None:
         """Let go of a goal that may still run: its end is asked for until it is seen, or for a minute."""
-        self._goal = None
+        self._forget(goal)
         if goal.rejected:
             return
         goal.left_at = clock.monotonic()
@@ -199,6 +201,19 @@ class ActionClient:
         if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
             return ""
         return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+
+    def _forget(self, goal: ActionGoal) -> None:
+        """Make room for another goal, unless it has come already."""
+        if self._goal is goal:
+            self._goal = None
+
+    async def _await_server(self, deadline: float, barred: Callable[[], bool]) -> bool:
+        """Wait for the server, and return False if ``barred`` has begun. Raises ``SkillError`` at the deadline."""
+        while not (stopped := barred()) and not self.there:
+            if clock.monotonic() >= deadline:
+                raise SkillError(self._absence())
+            await asyncio.sleep(0.05)
+        return not stopped
 
     async def _await_acceptance(self, goal: ActionGoal, deadline: float, barred: Callable[[], bool]) -> None:
         rejected_at: float | None = None
