@@ -17,6 +17,8 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
+from dimos_streams.runtime.liveness import HangReporter
+from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import Report
@@ -34,6 +36,8 @@ class Process:
     """Modules that take a time to become ready, and at their end."""
     refused = 0
     """So many starts fail."""
+    refusal: Exception
+    """What they fail with."""
     forked_after_s = 0.01
     starved = 0.0
     """The part of its time for which a process waits for a processor."""
@@ -43,6 +47,7 @@ class Process:
         """Forget what the test before has set."""
         cls.made, cls.unready, cls.takes_s, cls.refused = [], set(), {}, 0
         cls.forked_after_s, cls.starved = 0.01, 0.0
+        cls.refusal = BlockingIOError("no process can be had")
 
     def __init__(
         self, plan: ProcessPlan, task: object, on_report: Callable[[Report], None], on_exit: Callable[[int], None]
@@ -60,7 +65,7 @@ class Process:
         await asyncio.sleep(self.forked_after_s)
         if Process.refused:
             Process.refused -= 1
-            raise BlockingIOError("no process can be had")
+            raise self.refusal
         self.made.append(self)
         self.pid = 1000 + len(self.made)
         self._beating = asyncio.create_task(self._beat())
@@ -317,6 +322,53 @@ async def test_a_process_that_fails_while_it_comes_back_is_tried_again() -> None
     assert run.states()[0] == "waiting"
     Process.unready = set()
     await until(lambda: run.states()[0] == "ready")
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_process_that_a_defect_keeps_from_starting_is_tried_again_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.refused, Process.refusal = 2, KeyError("a defect")
+    Process.made[0].exit(1)
+    await until(lambda: run.supervisor.processes()[0].restarts == 3)
+    assert "it could not be started: KeyError('a defect')" in run.reported("restarting")[-1].text
+    await until(lambda: run.states()[0] == "ready")
+    assert "process 'talker' was not started because of a defect" in caplog.text
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_defect_in_a_report_does_not_end_the_watch_over_hung_processes(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def report(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(HangReporter, "report", report)
+    run = Run(two(), hang_bound_s=4.0)
+    await run.supervisor.start()
+    for process in Process.made[:2]:
+        process.hang()
+    await until(lambda: [view.restarts for view in run.supervisor.processes()] == [1, 1], 6.0)
+    await until(lambda: run.states() == ["ready", "ready"])
+    assert "whether process 'talker' hangs could not be judged" in caplog.text
+    await run.supervisor.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_defect_in_the_watch_for_an_older_run_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def meet(*_: object) -> str:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(Neighbours, "meet", meet)
+    run = Run(two())
+    await run.supervisor.start()
+    await until(lambda: "the task 'watch for an older run' has a defect and ends; the run goes on" in caplog.text)
     await run.supervisor.stop()
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Protocol
 
 from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.runtime.events import RunEventKind
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class EmitRunEvent(Protocol):
@@ -42,7 +46,10 @@ class SilenceWatch:
                     slot.hear(now)
             looked = now
             for slot in self._slots:
-                await self._judge(slot, now)
+                try:
+                    await self._judge(slot, now)
+                except Exception:  # a run that nobody watches would not notice that the others hang, either
+                    _log.exception("whether process %r hangs could not be judged", slot.plan.label)
 
     async def _judge(self, slot: Slot, now: float) -> None:
         if slot.process is None or slot.process.pid is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Coroutine
 from pathlib import Path
@@ -27,6 +28,8 @@ from dimos_streams.runtime.processes.fork_server import renew_stale_server, star
 from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
+
+_logger = logging.getLogger(__name__)
 
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Maximum number of processes that begin at the same time: more only take the cores from each other."""
@@ -279,20 +282,31 @@ class Supervisor:
         slot.restarts += 1
         self._emit("restarting", slot, text=slot.why)
 
-        async def restart() -> None:
-            await asyncio.sleep(pause)
-            try:
-                await self._start_process(slot)
-            except (OSError, EOFError) as error:  # no process can be had at the moment
-                self._restart_later(slot, f"it could not be started: {error!r}")
+        slot.restarter = self._spawn(self._restart_after(pause, slot), f"restart:{slot.plan.label}")
 
-        slot.restarter = self._spawn(restart(), f"restart:{slot.plan.label}")
+    async def _restart_after(self, pause: float, slot: Slot) -> None:
+        await asyncio.sleep(pause)
+        try:
+            await self._start_process(slot)
+        except Exception as error:
+            if not isinstance(error, OSError | EOFError):  # those say that no process can be had at the moment
+                _logger.exception("process %r was not started because of a defect", slot.plan.label)
+            unfinished, slot.process = slot.process, None
+            if unfinished is not None:
+                unfinished.kill()  # else there could be two of it
+            self._restart_later(slot, f"it could not be started: {error!r}")
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(_report_defect)
         return task
 
     def _emit(self, kind: RunEventKind, slot: Slot, *, module: str = "", text: str = "") -> None:
         self._on_event(RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log))
+
+
+def _report_defect(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.error("the task %r has a defect and ends; the run goes on", task.get_name(), exc_info=error)
