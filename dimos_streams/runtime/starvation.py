@@ -25,7 +25,9 @@ class StarvationWatch:
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
         self._modules: list[Module] = []
-        self._warned: dict[tuple[str, str], str] = {}
+        self._logged: dict[tuple[str, str], str] = {}
+        self._shown: dict[tuple[str, str], str] = {}
+        """What was in the health of a module, by its name and the stream's."""
         self._task: asyncio.Task[None] | None = None
 
     def add(self, module: Module) -> None:
@@ -39,6 +41,9 @@ class StarvationWatch:
         """Look after the module no more."""
         if module in self._modules:
             self._modules.remove(module)
+        for found in (self._logged, self._shown):  # one of the same name may come
+            for key in [key for key in found if key[0] == module.name]:
+                del found[key]
 
     def stop(self) -> None:
         """Look no more. Stopping twice is fine."""
@@ -79,13 +84,18 @@ class StarvationWatch:
 
     def _warn(self, module: Module, spec: StreamSpec, text: str) -> None:
         key = module.name, spec.name
-        if self._warned.get(key) == text:
-            return
-        self._warned[key] = text
-        module.log.warning("%s", text)
-        if module.health == "ok":
-            module.health = text
-            _stream(module, spec).on_message(lambda _: _recover(module, text))
+        if self._logged.get(key) != text:
+            self._logged[key] = text
+            module.log.warning("%s", text)
+        if module.health not in ("ok", self._shown.get(key)):
+            return  # something else is wrong with it; this is shown at a later look, if it is still true
+        if key not in self._shown:
+            _stream(module, spec).on_message(lambda _: self._recover(module, key))
+        module.health = self._shown[key] = text
+
+    def _recover(self, module: Module, key: tuple[str, str]) -> None:
+        if module.health == self._shown.get(key):
+            module.health = "ok"
 
 
 def _needed(module: Module) -> list[StreamSpec]:
@@ -110,8 +120,3 @@ def _topic(module: Module, spec: StreamSpec) -> str:
 def _stream(module: Module, spec: StreamSpec) -> In:  # type: ignore[type-arg]
     stream: In = getattr(module, spec.name)  # type: ignore[type-arg]
     return stream
-
-
-def _recover(module: Module, text: str) -> None:
-    if module.health == text:
-        module.health = "ok"
