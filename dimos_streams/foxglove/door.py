@@ -175,8 +175,14 @@ class ViewerDoor:
 
 
 def _unread(connection: socket.socket) -> int:
-    """The number of bytes that have come and that nobody has read."""
-    return int.from_bytes(fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
+    """The number of bytes that have come and that nobody has read; 0 for a connection that is closed already."""
+    if connection.fileno() < 0:  # it was lost, and the task that forwards it has yet to see that
+        return 0
+    try:
+        came = fcntl.ioctl(connection.fileno(), termios.FIONREAD, bytes(4))
+    except OSError:
+        return 0
+    return int.from_bytes(came, sys.byteorder)
 
 
 def _name_of(url: str) -> str:

@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
 from dimos_streams.foxglove.conversion.frames import text_frame
-from dimos_streams.foxglove.door import FOXGLOVE_APP
+from dimos_streams.foxglove.door import FOXGLOVE_APP, Rules, ViewerDoor
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.orders import MAX_WAITING
 from dimos_streams.messages.base import Message
@@ -418,6 +419,33 @@ def test_a_viewer_that_takes_nothing_for_long_is_cut_off(monkeypatch: pytest.Mon
                     show.publish("/color_image", Image(encoding="jpeg", data=bytes(150_000)))
                     await asyncio.sleep(0.005)
                 stalled.transport.abort()
+
+    asyncio.run(scenario())
+
+
+async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Take a connection and break it off, as an SDK that ends does."""
+    await reader.readuntil(b"\r\n\r\n")
+    connection = writer.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+def test_whether_viewers_keep_up_can_be_asked_while_a_connection_is_lost() -> None:
+    async def scenario() -> None:
+        sdk = await asyncio.start_server(_reset, "127.0.0.1", 0)
+        viewers = ViewerDoor(Rules(), sdk.sockets[0].getsockname()[:2])
+        port = await viewers.open("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        ended = asyncio.ensure_future(reader.read())
+        while not ended.done():  # at each step of the loop, since it is lost for a few of them only
+            assert viewers.keeps_up
+            await asyncio.sleep(0)
+        await asyncio.gather(ended, return_exceptions=True)
+        writer.transport.abort()
+        await viewers.close()
+        sdk.close()
 
     asyncio.run(scenario())
 
