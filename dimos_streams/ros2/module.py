@@ -127,9 +127,10 @@ class Ros2Robot(Module):
         """Leave the base at rest, if it was this module that moved it, and the domain."""
         if not hasattr(self, "_wire"):
             return
-        if self._relay.moving:
-            self._relay.command(Twist())
+        self._relay.part()
+        while self._relay.due_zeros:
             self._send_velocity()
+            await asyncio.sleep(PERIOD_S)
         await self._wire.close()
 
     def client(self, skill: str) -> ActionClient:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.velocities import PARTING_ZEROS
 
-PARTING_ZEROS = 5
-"""The number of zeros that follow the last velocity, because one may get lost."""
 _HELD_UP_S = 0.5
 """The longest time, in seconds, that a module may be held up; later it finds velocities that are no longer meant."""
 _STALE_S = 0.2
@@ -24,17 +23,25 @@ class VelocityRelay:
         self._at = -math.inf
         self._moving = False
         self._zeros = 0
+        self._parted = False
         self._looked_at: float | None = None
         self._deaf_until = -math.inf
 
     @property
-    def moving(self) -> bool:
-        """True if the newest velocity that was sent is not zero."""
-        return self._moving
+    def due_zeros(self) -> int:
+        """The number of zeros that are yet to be sent, if no velocity comes."""
+        return self._zeros
 
     def command(self, velocity: Twist) -> None:
         """Take a velocity; one that has not been sent yet is forgotten."""
-        self._newest = velocity
+        if not self._parted:
+            self._newest = velocity
+
+    def part(self) -> None:
+        """Take no velocity any more, and have zeros follow the last one, if the robot moves by it."""
+        self._parted, self._newest = True, None
+        if self._moving:
+            self._moving, self._zeros = False, PARTING_ZEROS
 
     def look(self, now: float) -> None:
         """Note when the module itself was held up. Call this at a steady rate."""

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 import pytest
 
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
-from dimos_streams.ros2.velocity import PARTING_ZEROS, VelocityRelay
+from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.velocities import PARTING_ZEROS
+from dimos_streams.ros2.cdr import decode, encode
+from dimos_streams.ros2.layout import struct_of
+from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.ros2.velocity import VelocityRelay
+from dimos_streams.testing import ModuleHarness
+from tests.helpers import until
+from tests.ros2.fake_wire import FakeWire
 
 AHEAD = Twist(linear=Vector3(x=0.4))
 ZERO = Twist()
@@ -31,7 +40,7 @@ def test_a_velocity_is_sent_once_and_zeros_follow_it_when_no_other_comes() -> No
     assert relay.due(10.0, free=True) == AHEAD
     assert relay.due(10.39, free=True) is None
     assert rest(relay, 10.4) == [ZERO] * PARTING_ZEROS
-    assert not relay.moving
+    assert not relay.due_zeros
 
 
 def test_of_several_that_have_piled_up_the_newest_is_sent() -> None:
@@ -72,3 +81,38 @@ def test_what_is_no_number_is_a_wish_to_stand(value: float) -> None:
     relay = VelocityRelay(0.4)
     relay.command(Twist(angular=Vector3(z=value)))
     assert relay.due(10.0, free=True) == ZERO
+
+
+class Domain(FakeWire):
+    """A domain that knows what had been written when it was left."""
+
+    written: tuple[Twist, ...] = ()
+
+    def velocities(self) -> tuple[Twist, ...]:
+        return tuple(decode(struct_of(Twist), data) for topic, data in self.sent if topic == "rt/cmd_vel")
+
+    async def close(self) -> None:
+        await super().close()
+        self.written = self.velocities()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("silent_s", [0.0, 0.5], ids=["while it drives", "while it has zeros to send"])
+async def test_a_module_that_ends_sends_all_zeros_before_it_leaves_the_domain(silent_s: float) -> None:
+    domain = Domain()
+
+    class Robot(Ros2Robot):
+        def wire(self) -> Domain:
+            return domain
+
+    async with ModuleHarness(Robot, {"topics": {"odom": "odom", "cmd_vel": "cmd_vel"}}) as harness:
+        domain.deliver("rt/odom", encode(struct_of(Odometry), Odometry()))
+        harness.feed("cmd_vel", AHEAD)
+        await until(domain.velocities)
+        await asyncio.sleep(silent_s)
+        assert len(domain.velocities()) < PARTING_ZEROS
+        ending = asyncio.create_task(harness.module.stop())
+        while not ending.done():
+            harness.feed("cmd_vel", AHEAD)  # who commands does not know that it ends
+            await asyncio.sleep(0.01)
+        assert domain.written == (AHEAD, *[ZERO] * PARTING_ZEROS)

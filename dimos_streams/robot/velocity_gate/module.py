@@ -13,6 +13,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.velocities import PARTING_ZEROS
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, VelocityGateState
 from dimos_streams.robot.motion import STILL, Velocity
@@ -21,7 +22,6 @@ from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, 
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
-PARTING_ZEROS = 5
 
 _DEFAULTS = VelocityGateLimits()
 
