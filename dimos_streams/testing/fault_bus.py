@@ -141,6 +141,9 @@ class FaultBus(Bus):
         return self._inner.watch_tokens(handler)
 
     def subscriptions(self) -> list[Subscription]:
+        """Return those that the bus behind still has: whoever has one closes it there."""
+        still_open = set(self._inner.subscriptions())
+        self._subscriptions = [each for each in self._subscriptions if each in still_open]
         return list(self._subscriptions)
 
     def counts(self) -> FaultCounts:
@@ -196,5 +199,5 @@ class FaultBus(Bus):
         return strike
 
     def _keep(self, subscription: Subscription) -> Subscription:
-        self._subscriptions.append(subscription)
+        self._subscriptions = [*self.subscriptions(), subscription]
         return subscription

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pydantic import Field
 
+from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
-from dimos_streams.testing import Faults, ModuleHarness
+from dimos_streams.testing import FaultBus, Faults, ModuleHarness
 
 
 class ArmConfig(ModuleConfig):
@@ -79,3 +80,20 @@ def test_faults_that_can_not_be_are_named(faults: dict[str, Any], text: str) -> 
 
 def test_faults_of_any_kind_of_numbers_can_be() -> None:
     assert not Faults(loss=Fraction(1, 2), delay_s=[0.0, 0.1]).perfect  # type: ignore[arg-type]
+
+
+@pytest.mark.virtual_time
+async def test_a_bus_with_faults_has_the_subscriptions_that_are_open() -> None:
+    inner = create_bus("memq://")
+    await inner.open()
+    bus = FaultBus(inner, Faults(), seed=1)
+    await bus.open()
+    for _ in range(100):
+        bus.subscribe("/a", lambda channel, data: None).close()
+    kept = bus.subscribe_all(lambda channel, data: None)
+    of_another = inner.subscribe("/a", lambda channel, data: None)
+    assert bus.subscriptions() == [kept]
+    assert len(bus._subscriptions) == 1, "the others are kept nowhere"
+    await bus.close()
+    assert inner.subscriptions() == [of_another]
+    await inner.close()
