@@ -133,8 +133,10 @@ class McpServer:
         with contextlib.closing(self._broadcast.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
             while not reader.closed and (left := deadline - clock.monotonic()) > 0:
                 nudge = asyncio.get_running_loop().call_later(min(left, _PING_S), reader.nudge)
-                page = await reader.page()
-                nudge.cancel()
+                try:
+                    page = await reader.page()
+                finally:
+                    nudge.cancel()
                 if not page:
                     yield None
                 for entry in page:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
@@ -19,6 +20,7 @@ from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served
 from tests.dimos_skills.stand_in import CAPTURED_CLIENT
+from tests.helpers import until
 
 LISTING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
@@ -101,6 +103,22 @@ async def test_requests_of_equal_ids_are_each_other_no_matter_and_there_are_boun
                 await server.answer_alone(call)
         assert await server.answer_alone(Incoming.model_validate(LISTING))
         assert len(server.sessions) == 0
+
+
+@pytest.mark.virtual_time
+async def test_of_a_request_that_is_given_up_no_timer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    nudged: list[BroadcastReader] = []
+    monkeypatch.setattr(BroadcastReader, "nudge", lambda reader: nudged.append(reader))
+    async with scene() as made:
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        asked = {**LISTING, "method": "tools/call", "params": {"name": "patrol"}}
+        request = asyncio.create_task(server.answer_alone(Incoming.model_validate(asked)))
+        await until(lambda: made.broker.ledger.calls.open)
+        await asyncio.sleep(1.0)
+        request.cancel()
+        await asyncio.wait([request])
+        await asyncio.sleep(15.0)
+        assert nudged == []
 
 
 def test_json_for_those_who_take_no_streams_and_a_session_for_those_who_name_a_version() -> None:
