@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from random import Random
+from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.journal.query import Query, QueryBack
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.fleet_view import FleetRobot
+from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.rows import (
     BatchEntry,
     Conflicting,
@@ -396,6 +401,31 @@ def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -
     with pytest.raises(UserError, match=r"/plain keeps texts in SQL_ASCII, .* make it with ENCODING 'UTF8'"):
         HubStorage(engine).open()
     engine.close()
+
+
+@pytest.mark.slow
+def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As while somebody has put another database in its place."""
+    from dimos_streams.hub.storage import postgres
+
+    monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
+    monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
+    engine = postgres.PostgresEngine(postgres_url, partition=_PARTITION)
+    connect, refusals = engine._connect, iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")])
+
+    def connect_later(*, autocommit: bool) -> Any:
+        for refusal in refusals:
+            raise refusal
+        return connect(autocommit=autocommit)
+
+    monkeypatch.setattr(engine, "_connect", connect_later)
+    woken: SimpleQueue[str] = SimpleQueue()
+    engine.listen(woken.put)
+    assert {woken.get(timeout=20) for _ in range(2)} == {EVENTS, COMMANDS}
+    engine.close()
+    assert "notifies nobody: it keeps texts in SQL_ASCII" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ class PostgresEngine(Engine):
                         for notice in db.notifies(timeout=_CONNECTION_PROBE_S):
                             wake(notice.channel)
                         db.execute("SELECT 1")  # a connection that is dead says nothing by itself
-            except self._psycopg.Error as error:
+            except Exception as error:  # without this thread the hub would only look now and then
                 if not self._closed.is_set():
                     _log.warning("the hub's database %s notifies nobody: %s", self.where, _line(error))
                     self._closed.wait(_RETRY_S)
