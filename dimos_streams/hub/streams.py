@@ -84,7 +84,7 @@ class CommandStreams:
 
     def hear(self, robot: str, sent_utime: int) -> None:
         """Note that a robot has sent something, at a time by its own clock."""
-        if len(self._clocks) < _MAX_CLOCKS:
+        if robot in self._clocks or len(self._clocks) < _MAX_CLOCKS:
             self._clocks[robot] = sent_utime - clock.utime()
 
     async def open(self, robot: str) -> CommandStream:

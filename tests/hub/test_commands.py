@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams import clock
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
+from dimos_streams.hub import streams
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
@@ -368,6 +370,22 @@ def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypa
 
     with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
         assert asyncio.run(read(FleetView(storage, pool))) == ["r1"]
+
+
+@pytest.mark.feature("H2")
+def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_MAX_CLOCKS", 1)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
+        known = streams.CommandStreams(storage, pool, "hub")
+        now = clock.utime()
+        known.hear("r1", now)
+        known.hear("r2", now)
+        known.hear("r1", now + 60_000_000)
+        assert list(known._clocks) == ["r1"]
+        assert known._clocks["r1"] > 30_000_000
 
 
 def _unavailable() -> list[RobotRow]:
