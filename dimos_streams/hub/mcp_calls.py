@@ -96,9 +96,9 @@ class FleetCalls:
             finally:
                 timer.cancel()
 
-    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
+    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
         """See ``McpCalls``."""
-        views = await asyncio.gather(*(self._ended(call_id, reason) for call_id in call_ids))
+        views = await asyncio.gather(*(self._ended(call, reason) for call in calls))
         return CancelReport(
             ended=tuple(view.call_id for view in views if view.state == "closed"),
             going_on=tuple(_going_on(view) for view in views if view.state != "closed"),
@@ -121,11 +121,15 @@ class FleetCalls:
 
         return is_shown
 
-    async def _ended(self, call_id: str, reason: str) -> CallView:
+    async def _ended(self, call: CallView, reason: str) -> CallView:
+        """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""
         with contextlib.suppress(SkillError):  # then it goes on, which is what is told
-            await self.cancel(call_id, reason)
-            await self.wait_closed(call_id, _CANCEL_WAIT_S)
-        return await self.view(call_id)
+            await self.cancel(call.call_id, reason)
+            await self.wait_closed(call.call_id, _CANCEL_WAIT_S)
+        try:
+            return await self.view(call.call_id)
+        except SkillError as error:
+            return call.model_copy(update={"text": f"it is not known whether it has ended: {error}"})
 
 
 @contextlib.contextmanager

@@ -78,3 +78,26 @@ def test_what_one_robot_says_of_its_call_keeps_nobody_from_the_list_of_all(tmp_p
         assert (odd.parent, odd.arguments, odd.resources, odd.on_loss) == ("", {}, (), "stop")
         assert not use(hub, "list_calls")["isError"]
         assert not use(hub, "cancel_call", call_id="all")["isError"]
+
+
+@pytest.mark.feature("H2")
+def test_a_call_of_which_nothing_can_be_learned_keeps_nobody_from_hearing_of_the_others(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
+        one.report(hub, "s")
+        two.report(hub, "s")
+        for robot in (one, two):  # nobody can tell which of the two is meant
+            robot.ship(hub, encoded_event(1, event(1, type="open", call_id="same")))
+        two.ship(hub, encoded_event(2, event(1, type="open", call_id="other")))
+        with answering(hub, two) as (answers,):
+            asked = pool.submit(use, hub, "cancel_call", call_id="all", reason="enough")
+            assert answers.took.acquire(timeout=20)
+            two.ship(hub, encoded_event(3, event(2, type="close", call_id="other", outcome="cancelled")))
+            answer = asked.result()
+            assert [command["path"] for command in answers.taken] == ["/calls/other/cancel"]
+    answers.join()
+    report = answer["structuredContent"]
+    assert report["ended"] == ["other"]
+    assert [call["call_id"] for call in report["going_on"]] == ["same", "same"]
+    assert "it is not known whether it has ended: several robots have a call" in report["going_on"][0]["text"]

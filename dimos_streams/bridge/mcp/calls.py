@@ -33,8 +33,8 @@ class McpCalls(Protocol):
     async def wait_closed(self, call_id: str, within_s: float) -> None:
         """Wait for a call's close, for ``within_s`` at most."""
 
-    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
-        """Ask calls to end, and give them a moment for it."""
+    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
+        """Ask calls to end, and give them a moment for it. Raises nothing for some of them: the report says it."""
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """A function that returns whether a call that was looked at can have no events any more."""
@@ -73,9 +73,9 @@ class BrokerCalls:
         """See ``McpCalls``."""
         await self._broker.wait(call_id, "close", within_s)
 
-    async def cancel_all(self, call_ids: list[str], reason: str) -> CancelReport:
+    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
         """See ``McpCalls``."""
-        return await self._broker.stops.cancel(call_ids, reason)
+        return await self._broker.stops.cancel([call.call_id for call in calls], reason)
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """See ``McpCalls``."""

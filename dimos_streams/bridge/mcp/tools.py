@@ -162,7 +162,7 @@ class McpTools:
     async def _cancel_all(self, reason: str) -> dict[str, Any]:
         """End all calls that clients may know of. They speak for models, and hold no robot against its operators."""
         is_shown = await self._calls.shown()
-        calls = [call.call_id for call in await self._calls.calls(open_only=True) if is_shown(call)]
+        calls = [call for call in await self._calls.calls(open_only=True) if is_shown(call)]
         report = await self._calls.cancel_all(calls, reason)
         return content(str(report), **report.model_dump(mode="json"))
 
