@@ -356,6 +356,18 @@ def test_a_stop_is_confirmed_only_by_robots_and_misses_none(tmp_path: Path) -> N
 
 
 @pytest.mark.feature("H2")
+def test_a_path_reaches_a_robot_as_it_was_asked_for(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    paths = ["/calls/a%3Fwait=close/cancel", "/calls/50%25/cancel", "/calls/a:b@c,d", "/calls/%C3%A9%20e?x=1%3F"]
+    with served_hub(database) as hub, answering(hub, robot) as (answers,):
+        for path in paths:
+            assert hub.get(f"/robots/r1{path}").status_code == 200
+        assert [each["path"] for each in answers.taken] == paths
+    answers.join()
+
+
+@pytest.mark.feature("H2")
 def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     added(database, "r1")

@@ -93,6 +93,8 @@ def test_what_can_not_be_stored_is_refused_with_what_to_do_and_nothing_is_lost(t
         assert "one may have 196608: send less at once" in large["detail"]
         foreign = problem(Robot("r1", tokens["r2"]).position(hub), 403, "foreign-robot")
         assert foreign["detail"] == "this token is robot 'r2''s, not 'r1''s"
+        twice = problem(Robot("r%2531", tokens["r1"]).position(hub), 403, "foreign-robot")
+        assert twice["detail"] == "this token is robot 'r1''s, not 'r%31''s", "a path is decoded once"
         problem(Robot("r1", "dsr_nobody").ship_events(hub, 4, 5), 403, "foreign-robot")
         problem(requests.get(robot.path(hub, "position"), timeout=10), 401, "token-needed")
         assert robot.position(hub).json()["acknowledged"] == 3

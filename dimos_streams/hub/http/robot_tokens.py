@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from concurrent.futures import Executor
-from urllib.parse import unquote
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,7 +42,7 @@ class RobotTokens:
         await (refusal or self._robots)(scope, receive, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
-        asked = unquote(scope["path"][len(PREFIX) :].partition("/")[0])[:100]
+        asked = scope["path"][len(PREFIX) :].partition("/")[0][:100]
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
         token = bearer_token(authorization)
         if not token:

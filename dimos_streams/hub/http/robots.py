@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request, Response
 from pydantic import Field
@@ -22,6 +23,9 @@ from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
+
+_IN_PATHS = "/:@!$&'()*+,;="
+"""Characters that stand for themselves in a path."""
 
 
 class FleetOrder(FleetMessage):
@@ -107,7 +111,8 @@ async def _passed_on(
 ) -> Response:
     """What a robot's bridge answers to a request. Raises ``ProblemError``."""
     query = f"?{request.url.query}" if request.url.query else ""
-    target = f"/{path}{query}"
+    # The path has been decoded, and what was escaped in it must not become a query there.
+    target = f"/{quote(path, safe=_IN_PATHS)}{query}"
     if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
         raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
     begins = f"/{path}" == "/calls" and request.method == "POST"
