@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
-from dimos_streams.runtime.live.control import Order, _connected, ask, controlled
+from dimos_streams.runtime.live import control
+from dimos_streams.runtime.live.control import Order, _connected, _listening, ask, controlled
 
 pytestmark = pytest.mark.feature("K4")
 
@@ -58,6 +61,28 @@ def test_an_order_is_carried_out_and_answered(run_dir: Path) -> None:
 
     run_live(main())
     assert list(run_dir.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_sockets_way_is_left_alone(
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The socket has its name by way of a descriptor, which is soon another file's."""
+    opened: list[int] = []
+
+    def listening(directory: Path) -> socket.socket:
+        made = _listening(directory)
+        opened.append(os.open(tmp_path / "another file", os.O_CREAT | os.O_RDWR))
+        assert made.getsockname() == f"/proc/self/fd/{opened[0]}/control.sock"
+        return made
+
+    async def main() -> None:
+        async with controlled(run_dir, Kitchen().restart):
+            assert (await ask(run_dir, KETTLE)).modules == ("kettle", "oven")
+
+    monkeypatch.setattr(control, "_listening", listening)
+    run_live(main())
+    os.close(opened[0])
+    assert caplog.records == []
 
 
 def test_who_talks_nonsense_or_nothing_disturbs_nobody(run_dir: Path) -> None:

@@ -12,10 +12,11 @@ import logging
 import os
 import socket
 import struct
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -25,6 +26,8 @@ from dimos_streams.errors import DimosStreamsError, UserError
 
 _NAME = "control.sock"
 _MAX_LINE = 64 * 1024
+_KEPT: dict[str, Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+"""asyncio is not to delete the socket: the path by which it knows it leads to another file, or nowhere, by then."""
 _ASKED_WITHIN_S = 2.0
 _ANSWERED_WITHIN_S = 75.0
 """Maximum wait, in seconds: longer than preparing and starting a process may take if it has a processor."""
@@ -70,7 +73,7 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
         writer.close()
 
     try:
-        server = await asyncio.start_unix_server(serve, sock=_listening(run_dir), limit=_MAX_LINE)
+        server = await asyncio.start_unix_server(serve, sock=_listening(run_dir), limit=_MAX_LINE, **_KEPT)
     except OSError as error:
         _logger.warning("`restart` can't reach this run: %s: %s", run_dir / _NAME, error)
         yield
