@@ -183,14 +183,14 @@ class PersonDetector(Module):
                 found = await self.run_blocking(pipeline.detect, frame, self._wanted.now())
             else:
                 found = pipeline.detect(frame, ())
+            self.detections.publish(pipeline.message(shot, frame, found))
         except (DetectorError, MessageError) as error:
             self._count_failure(error)
             self._limited.warning("a frame was left out: %s", error)
-        except Exception as error:  # a bug in a backend must not blind the robot for good
+        except Exception as error:  # a bug in a backend or the tracker must not blind the robot for good
             self._count_failure(error)
             self._limited.exception("a frame was left out")
         else:
-            self.detections.publish(pipeline.message(shot, frame, found))
             self._published_frames += 1
             self.health = "ok"
 

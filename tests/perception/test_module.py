@@ -26,6 +26,7 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.perception.module import DetectorStatistics, PersonDetector
+from dimos_streams.perception.tracking import Tracker
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
@@ -262,6 +263,25 @@ def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCap
         run_virtual(scenario())
     assert sum("a frame was left out" in record.message for record in caplog.records) == 1
     assert sum("skipped:" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.virtual_time
+async def test_a_defect_in_the_tracker_costs_its_frames_and_no_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    detector = PersonDetector()
+    async with ModuleHarness(detector, unwired=UNSEEN) as harness:
+        heard, pictures = harness.sent("detections"), Pictures(harness)
+        pictures.describe()
+        with monkeypatch.context() as defect:
+            defect.setattr(Tracker, "update", None)
+            for failures in (1, 2):
+                pictures.take()
+                await asyncio.sleep(0.1)
+                assert detector.statistics().failed == failures
+        assert "the last frame could not be judged" in detector.health
+        pictures.take()
+        await asyncio.sleep(0.1)
+        assert [label(d) for d in heard[-1].detections] == [RED]
+        assert (detector.health, len(heard)) == ("ok", 1)
 
 
 def test_depth_in_metres_places_people_as_depth_in_millimetres_does() -> None:
