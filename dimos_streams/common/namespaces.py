@@ -1,8 +1,13 @@
-"""Namespaces: what stands before the last slash of a module's name."""
+"""Names of modules, and namespaces: what stands before the last slash of one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+"""The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
+letter."""
 
 
 def namespace_of(module: str) -> str:

@@ -133,7 +133,7 @@ def runs() -> list[RunRecord]:
             record = RunRecord.model_validate_json(path.read_text())
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
-        if process_start(record.pid) == record.pid_started:
+        if lives(record.pid, record.pid_started):
             know(record.token)
             found.append(record)
     return found
@@ -158,7 +158,7 @@ def lives(pid: object, started: object) -> bool:
 def _forget_old(runs_dir: Path) -> None:
     """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is reported."""
     ended = [path for path in sorted(runs_dir.iterdir()) if is_ended_run(path)]
-    for path in ended[: -_KEPT_RUNS or None]:
+    for path in ended[:-_KEPT_RUNS]:
         try:
             shutil.rmtree(path)
         except OSError as error:

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 from dimos_streams.cli.scaffold.templates import identifiers
+from dimos_streams.common.namespaces import NAME
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24
 """Maximum length of a name, in characters; longer ones break the lines of what is made."""
-_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 def class_name(name: str) -> str:
@@ -23,7 +23,7 @@ def class_name(name: str) -> str:
 
 def checked_form(kind: str, name: str) -> None:
     """Raise ``UserError``, with a name that would do, for a name that is none of a Python module in lower case."""
-    if not _NAME.fullmatch(name) or len(name) > MAX_LENGTH:
+    if not NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         near = _nearest(name)
         proposal = f"; {near!r} would do" if near else ""
         raise UserError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Annotated, TypeVar
 
 from fastapi import FastAPI, Query, Request, Response
@@ -23,11 +21,12 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, FleetMessage
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
-from dimos_streams.hub.events import HubBusyError, in_thread
+from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
+from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import Conflicting, NotNext, StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.storage.rows import Conflicting, NotNext
 from dimos_streams.hub.streams import CommandStream
 
 M = TypeVar("M", bound=FleetMessage)
@@ -50,7 +49,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
         parts.streams.hear(robot, body.sent_utime)
         skills = None if body.skills is None else to_json(body.skills).decode()
         plain = body.model_copy(update={"skills": None}).model_dump_json()
-        with _available():
+        with refused():
             known = await in_thread(
                 parts.executor,
                 lambda: parts.storage.robots.report(
@@ -67,7 +66,7 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         responses=refusals(*_ALWAYS),
     )
     async def position(robot: RobotPath, journal: Annotated[str, Query(pattern=JOURNAL_ID)]) -> Position:
-        with _available():
+        with refused():
             stored = await in_thread(parts.executor, parts.storage.position, robot, journal)
         return Position(version=__version__, journal=journal, acknowledged=max(0, stored), wait_s=parts.intake.pace_s)
 
@@ -90,7 +89,7 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
             checked = robot_batch(robot, batch)
         except NoEventError as error:
             raise ProblemError(hub_kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
-        with _available():
+        with refused():
             answer = await parts.intake.store(checked)
         if isinstance(answer, NotNext):
             text = f"offset {answer.acknowledged + 1} of journal {batch.journal!r} would be next"
@@ -120,7 +119,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         | refusals(*_ALWAYS),
     )
     async def commands(robot: RobotPath) -> Response:
-        with _available():
+        with refused():
             stream = await parts.streams.open(robot)
         return _Commands(parts, stream)
 
@@ -133,7 +132,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
     )
     async def answer(robot: RobotPath, request: Request) -> Response:
         body = _message(Answer, await request.body())
-        with _available():
+        with refused():
             await in_thread(parts.executor, parts.storage.commands.answer, robot, body)
         parts.asker.wake()
         return Response(status_code=204)
@@ -151,15 +150,6 @@ class _Commands(EventResponse):
             await super().stream_response(send)
         finally:
             await self._parts.streams.close(self._stream)
-
-
-@contextlib.contextmanager
-def _available() -> Iterator[None]:
-    """Answer what the database refuses, or is too slow for, with 503: robots keep what they have and come again."""
-    try:
-        yield
-    except (StorageUnavailableError, WrongSchemaError, HubBusyError) as error:
-        raise ProblemError(hub_kinds.HUB_UNAVAILABLE, str(error)) from error
 
 
 def _message(model: type[M], body: bytes) -> M:

@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -111,15 +110,21 @@ class SupervisedProcess:
             return
 
     def _read(self) -> None:
+        if not self._take_reports():
+            asyncio.get_running_loop().remove_reader(self._reports.fileno())
+
+    def _take_reports(self) -> bool:
+        """Hand on what has been reported; return False if no more can come."""
         try:
             while self._reports.poll():
                 self._on_report(parse_json(self._reports.recv_bytes()))
         except (EOFError, OSError):
-            asyncio.get_running_loop().remove_reader(self._reports.fileno())
+            return False
+        return True
 
     def _ended(self) -> None:
         loop = asyncio.get_running_loop()
-        self._drain(self._reports)
+        self._take_reports()
         loop.remove_reader(self._reports.fileno())
         loop.remove_reader(self._process.sentinel)
         self._process.join()
@@ -128,13 +133,6 @@ class SupervisedProcess:
         self._process.close()
         self._exited.set()
         self._on_exit(code if code is not None else -1)
-
-    def _drain(self, reports: Connection) -> None:
-        try:
-            while reports.poll():
-                self._on_report(parse_json(reports.recv_bytes()))
-        except (EOFError, OSError):
-            return
 
 
 def describe_exit(code: int, log: Path | None) -> str:
