@@ -8,6 +8,7 @@ import itertools
 import random
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -49,18 +50,28 @@ def test_no_thread_reads_what_comes_in_chunks(monkeypatch: pytest.MonkeyPatch) -
     assert client.statistics().failures == 0
 
 
-async def _stopped_before_it_began() -> LoopReader:
-    """A reader whose thread has seen in time that it is not wanted, and has closed the connection."""
-    one, other = socket.socketpair()
-    reader = LoopReader(asyncio.get_running_loop(), one, lambda piece: True, 1.0)
-    one.close()
-    other.close()
-    reader.stop()
-    return reader
-
-
 def test_one_that_never_began_is_stopped_though_its_connection_is_closed() -> None:
-    asyncio.run(_stopped_before_it_began()).run(b"")
+    """Its thread has seen in time that it is not wanted, and has closed the connection."""
+    taken: list[bytes] = []
+    troubles: list[dict[str, Any]] = []
+
+    def take(piece: bytes) -> bool:
+        taken.append(piece)
+        return True
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, trouble: troubles.append(trouble))
+        one, other = socket.socketpair()
+        reader = LoopReader(loop, one, take, 1.0)
+        one.close()
+        other.close()
+        reader.stop()
+        reader.stop()
+        await asyncio.to_thread(reader.run, b"what was read before")  # it returns, and raises nothing
+
+    asyncio.run(scenario())
+    assert (taken, troubles) == ([], [])
 
 
 def test_a_body_without_chunks_is_read_as_well() -> None:
