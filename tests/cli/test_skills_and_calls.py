@@ -138,6 +138,16 @@ def test_chat_through_a_pipe(rover: Machine) -> None:
     assert result.out.index("Moved 0.1 m") < result.out.index("Moved 0.2 m")
 
 
+@pytest.mark.parametrize(("hold", "free"), [("/pause", "/resume"), ("/step on", "/step off")])
+def test_a_pipe_that_holds_the_agent_reads_on_until_it_goes_on(rover: Machine, hold: str, free: str) -> None:
+    result = rover("chat", stdin=f"{hold}\nmove 0.1 m\n{free}\nmove 0.2 m\n")
+    assert result.code == (1 if hold == "/pause" else 0), "this robot has no velocity gate that could hold it"
+    assert result.out.index("Moved 0.1 m") < result.out.index("Moved 0.2 m")
+    left = rover("chat", stdin=f"{hold}\nmove 0.1 m\n")
+    assert (left.code, f"what was said last may wait: the agent is held by {hold}" in left.out) == (1, True)
+    assert "Moved 0.1 m" in rover("chat", stdin=f"{free}\nmove 0.1 m\n").out
+
+
 def test_leaving_a_chat(rover: Machine) -> None:
     result = rover("chat", stdin="/quit\nmove 0.1 m\n")
     assert result.code == 0

@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gatew
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_cells, find_call, find_say
-from dimos_streams.cli.exit_codes import DONE, code_of_error, worst_of
+from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
 from dimos_streams.cli.terminal.output import plural, table_lines
@@ -43,6 +43,7 @@ Whatever you type is said to the agent. Besides:
   /approve ID [NAME=VALUE]…, /reject ID [REASON]
                 decide on one; the beginning of its id is enough, and ID@REVISION is refused if it was changed since
   /quit         leave (so does Ctrl-D); calls go on"""
+_HOLDS, _FREES = ("/pause", "/step on"), ("/resume", "/step off", "/abort", "/abort rollback")
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
 
@@ -135,6 +136,8 @@ class _Chat:
         self._said: list[str] = []
         self._code = DONE
         """The exit code: the worst of what could not be said or done."""
+        self._held_by = ""
+        """The command of this chat that keeps the agent from answering; empty if none does."""
 
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -163,12 +166,18 @@ class _Chat:
                 self._note(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
 
     async def from_pipe(self) -> int:
-        """Say each line when the one before is answered; at the end wait for all of it. Return the exit code."""
+        """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
+
+        Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered.
+        """
         async for line in _lines_of_stdin():
             if not await self._take(line):
                 return self._code
-            if self._said:
+            if self._said and not self._held_by:
                 await self._watch.wait(self._said[-1], "answer")
+        if self._held_by and self._said:
+            self._note(f"what was said last may wait: the agent is held by {self._held_by}")
+            return max(self._code, FAILED)
         closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
         return max(self._code, worst_of(closes))
 
@@ -210,6 +219,9 @@ class _Chat:
             case "/cancel":
                 raise UserError("/cancel needs the id of a call; /calls lists them")
             case _ if command[1:] in CHAT_COMMANDS:
+                typed = " ".join([command, *rest.split()])
+                if typed in _HOLDS + _FREES:  # an agent that can't hold its robot is paused all the same
+                    self._held_by = typed if typed in _HOLDS else ""
                 self._note(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
                 raise UserError(f"there is no command {command!r}; /help lists them")
