@@ -26,6 +26,10 @@ async def nothing_to_do(calls: Sequence[OpenCall]) -> str:
     return ""
 
 
+_AT_ONCE = 32
+"""Number of calls that are asked to end at the same time: over HTTP each takes a connection and a thread."""
+
+
 class CallEndings:
     """Ends calls of one caller. What it still does on its own ends with ``stop``."""
 
@@ -44,6 +48,7 @@ class CallEndings:
         self._observe = observe
         self._on_given_up = on_given_up
         self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._at_once = asyncio.Semaphore(_AT_ONCE)
 
     def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
         """End a call after that time, or never if it is None."""
@@ -55,7 +60,8 @@ class CallEndings:
         for call in tuple(calls):
             call.withdraw(reason)
             try:
-                await self._gateway.cancel(call.call_id, reason)
+                async with self._at_once:
+                    await self._gateway.cancel(call.call_id, reason)
             except SkillError as error:
                 _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
 

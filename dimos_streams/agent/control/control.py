@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.gates.base import CallRequest, Emit
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import WaitingCall
@@ -189,6 +190,10 @@ class Control:
             arguments=call.arguments,
             tool_call_id=call.tool_call_id,
             parent=call.parent,
+        )
+        what = shown(call.skill, call.arguments)
+        self._emit(
+            EventKind.NOTE, missions, text=f"{what} waits: `step` lets it go, `step off` all calls, `abort` drops it"
         )
 
 

@@ -69,6 +69,7 @@ async def test_one_call_per_step_and_the_operator_sees_which() -> None:
         await asyncio.sleep(60)
         assert [(call.skill, call.arguments) for call in rig.core.control.waiting] == [("move", {"by": 1})]
         assert rig.data("step")[-1]["arguments"] == {"by": 1}
+        assert " waits: `step` lets it go" in rig.data("note")[-1]["text"]
         assert world.log == []
         gone = rig.core.control.step()
         assert gone is not None
