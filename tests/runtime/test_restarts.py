@@ -157,6 +157,21 @@ async def test_a_run_is_up_when_every_module_is_ready_and_ends_in_reverse() -> N
 
 
 @pytest.mark.virtual_time
+async def test_events_that_can_not_be_shown_keep_nothing_from_being_restarted_or_ended() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+
+    def fail(event: RunEvent) -> None:
+        raise OSError("the terminal is gone")
+
+    run.supervisor._on_event = fail
+    Process.made[0].exit(-9)
+    await until(lambda: len(Process.made) == 3 and run.states() == ["ready", "ready"])
+    await run.supervisor.stop()
+    assert run.states() == ["stopped", "stopped"]
+
+
+@pytest.mark.virtual_time
 async def test_a_process_of_two_modules_is_ready_with_both() -> None:
     modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker", process="p") for name in "ab"}
     run = Run(Blueprint(name="both", modules=modules))

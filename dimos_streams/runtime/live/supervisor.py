@@ -304,7 +304,11 @@ class Supervisor:
         return task
 
     def _emit(self, kind: RunEventKind, slot: Slot, *, module: str = "", text: str = "") -> None:
-        self._on_event(RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log))
+        event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)
+        try:
+            self._on_event(event)
+        except Exception:  # what can't be shown must not keep a process from being restarted, or ended
+            _logger.exception("%s of process %s could not be shown", kind, slot.plan.label)
 
 
 def _report_defect(task: asyncio.Task[None]) -> None:
