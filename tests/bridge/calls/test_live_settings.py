@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from dimos_streams import clock
 from dimos_streams.errors import (
     CallRejectedError,
     SettingsError,
@@ -166,6 +167,44 @@ async def test_a_module_that_hears_an_order_late_does_not_carry_it_out() -> None
         assert (kettle.config.warm_c, kettle.heard) == (60.0, [])
         await change(world, "kettle.warm_c=80")
         assert kettle.config.warm_c == 80.0
+
+
+async def test_nobody_waits_for_what_others_ask_of_a_module_that_hangs() -> None:
+    async with scene() as world:
+        hung, other = await kettles(world, "hung", "other")
+        process_of(world, "hung").bus.partitioned = True
+        began = clock.monotonic()
+        asked = [asyncio.create_task(change(world, "hung.warm_c=70")) for _ in range(25)]
+        both = asyncio.create_task(change(world, "hung.warm_c=70", "other.label=milk"))
+        await asyncio.sleep(0)
+        await change(world, "other.warm_c=80")
+        assert (other.config.warm_c, clock.monotonic() - began < 1) == (80.0, True)
+        refusals = [str(each) for each in await asyncio.gather(*asked, both, return_exceptions=True)]
+        assert clock.monotonic() - began < 8, "those that were asked before it counted as gone wait for it no longer"
+        assert refusals[0].endswith("did not begin the call within 2 s")
+        assert all(each.startswith("hung.warm_c: module 'hung' is gone") for each in refusals[5:]), refusals
+        assert (hung.config.warm_c, other.config.label) == (60.0, "tea"), "of several modules all or none"
+
+
+async def test_nobody_waits_for_a_module_that_is_asked_for_its_old_settings() -> None:
+    async with scene() as world:
+        await kettles(world, "kettle")
+        sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))
+        process = await world.add(sulker)
+        await until(lambda: world.broker.directory.module("sulker") is not None)
+        sulker.silence = lambda: setattr(process.bus, "partitioned", True)
+        with pytest.raises(SkillUnavailableError, match=r"^nobody knows whether module 'sulker'"):
+            await change(world, "sulker.label=sulk")
+        process.bus.partitioned = False
+        await until(lambda: world.broker.directory.module("sulker").alive)  # type: ignore[union-attr]
+        process.bus.arriving = Faults(delay_s=(1.0, 1.0))
+        longest_s = 0.0
+        while sulker.config.label == "sulk":
+            began = clock.monotonic()
+            await change(world, "kettle.warm_c=80")
+            longest_s = max(longest_s, clock.monotonic() - began)
+            await asyncio.sleep(0.05)
+        assert (sulker.config.label, longest_s < 0.5) == ("tea", True)
 
 
 class Sulker(Kettle):

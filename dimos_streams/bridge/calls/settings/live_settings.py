@@ -8,7 +8,9 @@ it could carry out later, and what it had before is known.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,9 @@ class LiveSettings:
         self._authority = authority
         self._begin = begin
         self._new_id = new_id
-        self._changing = asyncio.Lock()
+        self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """The lock of each module, held while somebody changes its settings. Nobody waits for what is asked of
+        another module: a gate can be slowed down while a module that hangs is waited for."""
         self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing, owed)
 
     def start(self) -> None:
@@ -65,12 +69,27 @@ class LiveSettings:
         that is no operator, and ``SkillError`` if a module does not do it.
         """
         by_module, problems = self._by_module(assignments)
-        async with self._changing:
+        async with self._turn(by_module):
+            self._leave_out_silent(by_module, problems)
             checks = (self._ask(name, values, caller, only_check=True) for name, values in by_module.items())
             outcomes = await asyncio.gather(*checks, return_exceptions=True)
             _raise_all(outcomes, problems)
             old = {name: _old(found) for name, found in zip(by_module, outcomes, strict=True)}
             return await self._carry_out(by_module, old, caller)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, names: Collection[str]) -> AsyncGenerator[None, None]:
+        """Wait until nobody else changes settings of these modules, and keep it so."""
+        async with contextlib.AsyncExitStack() as turns:
+            for name in sorted(names):  # in one order, so that no two wait for each other
+                await turns.enter_async_context(self._changing[name])
+            yield
+
+    def _leave_out_silent(self, by_module: dict[str, dict[str, str]], problems: dict[str, str]) -> None:
+        """Move the assignments of modules that have fallen silent while their turn was waited for to the problems."""
+        for name in list(by_module):
+            if why := self._why_not(name):
+                problems.update({f"{name}.{path}": why for path in by_module.pop(name)})
 
     async def _carry_out(
         self, by_module: Mapping[str, Mapping[str, str]], old: Mapping[str, Mapping[str, str]], caller: str

@@ -38,10 +38,10 @@ class UnsettledSettings:
     """Old values that modules are asked to take again. Use from the bus's loop only."""
 
     def __init__(
-        self, ask: AskModule, alive: Callable[[str], bool], changing: asyncio.Lock, path: Path | None
+        self, ask: AskModule, alive: Callable[[str], bool], changing: Mapping[str, asyncio.Lock], path: Path | None
     ) -> None:
-        """``changing`` is held while anybody changes settings; ``path`` is the file that keeps what is owed over
-        restarts, None for none."""
+        """``changing`` has the lock of each module, held while anybody changes its settings; ``path`` is the file
+        that keeps what is owed over restarts, None for none."""
         self._ask = ask
         self._alive = alive
         self._changing = changing
@@ -117,7 +117,7 @@ class UnsettledSettings:
 
     async def _settled(self, name: str) -> bool:
         """Return whether a module has its old values; one that is heard and has others is first asked for them."""
-        async with self._changing:
+        async with self._changing[name]:
             old, caller = self._owed[name].settings, self._owed[name].caller
             if not self._alive(name):
                 return not old
