@@ -39,7 +39,7 @@ def create_app(parts: HubParts) -> ASGIApp:
         allowed_hosts=settings.allowed_hosts,
         public=PATHS,
     )
-    return RobotTokens(robots, operators, parts.storage, parts.executor)
+    return RobotTokens(robots, operators, parts.storage, parts.threads.orders)
 
 
 def _robot_side(parts: HubParts) -> FastAPI:

@@ -18,6 +18,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import HubThreads
 
 T = TypeVar("T")
 
@@ -165,13 +166,13 @@ class StoragePages:
 class EventFeed:
     """Reads what any hub has stored, in its sequence, and hands it to this hub's readers."""
 
-    def __init__(self, storage: HubStorage, executor: Executor, bounds: KeptRange) -> None:
+    def __init__(self, storage: HubStorage, threads: HubThreads, bounds: KeptRange) -> None:
         self.log = SequenceLog(bounds)
-        self.broadcast = Broadcast(self.log, StoragePages(storage, executor, self.log))
+        self.broadcast = Broadcast(self.log, StoragePages(storage, threads.pages, self.log))
         self.trouble = ""
         """The reason why nothing can be read at the moment; empty if it can."""
         self._storage = storage
-        self._executor = executor
+        self._executor = threads.others
         self._woken = asyncio.Event()
 
     def wake(self) -> None:

@@ -70,7 +70,7 @@ class FleetCalls:
         table = self._parts.storage.calls
         with _as_skill_errors(), refused():
             rows = await in_thread(
-                self._parts.executor,
+                self._parts.threads.pages,
                 lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
             )
         return [_view(row.record) for row in reversed(rows)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from dimos_streams.hub.asking import Asker
@@ -12,17 +11,18 @@ from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
+from dimos_streams.hub.threads import HubThreads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubParts:
-    """The parts of a hub, which all work on one loop; what waits for the database runs in ``executor``."""
+    """The parts of a hub, which all work on one loop; what waits for the database runs in ``threads``."""
 
     name: str
     """The name of this process of the hub, among those of one database."""
     settings: HubSettings
     storage: HubStorage
-    executor: Executor
+    threads: HubThreads
     intake: BatchIntake
     feed: EventFeed
     streams: CommandStreams
@@ -35,6 +35,9 @@ class HubParts:
     database_bytes: Callable[[], int]
     """Returns the size of the database when it was looked at last."""
 
-    async def now_utime(self) -> int:
-        """The time by the database's clock, by which robots are heard of. Raises ``StorageUnavailableError``."""
-        return await in_thread(self.executor, self.storage.now)
+    async def now_utime(self, *, for_order: bool = False) -> int:
+        """The time by the database's clock, by which robots are heard of; an order waits for nobody who only looks.
+
+        Raises ``StorageUnavailableError``.
+        """
+        return await in_thread(self.threads.orders if for_order else self.threads.pages, self.storage.now)

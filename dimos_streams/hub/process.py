@@ -8,7 +8,6 @@ import logging
 import os
 import secrets
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.http.serving.server import HttpServer
@@ -25,8 +24,8 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
+from dimos_streams.hub.threads import HubThreads
 
-_THREADS = 6
 _OTHERS_S = 5.0
 _TRIM_S = 60.0
 
@@ -85,22 +84,22 @@ class FleetHub:
             engine.take()
         storage = HubStorage(engine)
         self._to_undo.callback(storage.close)
-        executor = ThreadPoolExecutor(_THREADS, thread_name_prefix="hub")
-        self._to_undo.callback(executor.shutdown)
-        await in_thread(executor, storage.open)
-        bounds = await in_thread(executor, storage.bounds)
-        feed = EventFeed(storage, executor, bounds)
+        threads = HubThreads()
+        self._to_undo.callback(threads.close)
+        await in_thread(threads.others, storage.open)
+        bounds = await in_thread(threads.others, storage.bounds)
+        feed = EventFeed(storage, threads, bounds)
         self._to_undo.callback(feed.broadcast.close)
         parts = HubParts(
             name=self.name,
             settings=settings,
             storage=storage,
-            executor=executor,
-            intake=BatchIntake(storage, executor, feed.wake),
+            threads=threads,
+            intake=BatchIntake(storage, threads.others, feed.wake),
             feed=feed,
-            streams=CommandStreams(storage, executor, self.name),
-            asker=Asker(storage, executor),
-            robots=FleetView(storage, executor),
+            streams=CommandStreams(storage, threads.orders, self.name),
+            asker=Asker(storage, threads.orders),
+            robots=FleetView(storage, threads.orders),
             abort=self._server.abort,
             others=lambda: self._others,
             database_bytes=lambda: self._bytes,
@@ -140,7 +139,7 @@ class FleetHub:
 
     async def _leave(self, parts: HubParts) -> None:
         try:
-            await in_thread(parts.executor, parts.storage.leave, self.name)
+            await in_thread(parts.threads.others, parts.storage.leave, self.name)
         except DimosStreamsError as error:
             _logger.warning("other hubs are not told that this one ends: %s", error)
 
@@ -151,9 +150,9 @@ class FleetHub:
             try:
                 if clock.monotonic() >= trim_at:
                     trim_at = clock.monotonic() + _TRIM_S
-                    bounds = await in_thread(parts.executor, parts.storage.trim, self.settings.retention)
+                    bounds = await in_thread(parts.threads.others, parts.storage.trim, self.settings.retention)
                     parts.feed.note_first(bounds.first)
-                    self._bytes = await in_thread(parts.executor, parts.storage.engine.size)
+                    self._bytes = await in_thread(parts.threads.others, parts.storage.engine.size)
                 await asyncio.sleep(_OTHERS_S)
                 await self._look_around(parts)
                 await parts.robots.all()
@@ -162,7 +161,7 @@ class FleetHub:
                 await asyncio.sleep(_OTHERS_S)
 
     async def _look_around(self, parts: HubParts) -> None:
-        others = await in_thread(parts.executor, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)
+        others = await in_thread(parts.threads.others, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)
         for name, version, url in others:
             if version != __version__ and name not in {known for known, _, _ in self._others}:
                 _logger.warning(

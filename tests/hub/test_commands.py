@@ -24,8 +24,10 @@ from dimos_streams.hub import streams
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
-from dimos_streams.hub.storage.rows import NewCommand, RobotRow, StorageUnavailableError
+from dimos_streams.hub.storage.calls import CallTable
+from dimos_streams.hub.storage.rows import NewCommand, RobotCallRow, RobotRow, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.hub.threads import PAGES
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 
@@ -364,6 +366,38 @@ def test_a_path_reaches_a_robot_as_it_was_asked_for(tmp_path: Path) -> None:
         for path in paths:
             assert hub.get(f"/robots/r1{path}").status_code == 200
         assert [each["path"] for each in answers.taken] == paths
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_no_order_waits_for_those_who_read_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    reading, over = threading.Semaphore(0), threading.Event()
+
+    def read(*args: Any, **kwargs: Any) -> list[RobotCallRow]:
+        reading.release()
+        assert over.wait(20)
+        return []
+
+    monkeypatch.setattr(CallTable, "newest", read)
+    with served_hub(database) as hub, ThreadPoolExecutor(2 * PAGES) as readers:
+        robot.ship(hub, encoded_event(1, event(1, type="open", call_id="c1")))
+        with answering(hub, robot) as (answers,):
+            pages = [readers.submit(hub.get, "/calls") for _ in range(2 * PAGES)]
+            try:
+                for _ in range(PAGES):
+                    assert reading.acquire(timeout=20)
+                for path in ("/robots/stop", "/robots/release"):
+                    assert hub.post(path).json()["confirmed"], "while all threads that read are taken"
+                assert hub.post("/calls/c1/cancel").status_code == 200
+                other = Robot("r2", added(database, "r2")["r2"])
+                assert other.report(hub, "move").status_code == 200, "with a token that was not seen before"
+                assert robot.ship_events(hub, 2, 3).status_code == 200
+                assert not reading.acquire(blocking=False), "no more are read at once"
+            finally:
+                over.set()
+            assert [page.result().status_code for page in pages] == [200] * 2 * PAGES
     answers.join()
 
 

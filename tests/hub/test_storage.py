@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -253,6 +254,39 @@ def test_calls_are_folded_from_their_events(storage: HubStorage) -> None:
     newest = storage.calls.newest(10, robot=None, state="open", before=None)
     assert [(each.robot, each.call_id) for each in newest] == [("r2", "c2"), ("r2", "c1")]
     assert storage.calls.newest(1, robot="r1", state=None, before=newest[1].first_seq)[0].call_id == "c1"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_what_has_no_room_on_a_page_is_not_fetched(tmp_path: Path) -> None:
+    """Many readers of large pages would need as many times the memory."""
+    with _opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        large = {"text": "x" * 40_000}
+        storage.store([batch(*(entry(n, call=f"c{n}", type="open", arguments=large) for n in range(1, 101)))])
+        tracemalloc.start()
+        try:
+            for robot in (None, "r1"):
+                rows = storage.calls.newest(100, robot=robot, state=None, before=None, max_bytes=100_000)
+                assert [row.call_id for row in rows] == ["c100", "c99", "c98"], "up to the first that has no room"
+            assert [each.offset for each in storage.read(Query(0), 100, 100_000).entries] == [1, 2]
+            assert [each.offset for each in storage.read_back(QueryBack(99), 100, 100_000, 100).entries] == [97, 98]
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000, "all would have 4 MB"
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.slow
+def test_pages_end_where_they_are_full_on_each_engine(storage: HubStorage) -> None:
+    large = {"text": "x" * 1_000}
+    storage.store([batch(*(entry(n, call=f"c{n}", type="open", arguments=large) for n in range(1, 301)))])
+    for robot in (None, "r1"):
+        rows = storage.calls.newest(300, robot=robot, state="open", before=300, max_bytes=4_000)
+        assert [row.call_id for row in rows] == ["c299", "c298", "c297", "c296"][: len(rows)]
+        assert sum(len(row.record) for row in rows[:-1]) <= 4_000 < sum(len(row.record) for row in rows)
+        assert len(storage.calls.newest(250, robot=robot, state=None, before=None)) == 250
+    assert len(storage.read(Query(0), 250, ALL).entries) == 250
+    found = storage.read(Query(0), 250, 4_000)
+    assert [each.offset for each in found.entries] == list(range(1, found.upto + 1))
 
 
 @pytest.mark.slow

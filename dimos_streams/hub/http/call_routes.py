@@ -57,7 +57,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         | refusals(*ASKING, hub_kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
     )
     async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
-        name = robot or (await find(parts, call_id, robot)).robot
+        name = robot or (await find(parts, call_id, robot, for_order=True)).robot
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
         return as_response(await asked(parts, BridgeRequest(name, "POST", path, order)))
@@ -122,8 +122,10 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
     ) -> Response:
         with refused():
             rows = await in_thread(
-                parts.executor,
-                lambda: parts.storage.calls.newest(limit, robot=robot, state=state, before=before),
+                parts.threads.pages,
+                lambda: parts.storage.calls.newest(
+                    limit, robot=robot, state=state, before=before, max_bytes=PAGE_BYTES
+                ),
             )
         shown = _within(rows)
         more = len(shown) < len(rows) or len(rows) == limit
@@ -174,10 +176,14 @@ def _key(body: FleetCallBody, path: str) -> str | None:
     return hashlib.sha256(json_text(what).encode()).hexdigest()
 
 
-async def find(parts: HubParts, call_id: str, robot: str | None) -> RobotCallRow:
-    """A call of which events have come. Raises ``UnknownCallError`` and ``ProblemError``."""
+async def find(parts: HubParts, call_id: str, robot: str | None, *, for_order: bool = False) -> RobotCallRow:
+    """A call of which events have come; an order waits for nobody who only looks.
+
+    Raises ``UnknownCallError`` and ``ProblemError``.
+    """
+    threads = parts.threads.orders if for_order else parts.threads.pages
     with refused():
-        rows = await in_thread(parts.executor, parts.storage.calls.find, call_id)
+        rows = await in_thread(threads, parts.storage.calls.find, call_id)
     rows = [row for row in rows if robot in (None, row.robot)]
     if not rows:
         raise UnknownCallError(call_id)

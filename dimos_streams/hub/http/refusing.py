@@ -51,7 +51,7 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
     with refused():
         robot = await parts.robots.named(request.robot)
-        view = robot.view(await parts.now_utime())
+        view = robot.view(await parts.now_utime(for_order=True))
         if not view.connected and view.heard_s is not None and view.heard_s > _GONE_S:
             text = (
                 f"robot {robot.name!r} is not connected, it was heard of {view.heard_s:.0f} s ago: the command was"

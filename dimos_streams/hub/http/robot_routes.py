@@ -51,7 +51,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
         plain = body.model_copy(update={"skills": None}).model_dump_json()
         with refused():
             known = await in_thread(
-                parts.executor,
+                parts.threads.others,
                 lambda: parts.storage.robots.report(
                     robot, version=body.version, journal=body.journal, report=plain, skills=skills
                 ),
@@ -67,7 +67,7 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
     )
     async def position(robot: RobotPath, journal: Annotated[str, Query(pattern=JOURNAL_ID)]) -> Position:
         with refused():
-            stored = await in_thread(parts.executor, parts.storage.position, robot, journal)
+            stored = await in_thread(parts.threads.others, parts.storage.position, robot, journal)
         return Position(version=__version__, journal=journal, acknowledged=max(0, stored), wait_s=parts.intake.pace_s)
 
     @app.post(
@@ -133,7 +133,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
     async def answer(robot: RobotPath, request: Request) -> Response:
         body = _message(Answer, await request.body())
         with refused():
-            await in_thread(parts.executor, parts.storage.commands.answer, robot, body)
+            await in_thread(parts.threads.orders, parts.storage.commands.answer, robot, body)
         parts.asker.wake()
         return Response(status_code=204)
 

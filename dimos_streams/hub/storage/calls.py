@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
-from dimos_streams.hub.storage.engine import Engine, Transaction
+from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import ToolEvent
 
+_SELECT = "SELECT robot, call_id, first_seq, closed, record FROM calls"
 _AT_ONCE = 200
 """Maximum number of calls that one statement asks for."""
 
@@ -22,12 +23,22 @@ class CallTable:
 
     def find(self, call_id: str) -> list[RobotCallRow]:
         """The calls with an id: one, unless several robots have chosen the same."""
-        return self._rows("WHERE call_id = ?", call_id)
+        with self._engine.reading() as db:
+            return [_call(row) for row in db.rows(f"{_SELECT} WHERE call_id = ?", call_id)]
 
     def newest(
-        self, limit: int, *, robot: str | None, state: WantedState | None, before: int | None
+        self,
+        limit: int,
+        *,
+        robot: str | None,
+        state: WantedState | None,
+        before: int | None,
+        max_bytes: int | None = None,
     ) -> list[RobotCallRow]:
-        """The newest calls, newest first, of one robot or state if wanted, whose first event is before a number."""
+        """The newest calls, newest first, of one robot or state if wanted, whose first event is before a number.
+
+        The one with which they have more than ``max_bytes`` is the last: what comes behind it is not fetched.
+        """
         conditions, values = ["1 = 1"], list[object]()
         for condition, value in (
             ("robot = ?", robot),
@@ -37,7 +48,16 @@ class CallTable:
             if value is not None:
                 conditions.append(condition)
                 values.append(value)
-        return self._rows(f"WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?", *values, limit)
+        # The numbers first: where a robot's calls have to be sorted, it is not whole records that are.
+        newest = f"SELECT first_seq FROM calls WHERE {' AND '.join(conditions)} ORDER BY first_seq DESC LIMIT ?"
+        with (
+            self._engine.reading() as db,
+            db.each(
+                f"{_SELECT} WHERE first_seq IN ({newest}) ORDER BY first_seq DESC",
+                *values, limit,
+            ) as rows,
+        ):  # fmt: skip
+            return _up_to(map(_call, rows), max_bytes)
 
     def fold(self, db: Transaction, events: Sequence[tuple[int, str, BatchEntry]]) -> None:
         """Enter what new events say of their calls.
@@ -79,13 +99,22 @@ class CallTable:
                     found[robot, call_id] = CallState.model_validate_json(record)
         return found
 
-    def _rows(self, condition: str, *values: object) -> list[RobotCallRow]:
-        with self._engine.reading() as db:
-            rows = db.rows(f"SELECT robot, call_id, first_seq, closed, record FROM calls {condition}", *values)
-        return [
-            RobotCallRow(robot, call_id, first, bool(closed), record)
-            for robot, call_id, first, closed, record in rows
-        ]
+
+def _call(row: Row) -> RobotCallRow:
+    robot, call_id, first, closed, record = row
+    return RobotCallRow(robot, call_id, first, bool(closed), record)
+
+
+def _up_to(calls: Iterator[RobotCallRow], max_bytes: int | None) -> list[RobotCallRow]:
+    """The calls up to the one with which they have more bytes than that."""
+    found: list[RobotCallRow] = []
+    size = 0
+    for call in calls:
+        found.append(call)
+        size += len(call.record)
+        if max_bytes is not None and size > max_bytes:
+            break
+    return found
 
 
 def _folded(call: CallState | None, robot: str, event: ToolEvent) -> CallState:

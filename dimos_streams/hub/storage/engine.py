@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,6 +21,10 @@ class Transaction(ABC):
     @abstractmethod
     def rows(self, statement: str, *values: object) -> list[Row]:
         """Execute a statement; return its rows."""
+
+    @abstractmethod
+    def each(self, statement: str, *values: object) -> AbstractContextManager[Iterator[Row]]:
+        """Execute a statement; its rows come as they are asked for, and what nobody asks for is not fetched."""
 
     @abstractmethod
     def run(self, statement: str, *values: object) -> int:

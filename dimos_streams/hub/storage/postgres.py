@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _AHEAD = 2
 """Number of empty partitions behind the one that is being filled."""
+_FETCHED = 100
+"""Number of rows that a page fetches at once; it may need fewer, if they are large."""
 _SCHEMA_LOCK = 0x64537472
 """The key of PostgreSQL's advisory lock for changes of the tables."""
 _CONNECTION_PROBE_S = 5.0
@@ -220,6 +222,12 @@ class _PostgresTransaction(Transaction):
 
     def rows(self, statement: str, *values: object) -> list[Row]:
         return self._db.execute(statement.replace("?", "%s"), values or None).fetchall()
+
+    @contextlib.contextmanager
+    def each(self, statement: str, *values: object) -> Iterator[Iterator[Row]]:
+        with self._db.cursor(name="page") as cursor:  # one with a name is the server's
+            cursor.itersize = _FETCHED
+            yield iter(cursor.execute(statement.replace("?", "%s"), values or None))
 
     def run(self, statement: str, *values: object) -> int:
         return self._db.execute(statement.replace("?", "%s"), values or None).rowcount

@@ -233,6 +233,10 @@ class _SqliteTransaction(Transaction):
     def rows(self, statement: str, *values: object) -> list[Row]:
         return self._db.execute(statement, values).fetchall()
 
+    def each(self, statement: str, *values: object) -> AbstractContextManager[Iterator[Row]]:
+        # Closed also where not all was asked for: the log could not be emptied beside a statement that goes on.
+        return contextlib.closing(self._db.execute(statement, values))
+
     def run(self, statement: str, *values: object) -> int:
         return self._db.execute(statement, values).rowcount
 

@@ -136,11 +136,11 @@ class HubStorage:
             last = newest if last is None else min(last, newest)
             upto = min(max(query.after, first - 1) + SPAN, last)
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
-            rows = db.rows(
+            with db.each(
                 f"{_SELECT} WHERE seq > ? AND seq <= ?{condition} ORDER BY seq LIMIT ?",
                 query.after, upto, *values, limit,
-            )  # fmt: skip
-        return found(map(_entry, rows), upto, first, limit, max_bytes)
+            ) as rows:  # fmt: skip
+                return found(map(_entry, rows), upto, first, limit, max_bytes)
 
     def read_back(self, query: QueryBack, limit: int, max_bytes: int, last: int) -> ReadBack:
         """The same for a reader that looks back: the newest ones before a number."""
@@ -149,11 +149,11 @@ class HubStorage:
             before = min(query.before, last + 1)
             since = max(before - SPAN, first)
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
-            rows = db.rows(
+            with db.each(
                 f"{_SELECT} WHERE seq >= ? AND seq < ?{condition}{query.no_progress} ORDER BY seq DESC LIMIT ?",
                 since, before, *values, limit,
-            )  # fmt: skip
-        return found_back(map(_entry, rows), since, first, limit, max_bytes)
+            ) as rows:  # fmt: skip
+                return found_back(map(_entry, rows), since, first, limit, max_bytes)
 
     def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""

@@ -1,0 +1,25 @@
+"""The threads that wait for a hub's database, in groups: what one group has to do waits for no other."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+ORDERS, PAGES, OTHERS = 2, 3, 4
+"""Numbers of threads; each has a connection to the database."""
+
+
+class HubThreads:
+    """The threads of a hub. Whoever reads pages waits for other readers, and nobody else does."""
+
+    def __init__(self) -> None:
+        self.orders = ThreadPoolExecutor(ORDERS, thread_name_prefix="hub orders")
+        """Threads for commands, an operator's stop above all, their answers, and what is looked up for them."""
+        self.pages = ThreadPoolExecutor(PAGES, thread_name_prefix="hub pages")
+        """Threads for pages of calls and events, however many clients ask for: only so many are in hand at once."""
+        self.others = ThreadPoolExecutor(OTHERS, thread_name_prefix="hub")
+        """Threads for what robots ship and report, the live feed, and housekeeping."""
+
+    def close(self) -> None:
+        """Wait until all is done that was begun. Twice is fine."""
+        for group in (self.orders, self.pages, self.others):
+            group.shutdown()
