@@ -157,7 +157,7 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
         body = {"skill": "move", "robot": "r1"}
         robot.report(hub, "move")
         with monkeypatch.context() as patch:
-            patch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
+            patch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
             unsent = problem(hub.post("/calls", body), 503, "robot-unreachable")
         assert "did not take the command within 0.3 s: it was not carried out, and will not be" in unsent["detail"]
         with answering(hub, robot) as (answers,):
@@ -189,7 +189,7 @@ def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
     with served_hub(database_url) as hub:
         robot.report(hub, "move")
         with monkeypatch.context() as patch:
-            patch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 0.3)
+            patch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
             problem(hub.post("/calls", body), 503, "robot-unreachable")
         with answering(hub, robot) as (answers,):
             for status, kind in ((503, "skill-unavailable"), (409, "call-rejected"), (422, "bad-arguments")):
@@ -285,7 +285,7 @@ def test_a_robot_that_is_gone_is_waited_for_no_longer_than_who_asks_waits(
 def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 0.4)
+    monkeypatch.setattr("dimos_streams.hub.asking._MARGIN_S", 0.4)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub:
@@ -295,7 +295,7 @@ def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
         assert "was not carried out, and will not be" in unsent["detail"]
         with answering(hub, robot) as (answers,):
             answers.mute = True
-            monkeypatch.setattr("dimos_streams.hub.asking.MARGIN_S", 4.0)
+            monkeypatch.setattr("dimos_streams.hub.asking._MARGIN_S", 4.0)
             with ThreadPoolExecutor(2) as pool:
                 began = time.monotonic()
                 asked = [
@@ -319,7 +319,7 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MOST_AT_ONCE, "others", 3)
-    monkeypatch.setattr("dimos_streams.hub.asking.EXPIRES_IN_S", 60.0)
+    monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 60.0)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     orders = ("/robots/stop", "/robots/release", "/calls/c1/cancel")
