@@ -25,6 +25,8 @@ class Ending:
     """A text for people, where the reason alone does not say enough."""
     why: str = ""
     """The same, where the conversation has it already."""
+    about: tuple[str, ...] = ()
+    """The ids of the missions that the reason is about; empty if it is about all whose input was heard."""
     ends_missions: bool = False
     """True if nothing more may be done for the missions: what they have begun is ended too."""
 
@@ -44,4 +46,4 @@ class Ending:
 def ending_of(answer: ModelAnswer) -> Ending:
     """The ending of a turn whose last answer asks for nothing."""
     reason, note = of_last_answer(answer.finish)
-    return Ending(reason, note, why=answer.why_cut)
+    return Ending(reason, note, why=answer.why_cut, about=answer.about)

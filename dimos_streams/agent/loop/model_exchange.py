@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending
@@ -60,7 +61,16 @@ class ModelExchange:
             self._count(self._answering.usage)
         self._answering = None
         asked = [call_fields(call.call) for call in answer.calls]
-        self._emit(EventKind.ANSWER, text=answer.text, finish=answer.finish, why_cut=answer.why_cut, tool_calls=asked)
+        answer = replace(answer, about=tuple(each.id for each in self._missions if each.input in answer.about))
+        about = {"about": answer.about} if answer.about else {}
+        self._emit(
+            EventKind.ANSWER,
+            text=answer.text,
+            finish=answer.finish,
+            why_cut=answer.why_cut,
+            tool_calls=asked,
+            **about,
+        )
         return answer
 
     def break_off(self, ending: Ending) -> None:

@@ -44,6 +44,9 @@ class ModelAnswer:
     calls: tuple[AssembledCall, ...]
     finish: str
     why_cut: str = ""
+    about: tuple[str, ...] = ()
+    """The inputs that ``finish`` is about, as the model had them, or their missions' ids once ``ModelExchange`` has
+    looked them up; empty if it is about all of them."""
 
 
 class Answering:
@@ -75,6 +78,7 @@ class Answering:
         self._reasoning = False
         self._announced = 0
         self._finish: str | None = None
+        self._about: tuple[str, ...] = ()
         self._why_cut = ""
         self._usage: TokenUsage | None = None
 
@@ -111,7 +115,7 @@ class Answering:
         )
         self._report_calls(calls)
         text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
-        return ModelAnswer(text, calls, finish or CUT, self._why_cut)
+        return ModelAnswer(text, calls, finish or CUT, self._why_cut, self._about)
 
     def _report_calls(self, calls: Sequence[AssembledCall]) -> None:
         for call in calls[self._announced :]:
@@ -144,7 +148,7 @@ class Answering:
         elif isinstance(delta, TokenUsage):
             self._usage = delta
         elif isinstance(delta, Finish):
-            self._finish = well_formed(delta.reason)[:_MAX_REASON]
+            self._finish, self._about = well_formed(delta.reason)[:_MAX_REASON], delta.about
         elif isinstance(delta, Cut):
             self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
 

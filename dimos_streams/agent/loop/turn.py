@@ -16,7 +16,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.tool_execution import Execution
 from dimos_streams.agent.loop.turn_watch import TurnWatch
-from dimos_streams.agent.missions.end_reasons import settle
+from dimos_streams.agent.missions.end_reasons import is_about, settle
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
@@ -105,7 +105,8 @@ class Turn:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
             mission.text = self.text
-            settle(mission, ending.reason, ending.note or ending.why, heard=mission in self._heard)
+            heard = mission in self._heard and is_about(ending.about, mission.id)
+            settle(mission, ending.reason, ending.note or ending.why, heard=heard)
         self.emit(
             EventKind.STOP,
             reason=ending.reason,
@@ -113,6 +114,7 @@ class Turn:
             iterations=self.iteration,
             text=self.text[:500],
             **({"why": ending.why} if ending.why else {}),
+            **({"about": ending.about} if ending.about else {}),
         )
 
     async def _run(self) -> Ending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from dimos_streams.agent.missions.mission import Mission
@@ -66,8 +67,14 @@ def stopped(reason: str, why: str) -> str:
     return f"[I have stopped: {meaning}. This order is over.]"
 
 
+def is_about(about: Collection[str], id: str) -> bool:
+    """Return whether a reason is about the mission of that id: it names it, or none."""
+    return not about or id in about
+
+
 def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
-    """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn.
+    """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn, and
+    the reason is about it.
 
     A command that failed, or was not understood, stays so, and does not concern the other missions of the turn. A
     mission has not completed if an operator's stop of the robot has ended a call of it, or somebody has cancelled its

@@ -54,7 +54,7 @@ class OfflineModel:
         heard, done = _turn(request.messages)
         heard = [message for message in heard if not message.is_past]
         offered = [tool.name for tool in request.tools]
-        plan, remarks, understood = _plan(heard, offered)
+        plan, remarks, misunderstood = _plan(heard, offered)
         steps = _remaining(plan, done)
         if steps:
             step, number = steps[0], len(done) + 1
@@ -70,7 +70,7 @@ class OfflineModel:
         if lines:
             yield TextDelta("\n".join(lines))
         yield TokenUsage()
-        yield Finish(_finish(heard, done, understood))
+        yield _finish(heard, done, misunderstood)
 
     async def close(self) -> None:
         """See ``Model``."""
@@ -97,19 +97,19 @@ def _turn(messages: Sequence[Message]) -> tuple[list[UserMessage], list[_Done]]:
     return heard, done
 
 
-def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], understood: bool) -> str:
-    """Return the finish reason. Input is a command here, so it is known what became of it."""
-    if not understood:
-        return NOT_UNDERSTOOD
+def _finish(heard: Sequence[UserMessage], done: Sequence[_Done], misunderstood: Sequence[str]) -> Finish:
+    """Return the end of the answer. Input is a command here, so it is known what became of it."""
+    if misunderstood:
+        return Finish(NOT_UNDERSTOOD, tuple(misunderstood))
     events = (message.event for message in heard)
     failed = any(event is not None and event.outcome not in (None, *_AS_MEANT) for event in events)
-    return CALL_FAILED if failed or any(result.is_error for _, result in done) else "stop"
+    return Finish(CALL_FAILED if failed or any(result.is_error for _, result in done) else "stop")
 
 
-def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[CommandStep], list[str], bool]:
-    """Return the steps to take, with their skills by offered names, the remarks to make besides, and whether all was
-    understood."""
-    understood = True
+def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[CommandStep], list[str], list[str]]:
+    """Return the steps to take, with their skills by offered names, the remarks to make besides, and the inputs that
+    were not understood in all of their parts."""
+    misunderstood: dict[str, None] = {}
     steps: list[CommandStep] = []
     remarks: list[str] = []
     robots = robots_of(offered)
@@ -119,21 +119,22 @@ def _plan(heard: Sequence[UserMessage], offered: Sequence[str]) -> tuple[list[Co
         for item in parse(message.text, robots):
             if isinstance(item, Misunderstood):
                 remarks.append(_help(item.input, offered))
-                understood = understood and _asks_for_help(item.input)
+                if not _asks_for_help(item.input):
+                    misunderstood[message.text] = None
                 continue
             try:
                 found = _offered_steps(item, offered)
             except Ambiguous as error:
                 remarks.append(str(error))
-                understood = False
+                misunderstood[message.text] = None
                 continue
             steps += found
             if not found and not item.cleanup:
                 remarks.append(f"No skill {item.skill!r} is offered at the moment.")
-                understood = False
+                misunderstood[message.text] = None
     if not steps and not remarks and any(message.event is None for message in heard):
         remarks.append("There is nothing to stop.")
-    return steps, remarks, understood
+    return steps, remarks, list(misunderstood)
 
 
 def _offered_steps(step: CommandStep, offered: Sequence[str]) -> list[CommandStep]:

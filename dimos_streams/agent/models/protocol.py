@@ -190,6 +190,8 @@ class Finish:
     """
 
     reason: str
+    about: tuple[str, ...] = ()
+    """The inputs that the reason is about; empty if it is about all of them."""
 
 
 @dataclass(frozen=True, slots=True)

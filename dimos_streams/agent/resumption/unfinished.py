@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from dimos_streams.agent.missions.end_reasons import of_last_answer, settle
+from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer, settle
 from dimos_streams.agent.missions.mission import stopped_by
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
@@ -67,10 +67,11 @@ class _MissionReading:
             case EventKind.RESULT:
                 self._note_end(event)
             case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
-                self._stop(event.data["text"] or self.found.text, *self._reason(event))
+                text = event.data["text"] or self.found.text
+                self._stop(text, *self._reason(event), event.data.get("about", ()))
             case EventKind.STOP:
                 note = event.data["note"] or event.data.get("why", "")
-                self._stop(event.data["text"], event.data["reason"], note)
+                self._stop(event.data["text"], event.data["reason"], note, event.data.get("about", ()))
                 self._heard = False
 
     def _go_on(self, event: AgentEvent) -> None:
@@ -85,10 +86,10 @@ class _MissionReading:
         reason, note = of_last_answer(answer.data["finish"])
         return reason, note or answer.data.get("why_cut", "")
 
-    def _stop(self, text: str, reason: str, note: str) -> None:
+    def _stop(self, text: str, reason: str, note: str, about: Collection[str]) -> None:
         self.found.in_turn = False
         self.found.text = text
-        settle(self.found, reason, note, heard=self._heard)
+        settle(self.found, reason, note, heard=self._heard and is_about(about, self.found.id))
 
     def _note_end(self, event: AgentEvent) -> None:
         if self.found.id in event.data.get("heard", (self.found.id,)):

@@ -80,6 +80,20 @@ async def test_a_mission_ends_as_its_command_did(input: str, reason: str, why: s
 
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
+async def test_of_two_inputs_in_a_turn_only_the_one_that_is_no_command_is_not_understood() -> None:
+    async with Robot().rig() as rig:
+        rig.core.control.pause()
+        inputs = ["move 1", "blah blah", "what do you see"]
+        missions = [await rig.say(text) for text in inputs]
+        rig.core.control.resume()
+        reasons = [(await rig.over(mission)).reason for mission in missions]
+        assert reasons == ["completed", "not_understood", "completed"]
+        assert len(rig.data("stop")) == 1, "it was one turn"
+        assert rig.data("stop")[-1]["about"] == rig.data("answer")[-1]["about"] == (missions[1].id,)
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.virtual_time
 async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
     robot = Robot()
     async with robot.rig() as rig:

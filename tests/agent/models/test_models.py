@@ -139,7 +139,7 @@ def test_what_it_cant_understand_it_says_with_what_it_can(words: str) -> None:
     deltas = answer(OfflineModel(), UserMessage(words))
     assert "I understand: follow the person in red" in text_of(deltas)
     asked = words in ("", "help")
-    assert deltas[-1] == Finish("stop" if asked else "not_understood")
+    assert deltas[-1] == (Finish("stop") if asked else Finish("not_understood", about=(words,)))
 
 
 def test_input_that_comes_with_updates_is_heard() -> None:
