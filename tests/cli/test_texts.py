@@ -171,6 +171,23 @@ def test_a_refusal_is_shown_once_and_at_the_end(why_not: str, capsys: pytest.Cap
     ]
 
 
+def test_whose_mission_has_failed_is_said_where_there_are_several(capsys: pytest.CaptureFixture[str]) -> None:
+    def said(call_id: str, text: str) -> ToolEvent:
+        return event("open", skill="say", call_id=call_id, arguments={"text": text})
+
+    def failed(call_id: str) -> ToolEvent:
+        return event("close", "so", skill="say", call_id=call_id, outcome="failed")
+
+    shown(said("c1", "dance"), failed("c1"))
+    assert [line[28:] for line in lines_of(capsys)] == ["failed: so"]
+    shown(said("c1", "dance"), failed("c0"), said("c2", "sing"), failed("c1"), failed("c2"))
+    assert [line[28:] for line in lines_of(capsys)] == [
+        "what was said before: failed: so",
+        "'dance': failed: so",
+        "'sing': failed: so",
+    ]
+
+
 def test_lines_are_wrapped_below_their_text() -> None:
     line = ScreenLine(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
     assert "".join(line.parts(50)).splitlines() == [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
 
 _REMEMBERED = 10_000
-_SHOWN_FIGURES = 6
+_SHOWN_FIGURES, _SHOWN_INPUT = 6, 40
 _REASON = 1000
 """Maximum length of the reason why a call could not begin, in characters."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
@@ -108,6 +108,8 @@ class TextReporter:
         self._labels = _Labels()
         self._entries = _NewEntries()
         self._refusals = ShownRefusals()
+        self._inputs: dict[str, str] = {}
+        """What was said to agents since the beginning, by the ids of these calls; of many the newest."""
 
     def module_event(self, event: RunEvent) -> None:
         """See ``Reporter``."""
@@ -159,11 +161,14 @@ class TextReporter:
     def _conversation(self, event: ToolEvent) -> None:
         entry = event.data.get("entry")
         agent = event.module if "/" in event.module else "agent"
-        if event.type == "close":
+        if event.type == "open":
+            self._remember(event)
+        elif event.type == "close":
             text, style = _rendered(event)
             if event.outcome != "completed":
                 # The reason stands there even if it was shown: who reads no more than the end reads it.
-                self._show(agent, self._refusals.shortened_in(text), style, event.utime)
+                text = f"{self._whose(event)}{self._refusals.shortened_in(text)}"
+                self._show(agent, text, style, event.utime)
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if _is_refused(entry):
@@ -173,6 +178,18 @@ class TextReporter:
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")
                 label = "you" if role == "operator" else agent
                 self._show(label, mark + text, style, event.utime)
+
+    def _remember(self, opened: ToolEvent) -> None:
+        self._inputs[opened.call_id] = str(opened.data.get("arguments", {}).get("text", ""))
+        if len(self._inputs) > _REMEMBERED:
+            del self._inputs[next(iter(self._inputs))]
+
+    def _whose(self, closed: ToolEvent) -> str:
+        """Return whose mission has ended, where several may be meant; empty if there is only one."""
+        said = self._inputs.get(closed.call_id)
+        if said is None:
+            return "what was said before: " if self._inputs else ""
+        return f"{shortened(said, _SHOWN_INPUT)!r}: " if len(self._inputs) > 1 else ""
 
     def _refused(self, agent: str, skill: str, text: str, utime: int) -> None:
         if len(text) <= _REASON:
