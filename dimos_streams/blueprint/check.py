@@ -46,7 +46,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
     classes: dict[str, type[Module]] = {}
     for name, spec in blueprint.modules.items():
         try:
-            classes[name] = _usable_class(spec)
+            classes[name] = usable_class(spec)
         except UserError as error:
             problems += problems_of(error, spec.where())
             continue
@@ -73,8 +73,9 @@ def refuse_errors(blueprint: Blueprint) -> None:
         raise BlueprintError(errors)
 
 
-def _usable_class(spec: ModuleSpec) -> type[Module]:
-    """The class of a module whose declarations can be read."""
+def usable_class(spec: ModuleSpec) -> type[Module]:
+    """The class of a module whose declarations can be read. Raises ``BlueprintError`` for one that can't be imported,
+    and for one whose streams, settings or skills are not declared as they should be."""
     cls = module_class(spec)
     try:
         cls.streams()
@@ -84,8 +85,23 @@ def _usable_class(spec: ModuleSpec) -> type[Module]:
         described(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
     except (TypeError, NameError, PydanticUserError) as error:
         text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
-        raise BlueprintError([Problem(text, spec.where("type"))]) from error
+        # Not from it: the line that raised it is ours, and nobody is to look for the mistake there.
+        raise BlueprintError([Problem(text, spec.where("type"))]) from None
     return cls
+
+
+def unfed_problem(spec: ModuleSpec, port: Port, offers: Iterable[str], *, needed: bool = True) -> Problem:
+    """The problem of an input that is ``needed``, or else remapped, and that nothing sends to; ``offers`` are outputs
+    of its type."""
+    if port.topic:
+        known = ", ".join(offers)
+        hint = f"outputs of that type: {known}" if known else "no module has an output of that type"
+        needs = "requires its input" if needed else "has a remapped input"
+        text = f"module {port.module!r} {needs} {port.stream.name!r}, but nothing publishes {port.channel!r}; {hint}"
+    else:
+        text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired: "
+        text += f"remap {port.name} to a topic"
+    return Problem(text, spec.where("remap", port.stream.name))
 
 
 def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
@@ -197,19 +213,11 @@ def _unwired_problems(
         needed = port.stream.required or port.stream.name in needed_inputs(spec, classes[port.module])
         if not needed and not (port.topic and port.stream.name in spec.remap):
             continue
-        if not port.topic:
-            text = f"module {port.module!r} requires its input {port.stream.name!r}, it can't be left unwired: "
-            text += f"remap {port.name} to a topic"
-        elif port.topic in otherwise_typed:
+        if port.topic in otherwise_typed:
             continue  # the two types of the topic are a problem of their own
-        else:
-            types = {cls.msg_name for cls in port.stream.messages}
-            offers = [f"{p.name} ({p.topic})" for p in outputs if p.type_name in types]
-            hint = f"outputs of that type: {', '.join(offers)}" if offers else "no module has an output of that type"
-            needs = "requires its input" if needed else "has a remapped input"
-            text = f"module {port.module!r} {needs} {port.stream.name!r}, "
-            text += f"but nothing publishes {port.channel!r}; {hint}"
-        yield Problem(text, _where(blueprint, port))
+        types = {cls.msg_name for cls in port.stream.messages}
+        offers = (f"{p.name} ({p.topic})" for p in outputs if p.type_name in types)
+        yield unfed_problem(spec, port, offers, needed=needed)
 
 
 def _skill_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:

@@ -22,8 +22,10 @@ import asyncio
 from typing import Annotated
 
 from dimos_streams.live_settings import Live
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
+from dimos_streams.streams import In
 
 
 class KettleConfig(ModuleConfig):
@@ -130,12 +132,18 @@ def test_settings_and_code_change_and_all_else_goes_on(kitchen: Kitchen) -> None
 
     kitchen.edit("class Kettle(Module):", "class Kettle(Module) is")
     broken = kitchen("restart", "kettle")
-    assert (broken.code, f"{kitchen.source}:15)" in broken.err) == (2, True), broken
+    assert (broken.code, f"{kitchen.source}:17)" in broken.err) == (2, True), broken
     unknown = kitchen("restart", "kettl")
     assert (unknown.code, "did you mean 'kettle'? (modules: bridge, listener, kettle)" in unknown.err) == (2, True)
     assert (kitchen.taste(), kitchen.pids()) == ("mud at 80", after)
 
     kitchen.edit("class Kettle(Module) is", "class Kettle(Module):")
+    kitchen.edit("    config: KettleConfig\n", "    config: KettleConfig\n    lamp: In[String]\n")
+    unfed = kitchen("restart", "kettle")
+    assert (unfed.code, "kitchen.yaml:6: module 'kettle' requires its input 'lamp', but" in unfed.err) == (2, True)
+    assert (kitchen.taste(), kitchen.pids()) == ("mud at 80", after)
+
+    kitchen.edit("    lamp: In[String]\n", "")
     os.kill(after["kettle"], signal.SIGKILL)
     asyncio.run(until(lambda: kitchen.taste() == "mud at 80"))
 
@@ -152,7 +160,7 @@ def test_an_edit_is_live_by_itself_and_broken_code_keeps_the_old_process(kitchen
 
     kitchen.edit("class Kettle(Module):", "class Kettle(Module) is")
     asyncio.run(until(lambda: "kept: the old code goes on" in kitchen("logs", "--process", "run").out))
-    assert f"{kitchen.source}:15)" in kitchen("logs", "--process", "run").out
+    assert f"{kitchen.source}:17)" in kitchen("logs", "--process", "run").out
     assert (kitchen.taste(), kitchen.pids()) == ("mud at 60", after)
 
 

@@ -129,7 +129,21 @@ def test_a_process_is_wired_as_its_code_is_now(shop: Shop) -> None:
             "kettle_skill",
             "async def warm(self) -> float:",
             "async def warm(self, much) -> float:",
-            "TypeError: Kettle.warm: 'much' needs a type",
+            "module 'kettle': kettle_skill:Kettle is not declared as it should be: Kettle.warm: 'much' needs a type",
+        ),
+        (
+            "kettle_undo",
+            "@skill",
+            "@skill(undo='coool')",
+            "module 'kettle': kettle_undo:Kettle is not declared as it should be: Kettle.warm: undo names 'coool',"
+            " which is no skill of it",
+        ),
+        (
+            "kettle_unfed",
+            "In(required=False)",
+            "In()",
+            "module 'kettle' requires its input 'orders', but nothing publishes '/orders#std_msgs.String'; outputs of"
+            " that type: /steam",
         ),
     ],
 )

@@ -5,18 +5,19 @@ A successor does this while its predecessor still runs, so that broken code keep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dimos_streams.blueprint.classes import config_problems, module_class, module_config
+from dimos_streams.blueprint.check import unfed_problem, usable_class
+from dimos_streams.blueprint.classes import config_problems, module_config
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.blueprint.wiring import output_channels, topics_of
+from dimos_streams.blueprint.wiring import output_channels, ports_of, topics_of
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import with_assignments
+from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module
 from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
-from dimos_streams.skill import skills_of
 
 LiveSettings = Mapping[str, Mapping[str, str]]
 """The settings that an operator has changed, by module, as texts of YAML."""
@@ -34,12 +35,13 @@ class Prepared:
 def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> Prepared:
     """Import the modules of a process, check their settings and skills, and wire them anew.
 
-    ``supplied`` are the channels that anything else sends to. Raises ``UserError``, with the line of code that can't
-    be imported, and ``TypeError`` for a skill that can't be described.
+    ``supplied`` are the channels that anything else sends to. Raises ``BlueprintError`` with the same texts as
+    ``check``, also for an input that is required and that nothing sends to.
     """
-    classes = [(each.spec, module_class(each.spec)) for each in plan.modules]
+    classes = [(each.spec, usable_class(each.spec)) for each in plan.modules]
     outputs = frozenset[str]().union(*(output_channels(spec, cls) for spec, cls in classes))
     problems = [problem for spec, cls in classes for problem in _problems(spec, cls, live.get(spec.name, {}))]
+    problems += [problem for spec, cls in classes for problem in _unfed(spec, cls, supplied | outputs)]
     if problems:
         raise BlueprintError(problems)
     modules = tuple(
@@ -51,7 +53,6 @@ def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> 
 
 def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> list[Problem]:
     """Return the faults of a module's settings. Raises ``BlueprintError`` for those that are wrong by themselves."""
-    skills_of(cls)
     config = module_config(spec, cls)
     try:
         config = with_assignments(config, live)
@@ -59,3 +60,13 @@ def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> l
         text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
         return [Problem(f"{text} (`set` the blueprint's value first)")]
     return config_problems(spec, cls, config, names_paths=True)
+
+
+def _unfed(spec: ModuleSpec, cls: type[Module], supplied: frozenset[str]) -> Iterator[Problem]:
+    """Yield a problem for each input without which the module's host would not start it."""
+    topics = topics_of(spec, cls, supplied)
+    for port in ports_of(spec, cls):
+        if port.stream.required and port.stream.name not in topics:
+            types = {message.msg_name for message in port.stream.messages}
+            offers = (topic for topic, kind in map(split_channel, sorted(supplied)) if kind in types)
+            yield unfed_problem(spec, port, offers)
