@@ -10,12 +10,14 @@ from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
 from dimos_streams.tool_stream.review import REVIEW
 
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
 """The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by
 the call that it is about."""
+SEVERAL = "several agents may be meant"
+"""The beginning of the error of ``choose_agent`` that asks for a name; a console says how it takes one."""
 _ENDED_BY_OPERATORS = ("aborted", "call_cancelled", "cancelled")
 """The reasons of missions that an operator has ended. A tuple: a log of another program may have anything there."""
 
@@ -113,7 +115,14 @@ def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:
     if not exact:
         near = suggest(wanted, (agent.name for agent in agents))
         raise UnknownAgentError(f"no agent is called {wanted!r}{near} (there are: {names})")
-    raise UnknownAgentError(f"several agents may be meant; name one of them: {names}")
+    raise UnknownAgentError(f"{SEVERAL}; name one of them: {names}")
+
+
+def addressee(text: str) -> str:
+    """The word before a colon with which a text begins, which may be the name of the agent to whom it is said,
+    ``"robot2: move 0.3"``; or empty."""
+    name, colon, _ = text.partition(":")
+    return name.strip() if colon and len(name.split()) == 1 and len(name) <= MAX_NAME else ""
 
 
 def call_for(command: AgentCommand) -> tuple[str, dict[str, Any]]:

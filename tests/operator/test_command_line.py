@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ from dimos_streams.skill import skill
 from tests.bridge.monitor.parts import ToyAgent
 from tests.bridge.serving import Served, served
 from tests.helpers import until
+
+SEVERAL = "several agents may be meant; name one of them: robot1/agent, robot2/agent"
 
 
 class Console:
@@ -123,7 +126,7 @@ def test_a_command_for_safety_is_one_request(console: Console, monkeypatch: pyte
     console.add("robot1/")
     assert console("abort")[0::2] == (
         2,
-        "error: several agents may be meant; name one of them: agent, robot1/agent\n",
+        "error: several agents may be meant; name one of them: agent, robot1/agent (--agent NAME)\n",
     )
     assert asked == ["POST /calls"]
     assert [name for name, _ in agent.commands] == ["pause", "abort", "pause"]
@@ -189,7 +192,7 @@ def test_each_command_of_an_operator_speaks_json(command: str, capsys: pytest.Ca
 def test_of_several_agents_one_is_named(console: Console) -> None:
     one, two = console.add("robot1/"), console.add("robot2/")
     code, _, err = console("pause")
-    assert (code, err) == (2, "error: several agents may be meant; name one of them: robot1/agent, robot2/agent\n")
+    assert (code, err) == (2, f"error: {SEVERAL} (--agent NAME)\n")
     assert console("pause", "--agent", "robot2")[0] == 0
     assert console("pause", "--agent", "robto1/agent")[2].startswith(
         "error: no agent is called 'robto1/agent'; did you mean 'robot1/agent'?"
@@ -201,6 +204,41 @@ def test_of_several_agents_one_is_named(console: Console) -> None:
     assert len(console("approvals", "--agent", "robot1")[1].splitlines()) == 2
     assert "several approvals" in console("reject", "x")[2]
     assert console("reject", "x2") == (0, "follow [x2@1] of robot2/agent: rejected\n", "")
+
+
+def heard(agent: ToyAgent) -> list[str]:
+    return [entry.text for entry in agent.conversation]
+
+
+@pytest.mark.slow
+def test_what_is_said_begins_with_the_name_of_one_of_several(console: Console) -> None:
+    one, two = console.add("robot1/"), console.add("robot2/")
+    one.busy_s = two.busy_s = 0.0
+    assert console("say", "robot2: move 0.3")[0] == 0
+    assert console("say", "robot2: turn", "--to", "robot1")[0] == 0
+    assert (heard(one), heard(two)) == (["robot2: turn"], ["robot2: move 0.3"])
+    assert console("say", "move")[0::2] == (2, f"error: {SEVERAL} (--to NAME, or begin with 'NAME: ')\n")
+    assert console("say", "robot3: move")[0::2] == (
+        2,
+        "error: no agent is called 'robot3' (there are: robot1/agent, robot2/agent)\n",
+    )
+    assert console("say", f"{'long' * 99}: move")[0::2] == console("say", "oh well: move")[0::2]
+
+
+@pytest.mark.slow
+def test_in_a_chat_with_several_each_line_begins_with_a_name(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = console.add("robot1/"), console.add("robot2/")
+    one.busy_s = two.busy_s = 0.0
+    lines = ["robot2: move", "move", "/pause", "/now robot1: halt", "/quit"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    code, out, _ = console("chat")
+    assert (code, heard(two)) == (2, ["robot2: move"])
+    console.bridge.run(until(lambda: heard(one) == ["robot1: halt"]))
+    for said in ("begin what you say with the name of one", f"{SEVERAL} (begin with ", f"{SEVERAL} (chat --to NAME)"):
+        assert out.count(said) == 1
+    assert two.commands == []
 
 
 @pytest.mark.slow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
@@ -15,8 +15,8 @@ from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.errors import SkillError, UserError
-from dimos_streams.operator.agents import agents_among, choose_agent
+from dimos_streams.errors import SkillError, UnknownAgentError, UserError
+from dimos_streams.operator.agents import SEVERAL, addressee, agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.tool_stream.family import ancestors_of
 
@@ -79,6 +79,32 @@ def _show(reporter: Reporter, wish: Wish, call_id: str) -> Show:
             reporter.tool_event(event)
 
     return show
+
+
+async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish: Wish) -> ToolEvent:
+    """Say something and follow it as ``follow_new_call`` does: to the agent that is wished for or the only one, or of
+    several to the one with whose name and a colon the text begins.
+
+    Nobody is asked beforehand who is there: it may be a stop.
+    """
+    try:
+        return await follow_new_call(gateway, SAY, arguments, wish, only=False)
+    except UnknownAgentError:
+        named = addressee(arguments["text"])
+        if wish.agent or not named:
+            raise
+    return await follow_new_call(gateway, SAY, arguments, replace(wish, agent=named), only=False)
+
+
+@contextlib.contextmanager
+def agents_named_by(how: str) -> Iterator[None]:
+    """Have the error that several agents may be meant say how one is named here: by which option, for instance."""
+    try:
+        yield
+    except UnknownAgentError as error:
+        if not str(error).startswith(SEVERAL):
+            raise
+        raise UnknownAgentError(f"{error} ({how})") from error
 
 
 async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:

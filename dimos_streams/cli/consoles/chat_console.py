@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
-from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_cells, find_call, find_say
+from dimos_streams.cli.bridge_client.skill_calls import CALLER, agents_named_by, call_cells, find_call, find_say
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
@@ -22,7 +22,8 @@ from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
+from dimos_streams.operator.agents import SEVERAL, addressee
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -57,7 +58,7 @@ def run_chat(address: BridgeAddress, to: str | None) -> int:
 
 async def _chat(address: BridgeAddress, to: str | None) -> int:
     async with open_gateway(address) as gateway:
-        skill = await find_say(gateway, to or "")
+        skill = await _listener(gateway, to or "")
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
         async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
@@ -66,6 +67,19 @@ async def _chat(address: BridgeAddress, to: str | None) -> int:
                 await chat.at_prompt(screen)
                 return DONE
             return await chat.from_pipe()
+
+
+async def _listener(gateway: HttpGateway, to: str) -> str:
+    """Return the ``say`` of the agent with whom one chats; of several it is empty: each line begins with a name then.
+
+    Raises ``UnknownAgentError`` if nobody is there, or nobody of that name.
+    """
+    try:
+        return await find_say(gateway, to)
+    except UnknownAgentError as error:
+        if to or not str(error).startswith(SEVERAL):
+            raise
+        return ""
 
 
 def _history() -> History:
@@ -138,6 +152,8 @@ class _Chat:
         """The exit code: the worst of what could not be said or done."""
         self._held_by = ""
         """The command of this chat that keeps the agent from answering; empty if none does."""
+        if not skill:
+            self._note("several agents are here: begin what you say with the name of one, 'robot1: …'")
 
     async def at_prompt(self, screen: PromptScreen) -> None:
         from prompt_toolkit.patch_stdout import patch_stdout
@@ -188,7 +204,8 @@ class _Chat:
             return False
         try:
             if command.startswith("/"):
-                await self._command(command, rest.strip())
+                with agents_named_by("chat --to NAME"):
+                    await self._command(command, rest.strip())
             elif command:
                 await self._say(line.strip())
         except DimosStreamsError as error:
@@ -197,7 +214,9 @@ class _Chat:
         return True
 
     async def _say(self, text: str, **how: bool) -> None:
-        self._said.append(await self._gateway.call(self._skill, {"text": text, **how}, caller=CALLER))
+        with agents_named_by("begin with 'NAME: '"):
+            skill = self._skill or await find_say(self._gateway, addressee(text))
+        self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CALLER))
 
     async def _command(self, command: str, rest: str) -> None:
         match command:

@@ -56,6 +56,8 @@ class ToyAgent(Module):
         self.whole: ApprovalView | None = None
         self.disabled: set[str] = set()
         self.held: tuple[str, ...] = ("gate",)
+        self.busy_s = 1000.0
+        """The time for which it works at what it is told."""
         self.reports: dict[str, asyncio.Queue[AgentEvent | AgentSnapshot]] = {}
 
     def emit(self, kind: str, **data: Any) -> None:
@@ -109,7 +111,7 @@ class ToyAgent(Module):
         """Say something."""
         await call.update(f"heard {text}")
         self.conversation.append(ConversationEntry(number=len(self.conversation) + 1, role="operator", text=text))
-        await asyncio.sleep(1000)
+        await asyncio.sleep(self.busy_s)
         return "done"
 
     @skill(audience="operator")

@@ -172,7 +172,8 @@ def say(
     token: options.Token = None,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Tell the agent something and show its reply.
+    """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
+    'robot1: …', if there is no `--to`.
 
     A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits.
 
@@ -182,8 +183,7 @@ def say(
     """
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
-    from dimos_streams.operator.reporting import SAY
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, agents_named_by, follow_saying
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
@@ -193,12 +193,14 @@ def say(
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")
         given = {"text": text, "now": True} if now else {"text": text}
         try:
-            return await follow_new_call(gateway, SAY, given, wish, only=False)
+            return await follow_saying(gateway, given, wish)
         finally:  # not before: it may be a stop
             for machine in await absent_at(address):
                 note(f"machine {machine!r} is not there, nor are its skills")
 
-    _exit_by(at_bridge(work, url, port, token))
+    with agents_named_by("--to NAME, or begin with 'NAME: '"):
+        event = at_bridge(work, url, port, token)
+    _exit_by(event)
 
 
 def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:

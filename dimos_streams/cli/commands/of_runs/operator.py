@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -11,7 +12,10 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 
 if TYPE_CHECKING:
+    from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.gateway import CallView
+
+T = TypeVar("T")
 
 Approval = Annotated[
     str,
@@ -41,7 +45,7 @@ def approvals(
     from dimos_streams.cli.bridge_client.operator_commands import pending
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = at_bridge(lambda gateway: pending(gateway, agent, approval), url, port, token)
+    found = _at_agent(lambda gateway: pending(gateway, agent, approval), url, port, token)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
@@ -72,7 +76,7 @@ def approve(
     """Let a call begin that waits for approval, as it is shown then, or with changed arguments."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    done = at_bridge(
+    done = _at_agent(
         lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent), url, port, token
     )
     _show(done.text, done.result, as_json)
@@ -90,7 +94,7 @@ def reject(
     """Refuse a call that waits for approval."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    done = at_bridge(
+    done = _at_agent(
         lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token
     )
     _show(done.text, done.result, as_json)
@@ -161,7 +165,7 @@ def undo(
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
     from dimos_streams.cli.bridge_client.operator_commands import take_back
 
-    done = at_bridge(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    done = _at_agent(lambda gateway: take_back(gateway, count, agent), url, port, token)
     _show(done.text, done.result, as_json)
     if not done.done:
         raise typer.Exit(1)
@@ -179,7 +183,7 @@ def _hold(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import hold
 
-    view, confirmed = at_bridge(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    view, confirmed = _at_agent(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
     _show_close(view, as_json)
     if not confirmed:
         raise typer.Exit(1)
@@ -196,6 +200,14 @@ def forget(
     _command("forget", {}, agent, url, port, token, as_json=as_json)
 
 
+def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
+    """See ``at_bridge``; an error that asks for an agent's name says which option takes it."""
+    from dimos_streams.cli.bridge_client.skill_calls import agents_named_by
+
+    with agents_named_by("--agent NAME"):
+        return at_bridge(work, url, port, token)
+
+
 def _command(
     name: str,
     arguments: dict[str, Any],
@@ -208,7 +220,7 @@ def _command(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import command
 
-    _show_close(at_bridge(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
+    _show_close(_at_agent(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
 
 
 def _show_close(view: CallView, as_json: bool) -> None:
