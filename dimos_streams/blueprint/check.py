@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from pydantic.errors import PydanticUserError
@@ -172,7 +172,9 @@ def _type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]
         deaf = next((port for port, types in inputs.items() if sent and not types & sent), None)
         if deaf is not None:
             text += f"; {other_type(topic, sorted(sent), deaf.name, deaf.stream.messages)}"
-        yield Problem(text, _where(blueprint, sharing[-1]))
+        kinds = Counter(port.stream.messages for port in sharing)
+        rarest_last = sorted(sharing, key=lambda port: -kinds[port.stream.messages])
+        yield Problem(text, _where_moved(blueprint, sharing, rarest_last))
 
 
 def _agree(sent: Set[str], taken: Sequence[Set[str]]) -> bool:
@@ -195,7 +197,7 @@ def _publisher_problems(
                 f"channel {channel!r} has {len(sharing)} publishers: {', '.join(port.name for port in sharing)}; "
                 f"remap one, or list it in the class's shared_outputs ({', '.join(careless)})"
             )
-            yield Problem(text, _where(blueprint, sharing[-1]), "warning")
+            yield Problem(text, _where_moved(blueprint, sharing, sharing), "warning")
 
 
 def _unwired_problems(
@@ -261,6 +263,13 @@ def shared_outputs(cls: type[Module]) -> frozenset[str]:
 
 def _where(blueprint: Blueprint, port: Port) -> str:
     return blueprint.modules[port.module].where("remap", port.stream.name)
+
+
+def _where_moved(blueprint: Blueprint, sharing: Sequence[Port], suspects: Sequence[Port]) -> str:
+    """The line that brought streams together on a topic: the remap of the last of ``suspects`` that has one, or else
+    the place of the last that was added. A file that is included is right by itself: who remaps it is meant."""
+    moved = [port for port in suspects if f"remap.{port.stream.name}" in blueprint.modules[port.module].sources]
+    return _where(blueprint, moved[-1] if moved else sharing[-1])
 
 
 def _grouped(ports: Iterable[Port], key: Callable[[Port], str]) -> dict[str, list[Port]]:

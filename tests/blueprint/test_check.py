@@ -323,6 +323,27 @@ def test_one_topic_with_two_types(write: Write) -> None:
     ]
 
 
+def test_the_remap_is_named_that_brought_two_types_together_not_the_file_that_it_includes(write: Write) -> None:
+    text = "include:\n  - blueprint: follow-person\n    remap:\n      {stream}: scan\n"
+    for stream in ("follow.odom", "follow.cmd_vel"):
+        lines = found_in(write, text.replace("{stream}", stream))
+        (line,) = (line for line in lines if "topic '/scan' has 2 types" in line)
+        assert line.startswith("x.yaml:4: "), lines
+
+
+def test_the_remap_is_named_that_made_two_publishers(write: Write) -> None:
+    text = f"""\
+        modules:
+          one:
+            type: {CAMERA}
+            remap:
+              color_image: color_image
+          other: {{type: {CAMERA}}}
+    """
+    (line,) = found_in(write, text)
+    assert line.startswith("x.yaml:5: warning: channel '/color_image#sensor_msgs.Image' has 2 publishers")
+
+
 def test_an_external_channel_of_another_type(write: Write) -> None:
     text = f"modules:\n  walk: {{type: '{WALK}'}}\nexternal: [color_image#sensor_msgs.LaserScan]\n"
     assert found_in(write, text) == [
