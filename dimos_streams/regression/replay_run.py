@@ -199,7 +199,7 @@ class ReplayRun:
             span_s=(self._last_utime - self._first_utime) / 1e6,
             calls=len(self._scope.calls) - self._late_calls,
             inputs=self._inputs,
-            remarks=tuple(self._remarks()),
+            remarks=tuple(self._remarks(is_missing=any(stream.missing for stream in streams))),
             problem=problem,
             updated=self._rewriter is not None and not problem,
             series=self._comparison.series,
@@ -208,10 +208,12 @@ class ReplayRun:
             self._rewriter.finish(keep=report.updated)
         return report
 
-    def _remarks(self) -> list[str]:
+    def _remarks(self, *, is_missing: bool) -> list[str]:
+        """``is_missing`` says whether outputs are: then inputs that a module can do without may be why."""
+        wanted = self._scope.required | self._scope.unrecorded if is_missing else self._scope.required
         remarks = [
             f"nothing was recorded on {channel}, which the modules read"
-            for channel in sorted(self._scope.required - self._counts.keys())
+            for channel in sorted(wanted - self._counts.keys())
         ]
         if self._scope.left_out:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")

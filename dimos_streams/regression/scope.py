@@ -37,6 +37,8 @@ class Scope:
     """Channels that they read and don't write."""
     required: frozenset[str]
     """The inputs without which a module can't work."""
+    unrecorded: frozenset[str]
+    """The other inputs whose channels could not get into the log, as pictures that were left out of it."""
     outputs: frozenset[str]
     """Channels that they write and that are compared."""
     left_out: frozenset[str]
@@ -117,7 +119,7 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
     chosen, planned = frozenset(modules), plan_modules(blueprint)
     writers = _writers(planned)
     plans = [plan for plan in planned if plan.spec.name in chosen]
-    read, required = _read_channels(plans, recorded)
+    read, required, unrecorded = _read_channels(plans, recorded)
     written = {channel for channel, names in writers.items() if names & chosen}
     outputs = frozenset(channel for channel in written if recorded(channel))
     sharers = {channel: frozenset(writers[channel] - chosen) for channel in written if writers[channel] - chosen}
@@ -129,6 +131,7 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
         names=chosen,
         inputs=frozenset(read - written),
         required=frozenset(required - written),
+        unrecorded=frozenset(unrecorded - written),
         left_out=frozenset(written - outputs),
         outputs=outputs,
         sharers=sharers,
@@ -175,18 +178,23 @@ def _check(blueprint: Blueprint, name: str) -> None:
         raise UserError(f"module {name!r} can't be replayed alone: what it works with does not travel over the bus")
 
 
-def _read_channels(plans: Sequence[ModulePlan], recorded: Callable[[str], bool]) -> tuple[set[str], set[str]]:
-    """Return the channels that modules read, and those that they require; of several types of a topic the recorded
-    one."""
+def _read_channels(
+    plans: Sequence[ModulePlan], recorded: Callable[[str], bool]
+) -> tuple[set[str], set[str], set[str]]:
+    """Return the channels that modules read, those that they require, and the others that could not be recorded; of
+    several types of a topic the recorded one."""
     read: set[str] = set()
     required: set[str] = set()
+    unrecorded: set[str] = set()
     for plan in plans:
         for port in ports_of(plan.spec, module_class(plan.spec)):
             if port.stream.direction == "in" and port.stream.name in plan.topics:
                 read.update(port.channels)
                 if port.stream.required:
                     required.add(next(filter(recorded, port.channels), port.channel))
-    return read, required
+                elif not any(map(recorded, port.channels)):
+                    unrecorded.add(port.channel)
+    return read, required, unrecorded
 
 
 def _speaks_only_in_calls(blueprint: Blueprint, name: str) -> bool:

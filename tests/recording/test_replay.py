@@ -47,6 +47,15 @@ def test_the_simulator_and_the_detector_give_the_same_pictures_again(picture_log
 
 @pytest.mark.slow
 @pytest.mark.feature("F3")
+def test_inputs_that_were_left_out_of_the_log_are_named_where_outputs_are_missing(mission_log: Path) -> None:
+    report = replayed(mission_log, "detector")
+    assert not report.passed
+    assert "nothing was recorded on /instances#sensor_msgs.Image, which the modules read" in report.remarks
+    assert replayed(mission_log, "follow").remarks == ()
+
+
+@pytest.mark.slow
+@pytest.mark.feature("F3")
 def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
     report = replayed(mission_log, "follow", settings={"follow.distance_gain": 1.2 * 1.1})
     assert not report.passed
