@@ -22,10 +22,7 @@ from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
-
-_OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
-"""The channels on which modules speak of calls and of themselves, in every run."""
+from dimos_streams.tool_stream.event import OF_CALLS
 
 
 class FoxgloveConfig(ModuleConfig):
@@ -93,7 +90,7 @@ class FoxgloveServer(Module):
         published = self.context.channels
         views = MessageViews(published.values())
         types = Counter(split_channel(channel)[0] for channel in published)
-        for channel in (*published, *_OF_CALLS):
+        for channel in (*published, *OF_CALLS):
             several = types[split_channel(channel)[0]] > 1
             try:
                 self._feeds.append(ChannelFeed(bus, channel, channels, views, several=several))

@@ -40,7 +40,7 @@ from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic
 from dimos_streams.testing.transcript import Transcript
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, OF_CALLS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.tool_stream.withdrawal import request_end
@@ -172,7 +172,8 @@ class MissionRun:
         except TimeoutError:
             what = str(condition) if isinstance(condition, EventPattern) else "the condition"
             newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
-            raise AssertionError(f"{what} did not come within {timeout_s:g} s; newest events:{newest}") from None
+            came = f"newest events:{newest}" if newest else "there was no event at all"
+            raise AssertionError(f"{what} did not come within {timeout_s:g} s; {came}") from None
 
     async def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
@@ -264,10 +265,11 @@ class MissionRun:
 
         if "#" in name:
             return name
-        known = {split_channel(channel)[0]: channel for channel in self._topics}
+        known = {split_channel(channel)[0]: channel for channel in (*OF_CALLS, *self._topics)}
         for spec in self.blueprint.modules.values():
             for port in ports_of(spec, module_class(spec)):
-                known.setdefault(port.topic, port.channel)
+                if port.topic:  # else it is not wired
+                    known.setdefault(port.topic, port.channel)
         if name not in known:
             raise UserError(f"no topic is called {name!r}{suggest(name, known)} (valid: {', '.join(sorted(known))})")
         return known[name]

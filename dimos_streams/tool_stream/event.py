@@ -31,6 +31,8 @@ REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)
 CALLS = channel_name("/skill_calls", SkillCall)
 CANCELS = channel_name("/skill_cancels", SkillCancel)
 STATUS = channel_name("/module_status", ModuleStatus)
+OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
+"""The channels on which modules speak of calls and of themselves, in every run."""
 
 ACK, NACK, GONE, DESCRIBE = "ack", "repair", "gone", "describe"
 """Kinds of a ``ToolStreamRequest``, as they are called on the wire: events have come; events are to be sent again;

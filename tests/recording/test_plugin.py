@@ -10,7 +10,7 @@ import pytest
 from dimos_streams.blueprint import BlueprintError, blueprint, module
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.errors import ModuleFailedError
+from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.regression.replay import ReplayOptions
 from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
@@ -149,6 +149,21 @@ def test_a_log_that_differs(mission_log: Path, replay: Callable[..., Report]) ->
     text = str(failure.value)
     assert "first difference after" in text
     assert f"dimos-streams replay {mission_log} --modules follow --set follow.bearing_gain=2.2" in text
+
+
+@pytest.mark.feature("F3")
+async def test_the_topics_of_calls_are_known_before_the_first_event(blueprint_run: Callable[..., MissionRun]) -> None:
+    async with blueprint_run("robot-only") as run:
+        events = run.topic("/tool_streams")
+        assert events.count == 0
+        for unknown in ("", "/tool_stream"):
+            with pytest.raises(UserError, match=r"no topic is called .*\(valid: /"):
+                run.topic(unknown)
+        with pytest.raises(AssertionError, match=r"did not come within 1 s; there was no event at all$"):
+            await run.until(event("close"), 1)
+        await run.call("turn", angle_deg=5.0)
+        await run.until(event("close"), 10)
+        assert events.last.module == "drive"
 
 
 async def test_a_module_that_fails_fails_its_test(blueprint_run: Callable[..., MissionRun]) -> None:
