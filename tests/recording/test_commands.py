@@ -42,6 +42,19 @@ def test_run_records_and_info_shows_it(tmp_path: Path, command: Any) -> None:
     assert sorted(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
+def test_run_says_which_pattern_leaves_nothing_out(tmp_path: Path, command: Any) -> None:
+    arguments = ("run", "robot-only", "--virtual-time", "--duration", "0.1", "--record", tmp_path / "a.lcmlog")
+    patterns = ("/detectons", "*#sensor_msgs.Imag", "*#sensor_msgs.Image", "/module_*", "/detections")
+    code, _, err = command(*arguments, *(word for pattern in patterns for word in ("--record-without", pattern)))
+    said = "--record-without {!r} leaves nothing out: no channel of the blueprint fits it{}"
+    assert code == 0
+    assert [line for line in err.splitlines() if "leaves nothing out" in line] == [
+        said.format("/detectons", "; did you mean '/detections'?"),
+        said.format("*#sensor_msgs.Imag", ""),
+    ]
+
+
 def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     times = [0, 100_000, 200_000, 300_000, 6_300_000, 6_400_000]
     path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.wiring import message_types
+from dimos_streams.blueprint.wiring import external_channels, message_types, ports_of
 from dimos_streams.bus import Bus
-from dimos_streams.errors import UserError
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.metadata import Metadata, describe
 from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.recorder import RecordingOptions, recording
@@ -23,6 +24,7 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.tool_stream.event import OF_CALLS
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan
@@ -92,6 +94,24 @@ def record_plan(
     if channels or without or split_mb:
         raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
     return None
+
+
+def unused_exclusions(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]:
+    """Yield a line for each pattern of what is to be left out that fits no channel of the run, as far as its
+    blueprint says: what it should have left out is recorded.
+
+    The recording itself could not tell: a picture that is left out may not be made at all.
+    """
+    channels = {*OF_CALLS, *external_channels(blueprint)}
+    for spec in blueprint.modules.values():
+        channels.update(c for port in ports_of(spec, module_class(spec)) if port.topic for c in port.channels)
+    topics = sorted(split_channel(channel)[0] for channel in channels)
+    for pattern in record.without:
+        excluded = Selection(exclude=[pattern])
+        if all(map(excluded, channels)):
+            names = sorted(channels) if "#" in pattern else topics
+            near = suggest(pattern, [] if set("*?[") & set(pattern) else names)
+            yield f"--record-without {pattern!r} leaves nothing out: no channel of the blueprint fits it{near}"
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
