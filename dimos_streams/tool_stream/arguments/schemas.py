@@ -19,6 +19,15 @@ from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _LARGEST = sys.float_info.max
+_KINDS = {
+    "null": "null",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+    "array": "an array",
+    "object": "an object",
+}
 _MAX_PROBLEM = 500
 _MAX_PROBLEMS, _MAX_PATH, _MAX_VALID = 20, 200, 2000
 """Maximum number of fields that are named, and lengths, in characters, of each and of the list of valid ones: models
@@ -130,5 +139,33 @@ def _explain(error: Any, path: str) -> Iterator[tuple[str, str]]:
         valid = cut_to(", ".join(known) or "none", _MAX_VALID)
         unknown = (name for name in error.instance if name not in known)
         yield from ((f"{prefix}{name}", f"is not an argument of this skill (valid: {valid})") for name in unknown)
+    elif error.validator in ("anyOf", "oneOf") and error.context:
+        yield from _explain_options(error, path)
     else:
         yield path or "arguments", shortened(error.message, 300)
+
+
+def _explain_options(error: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Return what is wrong with a value that fits none of several schemas: its faults by the only one that is for
+    values of its type, and which types the others are for."""
+    options: dict[Any, list[Any]] = {}
+    for found in error.context:
+        options.setdefault(found.relative_schema_path[0], []).append(found)
+    of_its_type = [each for each in options.values() if not any(map(_is_of_type, each))]
+    types = (found.validator_value for each in options.values() for found in each if _is_of_type(found))
+    names = dict.fromkeys(name for each in types for name in ([each] if isinstance(each, str) else each))
+    others = " or ".join(_KINDS.get(name, str(name)) for name in names)
+    if not of_its_type:
+        yield path or "arguments", shortened(f"{error.instance!r:.200} is not {others}", 300)
+    elif len(of_its_type) == 1:
+        for found in of_its_type[0]:
+            for name, problem in _explain(found, ".".join(map(str, found.absolute_path))):
+                yield name, f"{problem} (or give {others})" if others and name == (path or "arguments") else problem
+    else:
+        wrong = "; or ".join(dict.fromkeys(each[0].message for each in of_its_type))
+        yield path or "arguments", shortened(f"{wrong} (or give {others})" if others else wrong, 300)
+
+
+def _is_of_type(error: Any) -> bool:
+    """Return whether an error is about the type of a value as a whole."""
+    return bool(error.validator == "type" and not error.relative_path)

@@ -44,6 +44,29 @@ def problems(arguments: dict[str, Any], schema: dict[str, Any] = _SCHEMA) -> dic
     return {}
 
 
+_INTEGER, _NULL = {"type": "integer"}, {"type": "null"}
+
+
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize(
+    ("options", "value", "expected"),
+    [
+        ([_INTEGER, _NULL], 1.5, {"it": "1.5 is not an integer or null"}),
+        ([{**_INTEGER, "minimum": 1}, _NULL], 0, {"it": "0 is less than the minimum of 1 (or give null)"}),
+        ([{"const": "auto"}, {"type": "number"}], "x", {"it": "'auto' was expected (or give a number)"}),
+        ([{**_POINT, "required": ["y"]}, _NULL], {}, {"it.y": "is missing"}),
+        ([_POINT, _NULL], {"y": "a"}, {"it.y": "'a' is not of type 'number'"}),
+        ([{"enum": ["a"]}, {"const": "b"}], "x", {"it": "'x' is not one of ['a']; or 'b' was expected"}),
+        ([{"type": ["integer", "string"]}, _NULL], [], {"it": "[] is not an integer or a string or null"}),
+    ],
+)
+def test_what_an_argument_of_several_types_may_be_is_named(
+    options: list[Any], value: object, expected: dict[str, str]
+) -> None:
+    for word in ("anyOf", "oneOf"):
+        assert problems({"it": value}, {"type": "object", "properties": {"it": {word: options}}}) == expected
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
