@@ -244,17 +244,28 @@ def test_an_argument_that_is_given_twice_is_named(assignments: list[str], as_jso
         parse_arguments(assignments, as_json, {})
 
 
+def test_broken_yaml_is_named_where_no_text_is_taken() -> None:
+    number, text = {"type": "number"}, {"type": "string"}
+    for schema in ({"type": "object"}, {"type": ["array", "null"]}, {"anyOf": [number, {"type": "null"}]}):
+        with pytest.raises(UserError, match=r"^--arg 'bed=\{x: 1': not valid YAML: expected ',' or '\}'"):
+            parse_arguments(["bed={x: 1"], None, {"properties": {"bed": schema}})
+    for schema in (text, {}, {"type": ["string", "null"]}, {"anyOf": [number, text]}, {"$ref": "#/$defs/Bed"}):
+        assert parse_arguments(["bed={x: 1"], None, {"properties": {"bed": schema}}) == {"bed": "{x: 1"}
+
+
 def test_signatures() -> None:
     schema = {
         "properties": {
             "names": {"type": "array", "items": {"type": "string"}},
             "how": {"enum": ["fast", "slow"], "default": "fast"},
             "then": {"anyOf": [{"$ref": "#/$defs/Then"}, {"type": "null"}], "default": None},
+            "plant": {"enum": ["rose", "öl"], "title": "Plant", "type": "string"},
             "whatever": {},
         }
     }
     assert signature(schema) == (
-        'names: array of string, how: "fast" | "slow" = "fast", then: Then | null = null, whatever: any'
+        'names: array of string, how: "fast" | "slow" = "fast", then: Then | null = null, plant: "rose" | "öl",'
+        " whatever: any"
     )
 
 

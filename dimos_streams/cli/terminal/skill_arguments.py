@@ -21,7 +21,7 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UserError(f"--arg {assignment!r} is not of the form NAME=VALUE")
-        value = _value(text, properties.get(name.strip(), {}))
+        value = _value(text, properties.get(name.strip(), {}), assignment)
         if not is_finite(value):
             raise UserError(f"--arg {assignment!r}: it must be finite; JSON has neither infinity nor NaN")
         if name.strip() in given:
@@ -40,12 +40,24 @@ def _json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def _value(text: str, schema: Mapping[str, Any]) -> Any:
+def _value(text: str, schema: Mapping[str, Any], assignment: str) -> Any:
     from dimos_streams.documents.document import parse_document
     from dimos_streams.documents.problem import BlueprintError
 
     try:
         value = parse_document(text, "argument").data
-    except BlueprintError:
-        return text
+    except BlueprintError as error:
+        if _may_be_text(schema):
+            return text
+        why = error.problems[0].text
+        raise UserError(f"--arg {assignment!r}: {why}; its skill takes no plain text there") from error
     return text if schema.get("type") == "string" and not isinstance(value, str) else value
+
+
+def _may_be_text(schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema may take a text, as far as its types say."""
+    options = schema.get("anyOf")
+    if isinstance(options, list):
+        return any(not isinstance(option, Mapping) or _may_be_text(option) for option in options)
+    types = schema.get("type", "string")
+    return "string" in types if isinstance(types, list) else types == "string"

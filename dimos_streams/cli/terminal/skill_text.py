@@ -19,12 +19,12 @@ def _parameter(name: str, part: Mapping[str, Any]) -> str:
 
 
 def _type(part: Mapping[str, Any]) -> str:
+    if "enum" in part:  # of a class, too: its values are what one gives
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in part["enum"])
     if "title" in part:
         return str(part["title"])
     if "$ref" in part:  # of a module in another language, say
         return str(part["$ref"]).rpartition("/")[2]
-    if "enum" in part:
-        return " | ".join(json.dumps(value) for value in part["enum"])
     if "const" in part:
         return json.dumps(part["const"])
     if "anyOf" in part:
