@@ -12,8 +12,9 @@ from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.common.importing import how_to_get, import_attribute
+from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.secrets import know_settings
-from dimos_streams.documents.fields import fields_at
+from dimos_streams.documents.fields import fields_at, takes_null
 from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
@@ -45,8 +46,7 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
     try:
         return expected.model_validate(dict(spec.config))
     except ValidationError as error:
-        problems = [_config_problem(spec, expected, detail) for detail in error.errors()]
-        raise BlueprintError(problems) from error
+        raise BlueprintError(_unfit_values(spec, expected, error)) from error
 
 
 def config_problems(
@@ -143,6 +143,23 @@ def import_module_class(reference: str) -> type[Module]:
     return found
 
 
+def _unfit_values(spec: ModuleSpec, expected: type[ModuleConfig], error: ValidationError) -> Iterator[Problem]:
+    """Yield a problem for each thing that is wrong; what a value might be instead is one, not one for each kind."""
+    values: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for detail in error.errors():
+        values.setdefault(placed(detail, spec.config)["loc"], []).append(detail)
+    for loc, details in values.items():
+        wanted = [what_is_wrong(detail) for detail in details]
+        alike = all(each.startswith(_MUST_BE) for each in wanted)
+        if len(wanted) == 1 or not loc or not alike or any(detail["type"] in _NO_LIST for detail in details):
+            yield from (_config_problem(spec, expected, detail) for detail in details)
+            continue
+        path = [str(part) for part in loc]
+        kinds = [each.removeprefix(_MUST_BE) for each in wanted] + ["null"] * takes_null(expected, path)
+        text = f"{_MUST_BE}{', '.join(kinds[:-1])} or {kinds[-1]}"
+        yield Problem(f"module {spec.name!r}: {fault({**details[0], 'loc': loc}, text)}", spec.where("config", *path))
+
+
 def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: ErrorDetails) -> Problem:
     stated = ".".join(map(str, detail["loc"]))
     detail = placed(detail, spec.config)
@@ -164,4 +181,5 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
 
 
+_MUST_BE = "it must be "
 _NO_LIST = ("list_type", "tuple_type")

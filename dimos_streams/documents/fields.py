@@ -21,6 +21,13 @@ def fields_at(kind: Any, path: Sequence[str]) -> dict[str, Any]:
     return _fields(kind)
 
 
+def takes_null(kind: Any, path: Sequence[str]) -> bool:
+    """Return whether what is found at ``path`` inside ``kind`` may be None."""
+    for name in path:
+        kind = _inside(kind, name)
+    return types.NoneType in _options(kind)
+
+
 def spelled(kind: Any, path: Sequence[str]) -> tuple[str, ...]:
     """A path with the upper and lower case of the fields that it means; parts that mean none stay as they are."""
     found: list[str] = []

@@ -63,9 +63,10 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
     return {**detail, "loc": tuple(path)}
 
 
-def fault(detail: ErrorDetails) -> str:
-    """Return one of pydantic's errors as a line: which value, what is wrong with it, what was given."""
+def fault(detail: ErrorDetails, wrong: str = "") -> str:
+    """Return one of pydantic's errors as a line: which value, what is wrong with it, in its words or in those of
+    ``wrong``, what was given."""
     text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
     given = shortened(text, 80)
-    place, wrong = where_it_is(detail, ""), what_is_wrong(detail)
+    place, wrong = where_it_is(detail, ""), wrong or what_is_wrong(detail)
     return f"{place}: {wrong} (given: {given})" if place else f"{wrong} (given: {given})"

@@ -32,6 +32,19 @@ def test_what_there_is_not_is_a_problem(setting: str, value: object, said: str) 
     assert said in problem.text
 
 
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (-1, "it must be more than 0, 'auto' or null (given: -1)"),
+        ("soon", "it must be a number, 'auto' or null (given: 'soon')"),
+    ],
+)
+def test_what_a_setting_may_be_instead_is_one_problem(value: object, said: str) -> None:
+    blueprint = resolve("follow-person").configured({"agent.limits.deadline_s": value}, source="test")
+    assert [str(problem) for problem in check(blueprint)] == [f"test: module 'agent': limits.deadline_s: {said}"]
+
+
 def warned(**settings: object) -> list[tuple[str, str, str]]:
     blueprint = resolve("agent-openai").configured(
         {f"agent.{name}": value for name, value in settings.items()}, source="here"
