@@ -1,9 +1,12 @@
-"""Tasks that nobody needs any more: they are cancelled, and waited for until they have ended."""
+"""Tasks that nobody needs any more, which are cancelled and waited for, and those that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
+
+_logger = logging.getLogger(__name__)
 
 
 async def end_tasks(*tasks: asyncio.Future[Any]) -> None:
@@ -25,3 +28,9 @@ async def end_tasks_silently(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def report_defect(task: asyncio.Task[Any]) -> None:
+    """Log the error by which a task has ended; a callback for tasks whose result nobody asks for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.error("the task %r has a defect and ends; the run goes on", task.get_name(), exc_info=error)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.terminal.reporter import CallCounts, create_reporter
+from dimos_streams.cli.terminal.call_counts import CallCounts
+from dimos_streams.cli.terminal.reporter import create_reporter
 from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.parts import Brain
 from tests.bridge.parts import collect

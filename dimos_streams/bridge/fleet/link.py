@@ -24,7 +24,7 @@ from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently, report_defect
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
@@ -104,10 +104,5 @@ class HubLink:
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
-        task.add_done_callback(_report_defect)
+        task.add_done_callback(report_defect)
         self._tasks.append(task)
-
-
-def _report_defect(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.error("%s has a defect and ends; the run goes on", task.get_name(), exc_info=error)

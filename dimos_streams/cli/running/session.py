@@ -23,9 +23,10 @@ from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, 
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
+from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.output import plural, write, write_json
-from dimos_streams.cli.terminal.reporter import CallCounts, Reporter, create_reporter, log_reporter
+from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks, end_tasks_silently

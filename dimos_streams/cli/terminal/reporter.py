@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.cli.terminal.output import plural, write_json
+from dimos_streams.cli.terminal.call_counts import NewEntries, is_refused
+from dimos_streams.cli.terminal.output import write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
 from dimos_streams.common.readable.shortening import shortened
@@ -106,7 +106,7 @@ class TextReporter:
         self._began = clock.utime()
         self._started: dict[str, int] = {}
         self._labels = _Labels()
-        self._entries = _NewEntries()
+        self._entries = NewEntries()
         self._refusals = ShownRefusals()
         self._inputs: dict[str, str] = {}
         """What was said to agents since the beginning, by the ids of these calls; of many the newest."""
@@ -171,7 +171,7 @@ class TextReporter:
                 self._show(agent, text, style, event.utime)
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
-            if _is_refused(entry):
+            if is_refused(entry):
                 self._refused(agent, str(entry.get("skill") or "a skill"), text, event.utime)
             elif role in _SHOWN_ROLES and (text := self._refusals.left_of(text)):
                 mark = f"{role}: " if role in ("error", "note") else ""
@@ -201,64 +201,6 @@ class TextReporter:
 
     def _line(self, label: str, text: str, style: str, utime: int) -> ScreenLine:
         return ScreenLine(max(0.0, (utime - self._began) / 1e6), label, text, style)
-
-
-class CallCounts:
-    """Counts of calls by outcome, and of a model's calls that never began; the operator's input does not count."""
-
-    def __init__(self) -> None:
-        self._outcomes: Counter[str] = Counter()
-        self._open: dict[str, None] = {}
-        self._entries = _NewEntries()
-
-    def count(self, event: ToolEvent) -> None:
-        """Count what an event reports."""
-        if is_conversation(event):
-            entry = event.data.get("entry")
-            if isinstance(entry, Mapping) and self._entries.is_new(event.module, entry) and _is_refused(entry):
-                self._outcomes["refused"] += 1
-            return
-        if is_look(event):
-            return
-        if event.type == "close":
-            self._open.pop(event.call_id, None)
-            self._outcomes[event.outcome or "failed"] += 1
-        elif event.type != "gap":
-            self._open[event.call_id] = None
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the counts for JSON."""
-        left = {"open": len(self._open)} if self._open else {}
-        return dict(self._outcomes) | left
-
-    def __str__(self) -> str:
-        counts = self.to_dict()
-        if not counts:
-            return "no calls"
-        return f"{plural(sum(counts.values()), 'call')}: {', '.join(f'{n} {name}' for name, n in counts.items())}"
-
-
-class _NewEntries:
-    """A filter for entries of conversations that were not seen yet: what belongs to two missions comes twice."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[str, int], None] = {}
-
-    def is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
-        if "number" not in entry:
-            return True
-        key = (module, int(entry["number"]))
-        if key in self._seen:
-            return False
-        self._seen[key] = None
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
-        return True
-
-
-def _is_refused(entry: Mapping[str, Any]) -> bool:
-    """Return whether an entry tells a model that a call of its own never began; other calls have a tool stream."""
-    return entry.get("role") == "tool" and bool(entry.get("is_error")) and not entry.get("call_id")
 
 
 class _Labels:

@@ -14,6 +14,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
+from dimos_streams.common.tasks import report_defect
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
@@ -300,7 +301,7 @@ class Supervisor:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_report_defect)
+        task.add_done_callback(report_defect)
         return task
 
     def _emit(self, kind: RunEventKind, slot: Slot, *, module: str = "", text: str = "") -> None:
@@ -309,8 +310,3 @@ class Supervisor:
             self._on_event(event)
         except Exception:  # what can't be shown must not keep a process from being restarted, or ended
             _logger.exception("%s of process %s could not be shown", kind, slot.plan.label)
-
-
-def _report_defect(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _logger.error("the task %r has a defect and ends; the run goes on", task.get_name(), exc_info=error)
