@@ -30,6 +30,11 @@ UNKNOWN = "unknown"
 """The caller of a call that no known call asks for; such a call is refused."""
 
 
+def by_model(call: CallState) -> bool:
+    """Return whether a model may have thought of a call: an agent's, an MCP client's, or one that these led to."""
+    return call.by_agent or call.caller.startswith(MCP)
+
+
 class Authority:
     """Checks calls before they begin. Use from the loop only."""
 
@@ -43,7 +48,7 @@ class Authority:
         asking = self._calls.get(call.parent)
         if asking is None:
             return not call.parent
-        return not asking.by_agent or self._is_agent(asking.caller)
+        return not asking.by_agent or self.is_agent(asking.caller)
 
     def trace(self, call: CallState) -> None:
         """Set ``caller`` and ``by_agent`` of a call that a skill asks for, from the beginning of its chain.
@@ -54,7 +59,7 @@ class Authority:
         asking = self._calls.get(call.parent)
         if asking is not None:
             call.caller = asking.caller
-            call.by_agent = asking.by_agent or self._is_agent(asking.caller)
+            call.by_agent = asking.by_agent or self.is_agent(asking.caller)
         self._check_asking(call, call.parent)
         self._check_family(call)
 
@@ -70,7 +75,7 @@ class Authority:
         """Check a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
         if is_bridge(call.caller):
             raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
-        call.by_agent = self._is_agent(call.caller)
+        call.by_agent = self.is_agent(call.caller)
         if call.by_agent and not (call.key or "").startswith(f"{call.caller}/"):
             raise CallRejectedError(
                 f"{call.caller!r} is the name of an agent, and calls in its name are its own, which pass its gates:"
@@ -85,7 +90,7 @@ class Authority:
         if why:
             raise CallRejectedError(why)
         self._check_approval(call, skill)
-        if skill.audience != "operator" or not (call.by_agent or call.caller.startswith(MCP)):
+        if skill.audience != "operator" or not by_model(call):
             return
         if not call.by_agent:
             raise CallRejectedError(f"skill {skill.name!r} is for operators: {call.caller!r} may not call it")
@@ -119,7 +124,7 @@ class Authority:
 
     def may_replace(self, call: CallState, running: CallState) -> bool:
         """Return whether a call may end a duplicate to take its place. A model's call ends only its caller's."""
-        return running.caller == call.caller or not (call.by_agent or call.caller.startswith(MCP))
+        return running.caller == call.caller or not by_model(call)
 
     def _check_asking(self, call: CallState, call_id: str) -> None:
         """Check that a call which asks for ``call``, or leads to it, is open and was not asked to end."""
@@ -147,8 +152,9 @@ class Authority:
                 f"skills may run each other {MAX_DEPTH} deep, and {call.skill!r} would be one more: {led_here}"
             )
 
-    def _is_agent(self, caller: str) -> bool:
-        module = self._directory.module(caller)
+    def is_agent(self, name: str) -> bool:
+        """Return whether a module is an agent, which it declares by a skill for reviews."""
+        module = self._directory.module(name)
         return module is not None and review_skill(module.skills) is not None
 
     def _takes_back(self, call: CallState, skill: SkillInfo) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import MCP, Authority
+from dimos_streams.bridge.calls.authority import Authority, by_model
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
@@ -20,7 +20,6 @@ from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import MAX_NAME, is_name
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
-from dimos_streams.tool_stream.review import review_skill
 
 
 class _Room(NamedTuple):
@@ -93,11 +92,9 @@ class CallAdmission:
         return module.age_s <= ALIVE_S and not module.departed
 
     def _room_for(self, call: CallState, skill: SkillInfo) -> _Room:
-        if call.by_agent or call.caller.startswith(MCP):
+        if by_model(call):
             return _FOR_MODELS
-        module = self._directory.module(call.module)
-        is_agents = module is not None and review_skill(module.skills) is not None
-        is_order = not call.parent and (skill.audience == "operator" or is_agents)
+        is_order = not call.parent and (skill.audience == "operator" or self._authority.is_agent(call.module))
         return _FOR_ORDERS if is_order else _FOR_OTHERS
 
     def _check_form(self, call: CallState) -> SkillInfo:

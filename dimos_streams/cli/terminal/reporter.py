@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dimos_streams.runtime.events import RunEvent
     from dimos_streams.tool_stream.event import ToolEvent
 
-_REMEMBERED = 10_000
-_SHOWN_FIGURES, _SHOWN_INPUT = 6, 40
+_INPUTS, _SHOWN_INPUT = 1000, 40
+_SHOWN_FIGURES = 6
 _REASON = 1000
 """Maximum length of the reason why a call could not begin, in characters."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
@@ -109,7 +109,7 @@ class TextReporter:
         self._entries = NewEntries()
         self._refusals = ShownRefusals()
         self._inputs: dict[str, str] = {}
-        """What was said to agents since the beginning, by the ids of these calls; of many the newest."""
+        """The beginnings of what was said to agents, by the ids of these calls; of many the newest."""
 
     def module_event(self, event: RunEvent) -> None:
         """See ``Reporter``."""
@@ -180,8 +180,9 @@ class TextReporter:
                 self._show(label, mark + text, style, event.utime)
 
     def _remember(self, opened: ToolEvent) -> None:
-        self._inputs[opened.call_id] = str(opened.data.get("arguments", {}).get("text", ""))
-        if len(self._inputs) > _REMEMBERED:
+        text = str(opened.data.get("arguments", {}).get("text", ""))
+        self._inputs[opened.call_id] = shortened(text, _SHOWN_INPUT)
+        if len(self._inputs) > _INPUTS:
             del self._inputs[next(iter(self._inputs))]
 
     def _whose(self, closed: ToolEvent) -> str:
@@ -189,7 +190,7 @@ class TextReporter:
         said = self._inputs.get(closed.call_id)
         if said is None:
             return "what was said before: " if self._inputs else ""
-        return f"{shortened(said, _SHOWN_INPUT)!r}: " if len(self._inputs) > 1 else ""
+        return f"{said!r}: " if len(self._inputs) > 1 else ""
 
     def _refused(self, agent: str, skill: str, text: str, utime: int) -> None:
         if len(text) <= _REASON:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.bridge.calls.authority import MCP, Authority
+from dimos_streams.bridge.calls.authority import Authority, by_model
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.settings.unsettled_settings import (
     SETTLES_WITHIN_S,
@@ -177,7 +177,7 @@ class LiveSettings:
             journalled=not only_check,
         )
         self._authority.admit(call)
-        if call.by_agent or caller.startswith(MCP):
+        if by_model(call):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
         self._begin(call)
         try:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.common.process.threads import in_own_thread
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, report_defect
 
 
 class StopFile:
@@ -40,6 +40,7 @@ class StopFile:
         mine = self._asked
         if self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write(self._path), name="stop file")
+            self._writing.add_done_callback(report_defect)
         try:
             async with asyncio.timeout(within_s):
                 while self._written < mine:
