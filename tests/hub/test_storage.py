@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -394,6 +395,41 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
         state = storage.commands.states([id])[id]
         assert (state.sent, state.left_s <= 0) == (False, True), "known as one that was not carried out"
         assert storage.commands.give(command(f"k{number}", expires_in_s=-1.0)) != id, "its key is free"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("looked", ["due", "states", "forget"])
+def test_a_command_that_another_hub_is_given_while_this_one_looks_has_not_expired(
+    postgres_url: str, looked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _opened(postgres_url) as storage:
+        first = storage.commands.give(command("first", expires_in_s=60.0))
+        assert isinstance(first, int)
+        with storage.engine.transaction() as db:
+            engines = type(db)
+        now = engines.now
+        given: list[Any] = []
+
+        def and_then_another_is_given(db: Any) -> int:
+            read = now(db)
+            if not given and threading.current_thread() is threading.main_thread():
+                given.append(None)
+                with ThreadPoolExecutor(1) as other:  # with a connection of its own
+                    given[0] = other.submit(storage.commands.give, command("second", expires_in_s=60.0)).result(10)
+            return read
+
+        with monkeypatch.context() as patch:
+            patch.setattr(engines, "now", and_then_another_is_given)
+            match looked:
+                case "due":
+                    storage.commands.due({"r1": "a"})
+                case "states":
+                    storage.commands.states([first, first + 1])
+                case "forget":
+                    storage.commands.forget(3600.0)
+        assert isinstance(given[0], int)
+        assert storage.commands.states([given[0]])[given[0]].left_s > 50
 
 
 @pytest.mark.slow

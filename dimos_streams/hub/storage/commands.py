@@ -20,7 +20,7 @@ _WHAT = ("asked_by", "role", "method", "path", "body")
 class CommandTable:
     """See ``HubStorage``. How long a command is valid is counted by the database's clock alone. A command that
     was given later than the present, because that clock was set back, has expired for good: nobody knows how old
-    it is."""
+    it is. So the clock is read behind the rows: another hub may give one while they are asked for."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -47,14 +47,14 @@ class CommandTable:
             return []
         marks = ", ".join("?" * len(streams))
         with self._engine.transaction() as db:
-            now = db.now()
             rows = db.rows(
                 f"SELECT id, robot, key, asked_by, role, method, path, body, expires, given, sent_by FROM commands"
                 f" WHERE answered IS NULL AND expires > ? AND robot IN ({marks}) ORDER BY id",
-                now, *streams,
+                db.now(), *streams,
             )  # fmt: skip
+            now = db.now()
             _void(db, now, [row[0] for row in rows if row[-2] > now])
-            fresh = [row for row in rows if row[-2] <= now and row[-1] != streams[row[1]]]
+            fresh = [row for row in rows if row[-2] <= now < row[-3] and row[-1] != streams[row[1]]]
             db.many(
                 "UPDATE commands SET sent = ?, sent_by = ? WHERE id = ?",
                 [(now, streams[row[1]], row[0]) for row in fresh],
@@ -92,20 +92,21 @@ class CommandTable:
             return {}
         marks = ", ".join("?" * len(ids))
         with self._engine.transaction() as db:
-            now = db.now()
             rows = db.rows(
                 f"SELECT id, sent, expires, outcome, status, headers, answer, given FROM commands"
                 f" WHERE id IN ({marks})",
                 *ids,
             )
+            now = db.now()
             _void(db, now, [row[0] for row in rows if row[-1] > now])
         return {row[0]: _state(now, *row) for row in rows}
 
     def forget(self, after_s: float) -> None:
         """Forget commands that have been over for ``after_s``."""
         with self._engine.transaction() as db:
+            later = db.rows("SELECT id, given FROM commands WHERE given > ?", db.now())
             now = db.now()
-            _void(db, now, [row[0] for row in db.rows("SELECT id FROM commands WHERE given > ?", now)])
+            _void(db, now, [id for id, given in later if given > now])
             db.run("DELETE FROM commands WHERE expires < ?", now - int(after_s * _US))
 
 
@@ -117,12 +118,12 @@ def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
 def _give(db: Transaction, new: NewCommand) -> int | str | None:
     """One attempt of ``give``; None if the key was taken meanwhile."""
     what = tuple(getattr(new, name) for name in _WHAT)
-    now = db.now()
     known = db.rows(
         f"SELECT id, sent, expires, given, outcome, status, answer, {', '.join(_WHAT)} FROM commands"
         " WHERE robot = ? AND key = ?",
         new.robot, new.key,
     )  # fmt: skip
+    now = db.now()
     if known:
         id, sent, expires, begun, outcome, status, answer, *asked = known[0]
         is_over = outcome is not None or not begun <= now < expires
