@@ -10,6 +10,7 @@ from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
+from dimos_streams.skill.names import public_prefix
 from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
 from dimos_streams.tool_stream.review import REVIEW
 
@@ -75,7 +76,7 @@ def agents_among(skills: Iterable[Offered]) -> list[AgentView]:
 
 def public_name(module: str, skill: str) -> str:
     """The public name of a module's skill: its name behind the module's namespace, ``robot1_pause``."""
-    return f"{prefix_of(module).replace('/', '_')}{skill}"
+    return f"{public_prefix(prefix_of(module))}{skill}"
 
 
 def is_conversation(event: ToolEvent) -> bool:

@@ -25,7 +25,7 @@ from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S, Module
-from dimos_streams.operator.agents import public_name
+from dimos_streams.operator.agents import addressee, public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
@@ -113,8 +113,8 @@ class RunPlan:
         names = listeners_of(self.blueprint)
         if len(names) <= 1:
             return names[0] if names else None
-        name, colon, _ = text.partition(":")
-        addressed = f"{name.strip()}_{SAY}" if colon else SAY
+        name = addressee(text)
+        addressed = f"{name}_{SAY}" if name else SAY
         if addressed in names:
             return addressed
         known = ", ".join(each.removesuffix(f"_{SAY}") for each in names)

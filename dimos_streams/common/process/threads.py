@@ -36,5 +36,5 @@ async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(lambda: None if future.done() else settle(outcome))
 
-    threading.Thread(target=run, name=f"own thread of {function.__qualname__}", daemon=True).start()
+    threading.Thread(target=run, name="own thread", daemon=True).start()
     return await future
