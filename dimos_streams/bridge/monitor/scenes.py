@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,6 +14,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.scene import SCENE, SceneView, joined
+from dimos_streams.skill import ODOM, public_names
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _STATES = ("submitted", "approved")
@@ -28,7 +29,7 @@ class Scenes:
         self._read: dict[str, tuple[object, SceneView | None]] = {}
         """The state that each module gives for its scene, and the scene that it means, None if it is invalid."""
 
-    def of(self, modules: Iterable[ModuleView], agents: Mapping[str, AgentSnapshot]) -> dict[str, SceneView]:
+    def of(self, modules: Sequence[ModuleView], agents: Mapping[str, AgentSnapshot]) -> dict[str, SceneView]:
         """The scene of each namespace of which something is known. A dead module has no goal and no path."""
         saying = {module.name: module for module in modules if SCENE in module.state}
         self._read = {name: read for name, read in self._read.items() if name in saying}
@@ -39,8 +40,8 @@ class Scenes:
                 still = scene if module.alive else scene.model_copy(update={"goal": None, "path": ()})
                 found[namespace_of(name)].append(still)
         for name, agent in agents.items():
-            if path := _points_of(agent.plan):
-                found[namespace_of(name)].append(SceneView(path=path))
+            if steps := _steps_of(agent.plan):
+                found[namespace_of(name)].extend(_ways(steps, name, modules))
         return {namespace: joined(scenes) for namespace, scenes in found.items()}
 
     def _scene(self, module: str, said: object) -> SceneView | None:
@@ -58,15 +59,21 @@ def _parsed(module: str, said: object) -> SceneView | None:
         return None
 
 
-def _points_of(plan: Mapping[str, Any] | None) -> tuple[tuple[float, float], ...]:
-    """The points of a plan's steps that were not made yet, as far as their arguments name points."""
+def _steps_of(plan: Mapping[str, Any] | None) -> list[Any]:
     steps = plan.get("steps") if plan is not None and plan.get("state") in _STATES else None
-    points = map(_goal_of, steps) if isinstance(steps, list) else ()
-    return tuple(point for point in points if point is not None)
+    return steps if isinstance(steps, list) else []
 
 
-def _goal_of(step: object) -> tuple[float, float] | None:
-    match step:
-        case {"arguments": {"x": float() | int() as x, "y": float() | int() as y}, **rest} if not rest.get("used"):
-            return float(x), float(y)
-    return None
+def _ways(steps: list[Any], agent: str, modules: Sequence[ModuleView]) -> list[SceneView]:
+    """The points of a plan's steps that were not made yet, as far as their arguments name points; those in each frame
+    by themselves."""
+    frames = {info.name: info.frame for module in modules for info in module.skills}
+    ways: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for step in steps:
+        match step:
+            case {"used": True}:
+                pass
+            case {"skill": str() as skill, "arguments": {"x": float() | int() as x, "y": float() | int() as y}}:
+                frame = next((frames[name] for name in public_names(skill, agent) if name in frames), ODOM)
+                ways[frame].append((float(x), float(y)))
+    return [SceneView(path=tuple(way), frame_id=frame) for frame, way in ways.items()]

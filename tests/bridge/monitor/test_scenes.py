@@ -10,7 +10,9 @@ import pytest
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.monitor.scenes import Scenes
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
+from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.scene import GoalView, SceneView, WaypointView, scene_state
+from dimos_streams.skill import SkillInfo
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from tests.bridge.monitor.parts import Console, ToyAgent, agents
@@ -80,6 +82,30 @@ def test_the_way_of_a_plan_is_where_its_steps_go_that_were_not_made() -> None:
 
     assert path("approved", steps) == path("submitted", steps) == [(3.0, 2.5)]
     assert path("void", steps) == path("approved", 7) == []
+
+
+def test_steps_whose_skill_goes_by_another_frame_than_the_zones_are_no_part_of_the_way() -> None:
+    steps = [
+        {"skill": "navigate_to_pose", "arguments": {"x": 1, "y": 2.5}},
+        {"skill": "go_to", "arguments": {"x": 3, "y": 2.5}},
+    ]
+    plan = {"id": "p1", "goal": "look", "state": "approved", "reason": "", "steps": steps}
+    shown = {"robot1/agent": ToyAgent(name="robot1/agent").snapshot().model_copy(update={"plan": plan})}
+    skills = (
+        SkillInfo(name="robot1_navigate_to_pose", description="Go", parameters={}, frame="map"),
+        SkillInfo(name="robot1_go_to", description="Go", parameters={}),
+    )
+    drive = ModuleView("robot1/drive", "i1", 1, "ok", 0.0, skills)
+    zones = says("robot1/place", {"zones": [ZONE]})
+    assert Scenes().of([drive, zones], shown)["robot1"].path == ((3.0, 2.5),)
+    on_map = Scenes().of([drive], {"robot1/agent": _without(shown["robot1/agent"], "go_to")})["robot1"]
+    assert (on_map.path, on_map.frame_id) == (((1.0, 2.5),), "map")
+
+
+def _without(agent: AgentSnapshot, skill: str) -> AgentSnapshot:
+    assert agent.plan is not None
+    steps = [step for step in agent.plan["steps"] if step["skill"] != skill]
+    return agent.model_copy(update={"plan": {**agent.plan, "steps": steps}})
 
 
 def test_what_is_too_much_for_a_heartbeat_is_left_out_from_the_end() -> None:
