@@ -18,6 +18,7 @@ from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.lcm.subscription_filter import SubscriptionFilter
+from dimos_streams.bus.lcm.thread_placement import ThreadPlacement, threads
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.sizes import MAX_MESSAGE
@@ -70,7 +71,7 @@ class LcmBus(Bus):
     async def open(self) -> None:
         if self._lcm is not None:
             return
-        before = packet_filter.open_fds()
+        before, threads_before = packet_filter.open_fds(), threads()
         try:
             self._lcm = self._create()
         except (RuntimeError, OSError) as error:
@@ -85,6 +86,8 @@ class LcmBus(Bus):
         else:
             self._attach_guard(before)
         self._loop = asyncio.get_running_loop()
+        begun = threads() - threads_before
+        self._placement = ThreadPlacement(begun.pop() if len(begun) == 1 else None, self._loop)
         self._loop.add_reader(self._lcm.fileno(), self._read)
 
     async def close(self) -> None:
@@ -94,6 +97,7 @@ class LcmBus(Bus):
         for subscription in self.subscriptions():
             subscription.close()
         self._opened_loop().remove_reader(self._lcm.fileno())
+        self._placement.close()
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
         self._lcm = self._loop = None
@@ -177,9 +181,11 @@ class LcmBus(Bus):
         lcm, loop = self._opened_lcm(), self._opened_loop()
         now = clock.monotonic()
         until = now + min(max(SLICE_S, (now - self._read_at) * _READING), _MAX_READING_S)
+        messages = 0
         is_empty = False
         while now < until and not is_empty:
             is_empty = lcm.handle_timeout(0) <= 0
+            messages += not is_empty
             now = clock.monotonic()
         self._read_at = now
         if self._overflow.missed(now):
@@ -191,6 +197,7 @@ class LcmBus(Bus):
         # The loop's next turn would be later by as much as most handlers take.
         for subscription in arrived:
             subscription.handle(loop)
+        self._placement.note(messages, now)
 
     def _deliver(self, channel: str, data: bytes) -> None:
         self._overflow.heard(data)
