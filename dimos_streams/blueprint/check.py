@@ -16,7 +16,7 @@ from dimos_streams.blueprint.classes import (
     module_class,
     module_config,
     module_skills,
-    needed_inputs,
+    required_inputs,
 )
 from dimos_streams.blueprint.delivery_check import delivery_problems
 from dimos_streams.blueprint.machines import machine_problems
@@ -212,7 +212,7 @@ def _unwired_problems(
         if port.stream.direction == "out" or supplied.intersection(port.channels):
             continue
         spec = blueprint.modules[port.module]
-        needed = port.stream.required or port.stream.name in needed_inputs(spec, classes[port.module])
+        needed = port.stream.name in required_inputs(spec, classes[port.module])
         if not needed and not (port.topic and port.stream.name in spec.remap):
             continue
         if port.topic in otherwise_typed:

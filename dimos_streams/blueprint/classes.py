@@ -89,13 +89,15 @@ def failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> P
     return Problem(f"module {spec.name!r}: {spec.type}: {text}", spec.where("type"))
 
 
-def needed_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
-    """The inputs that a module's config makes it need; none where that config, or what says so, is a problem of its
-    own."""
+def required_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
+    """The inputs that a module can't do without: those that are declared so, and those that its config makes it need
+    where neither that config nor what says so is a problem of its own."""
+    inputs = (stream for stream in cls.streams().values() if stream.direction == "in")
+    declared = frozenset(stream.name for stream in inputs if stream.required)
     try:
-        return frozenset(cls.needed_inputs(module_config(spec, cls)))
+        return declared.union(cls.needed_inputs(module_config(spec, cls)))
     except Exception:  # ``hook_problems`` names it
-        return frozenset()
+        return declared
 
 
 def longest_gaps(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, float]:

@@ -152,6 +152,17 @@ def test_what_can_t_be_used_is_named_with_its_line(shop: Shop, name: str, old: s
     assert shop.fault(name, KETTLE.replace(old, new)) == fault
 
 
+def test_an_input_that_the_config_asks_for_is_to_be_fed_as_well(shop: Shop) -> None:
+    hook = "    @classmethod\n    def needed_inputs(cls, config):\n        "
+    assert shop.fault("kettle_asks", f"{KETTLE}\n{hook}return ['orders']\n") == (
+        "module 'kettle' requires its input 'orders', but nothing publishes '/orders#std_msgs.String'; outputs of"
+        " that type: /steam"
+    )
+    assert shop.fault("kettle_asks_in_vain", f"{KETTLE}\n{hook}return config.oven\n").startswith(
+        "module 'kettle': kettle_asks_in_vain:Kettle: its needed_inputs(config) fails (AttributeError: 'KettleConfig'"
+    )
+
+
 @pytest.mark.parametrize(
     ("body", "fault"),
     [

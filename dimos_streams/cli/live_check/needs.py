@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dimos_streams.blueprint import Blueprint
-from dimos_streams.blueprint.classes import longest_gaps, module_class, needed_inputs
+from dimos_streams.blueprint.classes import longest_gaps, module_class, required_inputs
 from dimos_streams.blueprint.wiring import Port, ports_of, wire
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
@@ -58,7 +58,7 @@ def needs_of(blueprint: Blueprint) -> list[Need]:
         spec, cls = blueprint.modules[port.module], classes[port.module]
         use = Use(
             port=port,
-            required=port.stream.required or port.stream.name in needed_inputs(spec, cls),
+            required=port.stream.name in required_inputs(spec, cls),
             connected=port.stream.name in wiring[port.module].topics,
             longest_gap_s=longest_gaps(spec, cls).get(port.stream.name),
         )

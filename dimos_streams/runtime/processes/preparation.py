@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dimos_streams.blueprint.check import unfed_problem, usable_class
-from dimos_streams.blueprint.classes import config_problems, module_config
+from dimos_streams.blueprint.classes import config_problems, hook_problems, module_config, required_inputs
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.wiring import output_channels, ports_of, topics_of
 from dimos_streams.documents.problem import BlueprintError, Problem
@@ -59,14 +59,14 @@ def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> l
     except SettingsError as error:
         text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
         return [Problem(f"{text} (`set` the blueprint's value first)")]
-    return config_problems(spec, cls, config, names_paths=True)
+    return [*config_problems(spec, cls, config, names_paths=True), *hook_problems(spec, cls, config)]
 
 
 def _unfed(spec: ModuleSpec, cls: type[Module], supplied: frozenset[str]) -> Iterator[Problem]:
     """Yield a problem for each input without which the module's host would not start it."""
-    topics = topics_of(spec, cls, supplied)
+    topics, required = topics_of(spec, cls, supplied), required_inputs(spec, cls)
     for port in ports_of(spec, cls):
-        if port.stream.required and port.stream.name not in topics:
+        if port.stream.name in required and port.stream.name not in topics:
             types = {message.msg_name for message in port.stream.messages}
             offers = (topic for topic, kind in map(split_channel, sorted(supplied)) if kind in types)
             yield unfed_problem(spec, port, offers)
