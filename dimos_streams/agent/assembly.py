@@ -12,12 +12,12 @@ from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permiss
 from dimos_streams.agent.models.protocol import TokenUsage
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.chain import build_chain
-from dimos_streams.agent.policies.gates.zones import RobotPose
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.tools.local_tools import LocalTool, LocalTools
 from dimos_streams.agent.tools.own_tools import call_tools, elicitation_tool, plan_tools, read_result_tool
 from dimos_streams.errors import UnknownSkillError
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ def _new_guard(core: AgentCore) -> RunawayGuard:
     return RunawayGuard(core.config.repetition, settings.actions, settings.actions_per_hour)
 
 
-def _pose(core: AgentCore) -> RobotPose | None:
+def _pose(core: AgentCore) -> PlanarPose | None:
     state = core.robot()
-    return None if state.x is None or state.y is None else RobotPose(state.x, state.y, state.yaw or 0.0)
+    return None if state.x is None or state.y is None else PlanarPose(state.x, state.y, state.yaw or 0.0)
 
 
 def _no_price(usage: TokenUsage) -> float | None:

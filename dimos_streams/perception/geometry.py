@@ -140,20 +140,6 @@ class Camera:
         return float(x), float(y), float(z)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanarPose:
-    """The pose of base_link in a frame that stands still (odom): metres, radians."""
-
-    x: float = 0.0
-    y: float = 0.0
-    yaw: float = 0.0
-
-    def apply(self, point: Point) -> Point:
-        """A point in base_link as seen in the still frame."""
-        c, s = math.cos(self.yaw), math.sin(self.yaw)
-        return self.x + c * point[0] - s * point[1], self.y + s * point[0] + c * point[1], point[2]
-
-
 def pixels_of(box: Box, shape: tuple[int, int], width: int, height: int) -> tuple[slice, slice]:
     """Rows and columns of an image of `shape` that lie in a box given for a `width` by `height` image.
 

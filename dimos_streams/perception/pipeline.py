@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.image import metres_from_image, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
@@ -22,7 +23,7 @@ from dimos_streams.perception import wire
 from dimos_streams.perception.choice import backend_of
 from dimos_streams.perception.config import DetectorConfig
 from dimos_streams.perception.detector import Detection, DetectorError, Frame
-from dimos_streams.perception.geometry import Mount, PlanarPose
+from dimos_streams.perception.geometry import Mount
 from dimos_streams.perception.mount import MountFinder
 from dimos_streams.perception.tracking import Tracker
 

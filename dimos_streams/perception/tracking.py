@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.perception.assignment import assign
 from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection
-from dimos_streams.perception.geometry import Box, Floats, PlanarPose
+from dimos_streams.perception.geometry import Box, Floats
 from dimos_streams.person_description import match_score
 
 _SMOOTHING = 0.6

@@ -15,7 +15,7 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
 from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.planar import planar_pose
+from dimos_streams.messages.planar import PlanarPose, planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.vision_msgs import (
@@ -27,7 +27,7 @@ from dimos_streams.messages.vision_msgs import (
     Point2D,
     Pose2D,
 )
-from dimos_streams.perception.geometry import Camera, Mount, PlanarPose
+from dimos_streams.perception.geometry import Camera, Mount
 from dimos_streams.perception.tracking import Tracked
 
 _LABELS = TypeAdapter(dict[int, str])
@@ -61,10 +61,10 @@ def labels_from(text: str) -> dict[int, str]:
 
 def pose_from(odometry: Odometry) -> PlanarPose:
     """Position and heading of the robot. Raises MessageError for a pose that is not finite."""
-    found = planar_pose(odometry.pose.pose)
-    if found is None:
+    pose = planar_pose(odometry.pose.pose)
+    if pose is None:
         raise _bad(Odometry, "the pose is not finite")
-    return PlanarPose(*found)
+    return pose
 
 
 def detections_message(header: Header, seen: Sequence[Tracked]) -> Detection2DArray:

@@ -16,13 +16,14 @@ from dimos_streams.messages.geometry_msgs import (
     Vector3,
 )
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
-from dimos_streams.robot.motion import BasePose, Velocity
 from dimos_streams.robot.simulation.mjcf import CAMERA_FORWARD, CAMERA_HEIGHT
 from dimos_streams.robot.simulation.people import Stance
+from dimos_streams.robot.velocity import Velocity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _OPTICAL = Quaternion(x=-0.5, y=0.5, z=-0.5, w=0.5)
 
 
-def odometry(now: int, pose: BasePose, twist: Velocity) -> Odometry:
+def odometry(now: int, pose: PlanarPose, twist: Velocity) -> Odometry:
     """Pose in odom, velocity in base_link."""
     place = geometry_msgs.Pose(position=Point(x=pose.x, y=pose.y), orientation=_turned(pose.yaw))
     motion = Twist(linear=Vector3(x=twist.vx, y=twist.vy), angular=Vector3(z=twist.wz))
@@ -47,7 +48,7 @@ def odometry(now: int, pose: BasePose, twist: Velocity) -> Odometry:
     )
 
 
-def frames(now: int, pose: BasePose) -> TFMessage:
+def frames(now: int, pose: PlanarPose) -> TFMessage:
     """world → odom → base_link → camera_optical."""
     mount = Transform(
         translation=Vector3(x=CAMERA_FORWARD, z=CAMERA_HEIGHT),
@@ -59,7 +60,7 @@ def frames(now: int, pose: BasePose) -> TFMessage:
     return TFMessage(transforms=[odom, base, camera])
 
 
-def ground_truth(now: int, pose: BasePose, people: Mapping[str, Stance]) -> TFMessage:
+def ground_truth(now: int, pose: PlanarPose, people: Mapping[str, Stance]) -> TFMessage:
     """The transforms world → base_link, and world → each person who is in the room."""
     base = _planar("world", "base_link", now, pose.x, pose.y, pose.yaw)
     others = [_planar("world", name, now, stance.x, stance.y, stance.yaw) for name, stance in people.items()]

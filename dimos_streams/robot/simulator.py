@@ -21,7 +21,6 @@ from dimos_streams.messages.time import header
 from dimos_streams.module import ConfigFault, Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.completeness import until_complete
-from dimos_streams.robot.motion import STILL, Velocity
 from dimos_streams.robot.simulation.assembly import SceneFault, assembled
 from dimos_streams.robot.simulation.events import SceneEvent
 from dimos_streams.robot.simulation.scene import Scene
@@ -34,6 +33,7 @@ from dimos_streams.robot.simulation.settings import (
     SceneSettings,
 )
 from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
+from dimos_streams.robot.velocity import STILL, Velocity
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:

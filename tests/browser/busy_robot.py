@@ -12,6 +12,7 @@ import numpy as np
 from dimos_streams import clock
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.time import header
 from dimos_streams.messages.vision_msgs import (
@@ -25,8 +26,8 @@ from dimos_streams.messages.vision_msgs import (
 )
 from dimos_streams.module import Module
 from dimos_streams.robot import sensor_messages
-from dimos_streams.robot.motion import BasePose, Velocity
 from dimos_streams.robot.rendering.lidar import LidarModel
+from dimos_streams.robot.velocity import Velocity
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 
@@ -79,7 +80,7 @@ class BusyRobot(Module):
     def _measure(self) -> None:
         number = next(self._numbers)
         now, angle = clock.utime(), number * 0.25
-        pose = BasePose(2 * math.cos(angle), 2 * math.sin(angle), angle + math.pi / 2)
+        pose = PlanarPose(2 * math.cos(angle), 2 * math.sin(angle), angle + math.pi / 2)
         self.odom.publish(sensor_messages.odometry(now, pose, Velocity(0.5, 0.0, 0.25)))
         ranges = (3 + np.sin(np.linspace(0, 20, LidarModel().rays) + angle)).astype(np.float32)
         self.scan.publish(sensor_messages.laser_scan(now, LidarModel(), ranges, 10.0))

@@ -21,6 +21,7 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.nav_msgs import MapMetaData, OccupancyGrid, Path
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.time import header
@@ -35,7 +36,7 @@ from dimos_streams.messages.vision_msgs import (
 )
 from dimos_streams.module import Module
 from dimos_streams.robot import sensor_messages
-from dimos_streams.robot.motion import BasePose, Velocity
+from dimos_streams.robot.velocity import Velocity
 from dimos_streams.skill import Call, skill
 from tests.bridge.serving import Served, served
 from tests.browser.conftest import Contexts
@@ -307,7 +308,7 @@ def _publish(robot: Served, messages: list[tuple[str, Message]]) -> None:
 
 
 def _odometry(x: float) -> Message:
-    return sensor_messages.odometry(clock.utime(), BasePose(x, 0.0, 0.0), Velocity(0.0, 0.0, 0.0))
+    return sensor_messages.odometry(clock.utime(), PlanarPose(x, 0.0, 0.0), Velocity(0.0, 0.0, 0.0))
 
 
 def _picture(width: int) -> Image:

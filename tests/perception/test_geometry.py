@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dimos_streams.perception.geometry import Box, Camera, Mount, PlanarPose, box_point, pixels_of
+from dimos_streams.messages.planar import PlanarPose
+from dimos_streams.perception.geometry import Box, Camera, Mount, box_point, pixels_of
 
 
 def camera(mount: Mount | None = None) -> Camera:

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection
-from dimos_streams.perception.geometry import Box, PlanarPose
+from dimos_streams.perception.geometry import Box
 from dimos_streams.perception.tracking import Tracker
 
 RED, GREEN = "person in a red shirt", "person in a green shirt"

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dimos_streams.errors import UserError
-from dimos_streams.robot.motion import BasePose
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.rendering.camera import MOUNT, CameraModel, RayCamera, RenderedFrame
 from dimos_streams.robot.rendering.camera_gl import GlCamera
 from dimos_streams.robot.simulation.scene import STOCK_SCENE
@@ -19,7 +19,7 @@ PLACES += [(1.8, -3.2, 0.0), (1.8, -3.2, math.pi)]  # beside a shelf that reache
 
 @pytest.fixture
 def world() -> World:
-    world = World(WorldConfig(scene=replace(STOCK_SCENE, start=BasePose(-2.5, 0.0, 0.0)))).load()
+    world = World(WorldConfig(scene=replace(STOCK_SCENE, start=PlanarPose(-2.5, 0.0, 0.0)))).load()
     world.place_person("person_red", 0.0, 0.5, math.pi)
     world.place_person("person_green", 0.0, -0.5, math.pi)
     return world

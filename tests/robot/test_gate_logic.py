@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import STOP_ROBOT
-from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity import STILL, Velocity
 from dimos_streams.robot.velocity_gate.logic import VelocityGateLimits, VelocityGateLogic
 
 LIMITS = VelocityGateLimits()

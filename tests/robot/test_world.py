@@ -5,16 +5,17 @@ from dataclasses import replace
 import pytest
 
 from dimos_streams.errors import UserError
-from dimos_streams.robot.motion import STILL, BasePose, Velocity
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.simulation.mjcf import BASE_RADIUS, PERSON_RADIUS
 from dimos_streams.robot.simulation.people import STOCK_PEOPLE
 from dimos_streams.robot.simulation.scene import STOCK_SCENE
 from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
+from dimos_streams.robot.velocity import STILL, Velocity
 from tests.robot.topdown import footprints
 
 
 def empty_room(x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> World:
-    return World(WorldConfig(scene=replace(STOCK_SCENE, people=(), start=BasePose(x, y, yaw)))).load()
+    return World(WorldConfig(scene=replace(STOCK_SCENE, people=(), start=PlanarPose(x, y, yaw)))).load()
 
 
 def run(seed: int) -> str:
@@ -86,7 +87,7 @@ def test_the_base_turns_and_goes_aside_within_its_limits() -> None:
 def test_the_base_meets_people_who_are_there_and_nobody_who_has_left() -> None:
     ways = []
     for hidden in (False, True):
-        scene = replace(STOCK_SCENE, people=STOCK_PEOPLE[:1], start=BasePose(-1.0, -1.0, 0.0))
+        scene = replace(STOCK_SCENE, people=STOCK_PEOPLE[:1], start=PlanarPose(-1.0, -1.0, 0.0))
         world = World(WorldConfig(scene=scene)).load()
         world.place_person("person_red", 0.2, -1.0)
         if hidden:

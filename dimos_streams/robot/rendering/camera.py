@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dimos_streams.robot.motion import BasePose
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.rendering import floor
 from dimos_streams.robot.rendering.raycast import Hits, RayCaster
 from dimos_streams.robot.simulation.mjcf import CAMERA_FORWARD, CAMERA_HEIGHT
@@ -135,7 +135,7 @@ class RayCamera:
         light.reshape(-1)[pixel] *= shade
 
 
-def _eye(base: BasePose) -> NDArray[np.float64]:
+def _eye(base: PlanarPose) -> NDArray[np.float64]:
     """Return the camera's place in the world."""
     cos, sin = math.cos(base.yaw), math.sin(base.yaw)
     return np.array([base.x + cos * MOUNT[0], base.y + sin * MOUNT[0], MOUNT[2]])

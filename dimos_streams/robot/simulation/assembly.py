@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from dimos_streams.errors import suggest
-from dimos_streams.robot.motion import BasePose
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.simulation.body import BodyAppearance
 from dimos_streams.robot.simulation.furniture import Furniture, Solid, made
 from dimos_streams.robot.simulation.mjcf import BASE_RADIUS
@@ -176,5 +176,5 @@ class _Assembly:
                 self._fault(("people",), text)
 
 
-def _pose(place: PlaceSettings) -> BasePose:
-    return BasePose(place.x, place.y, math.radians(place.yaw_deg))
+def _pose(place: PlaceSettings) -> PlanarPose:
+    return PlanarPose(place.x, place.y, math.radians(place.yaw_deg))

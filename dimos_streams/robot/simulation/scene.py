@@ -7,7 +7,7 @@ y along its width, z up, origin in the middle of the floor. Metres, radians.
 import math
 from dataclasses import dataclass
 
-from dimos_streams.robot.motion import BasePose
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.simulation.body import Colour
 from dimos_streams.robot.simulation.events import SceneEvent
 from dimos_streams.robot.simulation.furniture import (
@@ -24,7 +24,7 @@ from dimos_streams.robot.simulation.furniture import (
 )
 from dimos_streams.robot.simulation.people import STOCK_PEOPLE, Person
 
-ORIGIN = BasePose()
+ORIGIN = PlanarPose()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Scene:
     decoration: tuple[Furniture, ...] = ()
     rugs: tuple[Rug, ...] = ()
     people: tuple[Person, ...] = ()
-    start: BasePose = ORIGIN
+    start: PlanarPose = ORIGIN
     events: tuple[SceneEvent, ...] = ()
 
 
@@ -106,5 +106,5 @@ STOCK_SCENE = Scene(
     decoration=(_decoration(),),
     rugs=(Rug(-2.6, 1.95, 1.35, 0.95),),
     people=STOCK_PEOPLE,
-    start=BasePose(-2.4, -0.9, 0.0),
+    start=PlanarPose(-2.4, -0.9, 0.0),
 )

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import errors
-from dimos_streams.robot.motion import STILL, BasePose, Velocity
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.robot.simulation import mjcf
 from dimos_streams.robot.simulation.body import PARTS, TRUNK
 from dimos_streams.robot.simulation.people import BODY_RADIUS, Obstacle, Stance, Walker
 from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
+from dimos_streams.robot.velocity import STILL, Velocity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,10 +96,10 @@ class World:
             self._debt -= TICK_S
             self._tick(command, PARTS if seen else TRUNK)
 
-    def pose(self) -> BasePose:
+    def pose(self) -> PlanarPose:
         """Return the base's pose."""
         x, y, yaw = self.data.qpos[:3]
-        return BasePose(float(x), float(y), math.remainder(float(yaw), math.tau))
+        return PlanarPose(float(x), float(y), math.remainder(float(yaw), math.tau))
 
     def twist(self) -> Velocity:
         """Return the base's velocity, in its own frame."""

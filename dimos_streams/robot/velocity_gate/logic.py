@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.scan import why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, STOP_ROBOT, HoldTable
-from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity import STILL, Velocity
 
 Source = Literal["teleop", "skill"]
 

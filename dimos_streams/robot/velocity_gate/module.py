@@ -16,7 +16,7 @@ from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.velocities import PARTING_ZEROS
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, VelocityGateState
-from dimos_streams.robot.motion import STILL, Velocity
+from dimos_streams.robot.velocity import STILL, Velocity
 from dimos_streams.robot.velocity_gate.hold_file import UNKNOWN_S, HoldFile
 from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, VelocityGateLogic
 from dimos_streams.streams import In, Out

@@ -16,9 +16,9 @@ from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, load_gate
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
-from dimos_streams.agent.policies.gates.zones import RobotPose
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.parts import Events, offered, request
 from tests.agent.policies.test_zones import SQUARE
@@ -70,7 +70,7 @@ class GateBench:
         self.settings = GateSettings(**settings)
         self.books = GateBooks(self.settings, self.events.emit, lambda skill, arguments: arguments, agent=agent)
         self.enabled, self.approvals, self.plans = self.books.enabled, self.books.approvals, self.books.plans
-        self.pose: RobotPose | None = None
+        self.pose: PlanarPose | None = None
         self.paused = asyncio.Event()
         self.paused.set()
         self.chain: GateChain = build_chain(

@@ -9,15 +9,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.policies.gates.settings import Zone
-from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.common.polygon import inside
+from dimos_streams.messages.planar import PlanarPose
 
 SQUARE = ((1.0, 1.0), (3.0, 1.0), (3.0, 3.0), (1.0, 3.0))
 
 
 def test_zones() -> None:
     zones = Zones([Zone(name="lab", polygon=SQUARE)])
-    outside, within = RobotPose(0, 2, 0), RobotPose(2, 2, 0)
+    outside, within = PlanarPose(0, 2, 0), PlanarPose(2, 2, 0)
     assert zones.entered({"x": 2, "y": 2}, None) == "lab"
     assert zones.entered({"x": 1, "y": 2}, None) == "lab"
     assert zones.entered({"x": 5, "y": 2}, outside) == "lab"
@@ -72,5 +73,5 @@ def test_a_way_enters_a_zone_that_it_touches_and_did_not_begin_in(
     was_inside = all(side(a, b, start) >= 0 for a, b in edges)
     polygon = tuple((float(x), float(y)) for x, y in corners)
     assert inside(polygon, start) == was_inside
-    entered = Zones([Zone(name="lab", polygon=polygon)]).entered({"x": goal[0], "y": goal[1]}, RobotPose(*start, 0))
+    entered = Zones([Zone(name="lab", polygon=polygon)]).entered({"x": goal[0], "y": goal[1]}, PlanarPose(*start, 0))
     assert entered == ("lab" if enters <= leaves and not was_inside else "")

@@ -29,11 +29,12 @@ from dimos_streams.agent.policies.gates.permit import PermitGate
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
-from dimos_streams.agent.policies.gates.zones import RobotPose, Zones
+from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.common.importing import import_attribute, is_reference
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _logger = logging.getLogger(__name__)
@@ -114,7 +115,7 @@ def build_chain(
     books: GateBooks,
     *,
     motions: Callable[[], int | None] | None = None,
-    pose: Callable[[], RobotPose | None] = lambda: None,
+    pose: Callable[[], PlanarPose | None] = lambda: None,
     permit: Callable[[CallRequest], Permit] | None = None,
 ) -> GateChain:
     """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a

@@ -8,8 +8,9 @@ from typing import Any
 from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.motions import FreeMotions
-from dimos_streams.agent.policies.gates.zones import RobotPose, Zones, goal_of
+from dimos_streams.agent.policies.gates.zones import Zones, goal_of
 from dimos_streams.agent.policies.plans import PlanBook, PlanStep
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.skill import ODOM, SkillInfo
 
 _WAY_OUT = (
@@ -33,7 +34,7 @@ class PlanGate:
         begun: FreeMotions,
         *,
         motions: Callable[[], int | None] = lambda: 2,
-        pose: Callable[[], RobotPose | None] = lambda: None,
+        pose: Callable[[], PlanarPose | None] = lambda: None,
     ) -> None:
         """``motions`` returns how many need no plan, None for any number. ``pose`` returns the robot's now, None
         while unknown."""

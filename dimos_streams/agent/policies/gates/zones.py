@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.agent.policies.gates.settings import Zone
 from dimos_streams.common.polygon import Point, crosses, inside
-
-
-@dataclass(frozen=True, slots=True)
-class RobotPose:
-    """The pose of the robot in the odom frame: metres, radians."""
-
-    x: float
-    y: float
-    yaw: float
+from dimos_streams.messages.planar import PlanarPose
 
 
 class Zones:
@@ -29,7 +20,7 @@ class Zones:
     def __bool__(self) -> bool:
         return bool(self._zones)
 
-    def entered(self, arguments: Mapping[str, Any], pose: RobotPose | None) -> str:
+    def entered(self, arguments: Mapping[str, Any], pose: PlanarPose | None) -> str:
         """The name of a zone in which a motion with these arguments would end, or through which it would lead.
 
         Empty if there is none. The arguments that are understood are ``x`` and ``y`` (a goal in the odom frame) and
@@ -53,7 +44,7 @@ def goal_of(arguments: Mapping[str, Any]) -> Point | None:
     return None if x is None or y is None else (x, y)
 
 
-def _ends_at(arguments: Mapping[str, Any], pose: RobotPose | None) -> Point | None:
+def _ends_at(arguments: Mapping[str, Any], pose: PlanarPose | None) -> Point | None:
     goal, distance = goal_of(arguments), _number(arguments.get("distance_m"))
     if goal is not None:
         return goal

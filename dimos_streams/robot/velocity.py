@@ -1,15 +1,6 @@
-"""The base's pose and velocity as plain values."""
+"""The velocity of a robot's base."""
 
 from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class BasePose:
-    """Position in metres and heading in radians, in the world frame."""
-
-    x: float = 0.0
-    y: float = 0.0
-    yaw: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
