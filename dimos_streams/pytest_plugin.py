@@ -253,4 +253,4 @@ def _reported(recording: Path) -> str:
             write_report([log], page)
     except Exception as error:
         return f"there is no report of the run: {error!r}"
-    return f"what happened is told in {page}"
+    return f"what happened is shown in {page}"

@@ -123,7 +123,7 @@ class FleetCalls:
 
     async def _ended(self, call: CallView, reason: str) -> CallView:
         """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""
-        with contextlib.suppress(SkillError):  # then it goes on, which is what is told
+        with contextlib.suppress(SkillError):  # then it goes on, which is what the answer says
             await self.cancel(call.call_id, reason)
             await self.wait_closed(call.call_id, _CANCEL_WAIT_S)
         try:

@@ -85,7 +85,7 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     kept = tests / "failed-recordings" / "test_that_fails.lcmlog"
     assert f"dimos-streams replay {kept} --modules lookout" in text
     page = kept.with_suffix(".html")
-    assert f"what happened is told in {page}" in text
+    assert f"what happened is shown in {page}" in text
     assert "look_out_for" in page.read_text()
     assert sorted(kept.parent.iterdir()) == [page, kept]
     assert "there is no recording" in text

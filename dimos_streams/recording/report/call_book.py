@@ -33,7 +33,7 @@ class CallBook:
         self.series: dict[str, PlottedSeries] = {}
         self.goals: list[tuple[str, tuple[float, float]]] = []
         self._talks: set[str] = set()
-        """Callers whose calls are told by a conversation: agents that somebody talks to."""
+        """Callers whose calls are shown in a conversation: agents that somebody talks to."""
 
     def take(self, event: ToolEvent) -> None:
         """Take the next one. How programs look at agents is left out: nobody has called that."""
@@ -88,7 +88,7 @@ class CallBook:
             self.goals.append((call.skill, (x, y)))
 
     def _numbers(self, call: ReportedCall, event: ToolEvent) -> None:
-        """Keep what is measured while a call goes on; a conversation passes on what is told already."""
+        """Keep what is measured while a call goes on; a conversation repeats what is shown already."""
         if event.type not in ("progress", "update") or is_conversation(event):
             return
         for name, value in event.data.items():

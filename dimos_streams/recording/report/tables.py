@@ -72,7 +72,7 @@ def notes(recorded: Recorded) -> Node:
     for channel, count in recorded.unreadable.items():
         found.append(f"{count} messages of {channel} can't be read.")
     if recorded.repeated:
-        found.append(f"{recorded.repeated} events of calls are in it more than once; each is told once.")
+        found.append(f"{recorded.repeated} events of calls are in it more than once; each is shown once.")
     return h("ul", [h("li", text) for text in found]) if found else None
 
 

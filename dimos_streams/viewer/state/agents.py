@@ -1,7 +1,7 @@
 """Agents, as the calls of a recording show them.
 
 What agents report to consoles is on the bus only while a console is open; where a recording has it, it is shown.
-Otherwise an agent's state is told by the calls of its operators' skills: ``say`` passes its conversation on.
+Otherwise an agent's state is read from the calls of its operators' skills: ``say`` passes its conversation on.
 """
 
 from __future__ import annotations
