@@ -30,6 +30,17 @@ def is_held(thread: int) -> bool:
     return len(os.sched_getaffinity(thread)) == 1
 
 
+def noting(placement: ThreadPlacement, messages: int = 1) -> None:
+    placement.note(messages, asyncio.get_running_loop().time())
+
+
+def stream(placement: ThreadPlacement, now: float, messages: int = 1) -> float:
+    """Note a steady stream from a time on, and return when it ends."""
+    for number in range(22):
+        placement.note(messages, now + number / 100)
+    return now + 0.21
+
+
 async def until(condition: Callable[[], bool], between: Callable[[], None] = lambda: None) -> None:
     async with asyncio.timeout(40):
         while not condition():
@@ -106,33 +117,29 @@ def test_messages_far_apart_and_many_at_once_leave_it_to_the_scheduler(woken: in
 
     async def run() -> None:
         thread, placement = woken, ThreadPlacement(woken, asyncio.get_running_loop())
-        placement.note(1, 100.0)
-        placement.note(1, 100.1)
-        assert not is_held(thread), "too far apart"
-        placement.note(2, 100.105)
+        for tenth in range(10):
+            for number in range(9):
+                placement.note(1, 100.0 + tenth / 10 + number / 1000)
+        assert not is_held(thread), "what comes together ten times a second is far apart"
+        now = stream(placement, 102.0, messages=2)
         assert not is_held(thread), "two at once"
-        placement.note(1, 100.11)
+        placement.note(1, now + 0.01)
         assert is_held(thread)
-        placement.note(7, 100.115)
+        placement.note(7, now + 0.015)
         assert is_held(thread)
-        placement.note(8, 100.12)
+        placement.note(8, now + 0.02)
         assert not is_held(thread), "many at once"
-        placement.note(1, 101.11)
-        placement.note(1, 101.115)
+        stream(placement, now + 0.03)
         assert not is_held(thread), "more may come"
-        placement.note(1, 101.12)
+        now = stream(placement, now + 1.03)
         assert is_held(thread)
         placement.close()
         placement.close()
         assert not is_held(thread)
-        placement.note(1, 101.121)
+        stream(placement, now)
         assert not is_held(thread), "closed"
 
     asyncio.run(run())
-
-
-def noting(placement: ThreadPlacement, messages: int = 1) -> None:
-    placement.note(messages, asyncio.get_running_loop().time())
 
 
 def test_it_is_held_as_long_as_messages_come(woken: int) -> None:
@@ -168,16 +175,13 @@ def test_a_thread_that_waits_for_its_processor_is_let_go(messages: bool) -> None
         try:
             with running(lambda: hashlib.sha256(block)) as thread:
                 placement = ThreadPlacement(thread, loop)
-                for now in (loop.time(), loop.time() + 0.001):
-                    placement.note(1, now)
+                stream(placement, loop.time())
                 assert is_held(thread)
                 os.sched_setaffinity(spin.pid, os.sched_getaffinity(thread))
                 await until(lambda: not is_held(thread), lambda: noting(placement, 2) if messages else None)
-                for after_s in (5.0, 5.01):
-                    placement.note(1, loop.time() + after_s)
+                stream(placement, loop.time() + 5.0)
                 assert not is_held(thread), "for some seconds"
-                for after_s in (11.0, 11.01):
-                    placement.note(1, loop.time() + after_s)
+                stream(placement, loop.time() + 11.0)
                 assert is_held(thread)
                 placement.close()
         finally:
@@ -194,8 +198,7 @@ def test_a_thread_that_has_ended_or_is_not_known_is_none_to_hold() -> None:
             pass
         for thread in (ended, None):
             placement = ThreadPlacement(thread, asyncio.get_running_loop())
-            for now in (100.0, 100.01):
-                placement.note(1, now)
+            stream(placement, 100.0)
             placement.close()
 
     asyncio.run(run())
@@ -208,12 +211,11 @@ def test_the_processors_that_this_process_may_use_are_respected(woken: int) -> N
         allowed = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {min(allowed)})
         try:
-            for now in (100.0, 100.01):
-                placement.note(1, now)
+            stream(placement, 100.0)
             assert os.sched_getaffinity(thread) == allowed, "one processor is no choice, and it is the user's"
         finally:
             os.sched_setaffinity(0, allowed)
-        placement.note(1, 100.02)
+        stream(placement, 101.0)
         assert os.sched_getaffinity(thread) < allowed
 
     asyncio.run(run())

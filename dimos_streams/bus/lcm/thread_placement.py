@@ -17,6 +17,8 @@ from dimos_streams import clock
 
 _CLOSE_S = 0.02
 """Maximum time between two messages, in seconds, at which holding pays."""
+_STEADY_S = 0.2
+"""How long they must have come so close, in seconds: what comes together ten times a second is not held for."""
 _MANY = 8
 """Number of messages in one reading from which on thread and loop are better off with a processor each."""
 _AFTER_MANY_S = 1.0
@@ -65,15 +67,18 @@ class ThreadPlacement:
         self._thread = thread if hasattr(os, "sched_setaffinity") else None
         self._loop = loop
         self._noted_at = self._looked_at = self._free_until = float("-inf")
+        self._close_since = 0.0
         self._held: _ThreadState | None = None
         """The state of the thread when it was last looked at; None if it is not held."""
         self._watch: asyncio.TimerHandle | None = None
 
     def note(self, messages: int, now: float) -> None:
         """Take note of a reading that found so many messages; ``now`` is in seconds."""
-        before, self._noted_at = self._noted_at, now
+        if now - self._noted_at > _CLOSE_S:
+            self._close_since = now
+        self._noted_at = now
         if self._held is None:
-            if messages == 1 and now - before < _CLOSE_S and now >= self._free_until:
+            if messages == 1 and now - self._close_since >= _STEADY_S and now >= self._free_until:
                 self._hold(now)
         elif messages >= _MANY:
             self._release(now + _AFTER_MANY_S)
