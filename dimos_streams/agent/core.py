@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -48,7 +47,6 @@ from dimos_streams.operator.messages.agent import AgentEvent, Usage
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
-_logger = logging.getLogger(__name__)
 _SHOWN_INPUT = 100
 
 
@@ -289,7 +287,9 @@ class AgentCore:
         oldest = min((offset for offset in offsets if offset is not None), default=None)
         if oldest is not None:
             return oldest - 1
-        return self.inbox.offset if self.inbox else 0
+        if self.inbox is not None:
+            return self.inbox.offset
+        return self.resumption.offset if self.resumption is not None else 0
 
     def _abort_unwatched(self, why: str) -> None:
         if self.loop.missions and self.loop.state is not LoopState.CLOSED:

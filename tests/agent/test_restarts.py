@@ -234,3 +234,21 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
         assert [item.event.seq for item in queue.take_nowait() if isinstance(item, CallUpdate)] == [3, 4, 5]
         reading.cancel()
         await asyncio.wait([reading])
+
+
+@pytest.mark.virtual_time
+async def test_an_answer_that_is_in_no_journal_holds_no_offset_back() -> None:
+    """A call's close is made where the broker says that it has closed and its own can't be had."""
+    async with restart_world() as w:
+        await w.start(w.bridge())
+        while not await w.gateway.skills():  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        calls = CallManager(w.gateway, "agent", MessageQueue().put, key_prefix="test")
+        call = await calls.start("chatter", {"count": 1})
+        while (await w.gateway.calls(open_only=True)) != []:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        await calls.close_lost(unknown_too=False)
+        answer = await calls.answer(call, 5)
+        assert answer is not None
+        assert (answer.type, answer.outcome) == ("close", Outcome.COMPLETED)
+        assert calls.unrecorded_offset() is None

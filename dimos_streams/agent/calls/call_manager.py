@@ -223,7 +223,8 @@ class CallManager:
         if call.silent:
             pass
         elif call.answer is not None and not call.answer.done() and event.type != "progress":
-            self._answers[call.call_id] = offset
+            if offset:  # a close that was made has none
+                self._answers[call.call_id] = offset
             call.answered = event
             call.answer.set_result(event)
         else:

@@ -253,6 +253,27 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
 
 
 @pytest.mark.virtual_time
+async def test_an_agent_that_ends_before_the_bridge_answers_leaves_the_offset_of_its_record(tmp_path: Path) -> None:
+    world = LineWorld()
+    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path) as rig:
+        await rig.say("go")
+        await asyncio.sleep(5)
+        rig.core.forget()
+        await rig.leave()
+        before = read_resumption(tmp_path, "agent")
+        assert before is not None
+        assert before.offset > 0
+        successor = world.with_model(FunctionModel(in_turn()), tmp_path).core
+        successor.record.open()
+        successor.forget()
+        successor.record.close()
+        after = read_resumption(tmp_path, "agent")
+        assert after is not None
+        assert len(after.events) == len(before.events) + 1
+        assert after.offset == before.offset
+
+
+@pytest.mark.virtual_time
 async def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
     world = LineWorld()
     async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
