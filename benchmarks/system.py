@@ -21,6 +21,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing import FaultInjection, Faults
 
 _CALLER = "benchmark"
+_READY_S = 60.0
 SEND_TIMEOUT_S = 2.0
 """After so long a client that does not read is cut off; short, for the benchmark's sake."""
 
@@ -94,11 +95,12 @@ async def running(
             await asyncio.to_thread(fill, Path(directory) / "journal.sqlite")
         options = RunOptions(bus_url=free_bus(), port=port, run_dir=Path(directory), wrap_bus=faults, token=token)
         supervisor = Supervisor(blueprint, options)
-        await supervisor.start()
         gateway = HttpGateway(options.bridge_url, rng=random.Random(0), token=token)
         try:
-            while not await gateway.skills():  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+            await supervisor.start()
+            async with asyncio.timeout(_READY_S):
+                while not await gateway.skills():  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
             system = System(gateway, supervisor, port)
             await system.measure("warm up", count=200, rate_hz=200.0)
             yield system

@@ -144,6 +144,8 @@ class ModuleHarness:
         self._receiver = ToolStreamReceiver(self.bus, self._deliver, may_open=self._may_open, name="harness")
         self._streams: dict[str, StreamSpec] = {}
         self._sent: dict[str, list[Message]] = {}
+        self._collected: set[str] = set()
+        """The channels of what modules send."""
         self._calls: dict[str, HarnessCall] = {}
         self._other_events: list[ToolEvent] = []
         self._numbers = itertools.count(1)
@@ -161,12 +163,14 @@ class ModuleHarness:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        await self._host.stop()
-        self._receiver.stop()
-        for subscription in self._subscriptions:
-            subscription.close()
-        if self._given_bus is None:
-            await self.bus.close()
+        try:
+            await self._host.stop()
+        finally:
+            self._receiver.stop()
+            for subscription in self._subscriptions:
+                subscription.close()
+            if self._given_bus is None:
+                await self.bus.close()
 
     async def add(self, module: Module, *, unwired: tuple[str, ...] = ()) -> None:
         """Run another module; streams of equal name and type are connected."""
@@ -230,12 +234,16 @@ class ModuleHarness:
         return self._streams[stream]
 
     def _collect(self, spec: StreamSpec) -> None:
+        channel = channel_name(f"/{spec.name}", spec.message)
+        if channel in self._collected:
+            return  # another module's output of that name, whose channel is the same
+        self._collected.add(channel)
         collected = self._sent.setdefault(spec.name, [])
 
         def take(channel: str, data: bytes) -> None:
             collected.append(decode(spec.message, data, channel=channel))
 
-        self._subscriptions.append(self.bus.subscribe(channel_name(f"/{spec.name}", spec.message), take))
+        self._subscriptions.append(self.bus.subscribe(channel, take))
 
     def _on_status(self, channel: str, data: bytes) -> None:
         self._receiver.on_status(decode(ModuleStatus, data, channel=channel))

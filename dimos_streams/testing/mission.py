@@ -96,11 +96,11 @@ class MissionRun:
         if not clock.is_virtual():
             raise UserError("a MissionRun needs virtual time: run the test's coroutine with clock.run_virtual")
         await self._run.start()
-        failure = asyncio.create_task(self._run.wait(), name="test watches modules")
-        failure.add_done_callback(lambda _: self._changed.set())
-        self._tasks.append(failure)
+        self._tasks.append(asyncio.create_task(self._run.wait(), name="test watches modules"))
         if self._run.gateway is not None:
             self._tasks.append(asyncio.create_task(self._read(self._run.gateway), name="test reads events"))
+        for task in self._tasks:
+            task.add_done_callback(lambda _: self._changed.set())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
@@ -244,10 +244,10 @@ class MissionRun:
             await self._changed.wait()
 
     def _check(self) -> None:
-        """Raise ``ModuleFailedError`` if a module has failed."""
-        failure = self._tasks[0]
-        if failure.done():
-            failure.result()
+        """Raise ``ModuleFailedError`` if a module has failed, and what ended the reading of events."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
 
     def _topic(self, channel: str) -> Topic:
         if channel not in self._topics:

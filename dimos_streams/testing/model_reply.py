@@ -58,11 +58,11 @@ class Reply:
         deltas: list[dict[str, Any]] = [{"content": text}] if text else []
         for index, (name, arguments) in enumerate(calls):
             sent = arguments if isinstance(arguments, str) else json.dumps(arguments)
-            whole = len(sent) if piece is None else 0
+            whole, step = (len(sent), 1) if piece is None else (0, piece)
             head = {"index": index, "id": f"call_{next(_call_numbers)}", "type": "function"}
             deltas.append({"tool_calls": [{**head, "function": {"name": name, "arguments": sent[:whole]}}]})
-            for at in range(whole, len(sent), piece or len(sent)):
-                part = {"arguments": sent[at : at + (piece or len(sent))]}
+            for at in range(whole, len(sent), step):
+                part = {"arguments": sent[at : at + step]}
                 deltas.append({"tool_calls": [{"index": index, "function": part}]})
         return cls(chunks=_stream(deltas, "tool_calls", usage))
 

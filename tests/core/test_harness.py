@@ -10,9 +10,11 @@ from pydantic import Field
 
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
-from dimos_streams.testing import FaultBus, Faults, ModuleHarness
+from dimos_streams.streams import Out
+from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply
 
 
 class ArmConfig(ModuleConfig):
@@ -58,6 +60,63 @@ async def test_wrong_arguments_of_a_call_are_named() -> None:
         assert str(error.value) == (
             "skill 'bend' cannot take these arguments: joint: it must be a whole number (given: 'both')"
         )
+
+
+class Voice(Module):
+    """Says something."""
+
+    words: Out[String]
+
+    @skill
+    async def speak(self) -> None:
+        """Say a word."""
+        self.words.publish(String(data="hello"))
+
+
+class Echo(Module):
+    """Has an output of the same name and type."""
+
+    words: Out[String]
+    shared_outputs = frozenset({"words"})
+
+
+@pytest.mark.virtual_time
+async def test_what_is_sent_on_an_output_of_two_modules_is_listed_once() -> None:
+    async with ModuleHarness(Voice) as harness:
+        await harness.add(Echo(name="echo"))
+        await (await harness.call("speak")).result()
+        assert harness.sent("words") == [String(data="hello")]
+
+
+class Stuck(Module):
+    """Fails at its end."""
+
+    async def stop(self) -> None:
+        raise OSError("stuck")
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_fails_at_its_end_leaves_nothing_open() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    async with ModuleHarness(Stuck, bus=bus):
+        assert bus.subscriptions()
+    assert bus.subscriptions() == []
+    await bus.close()
+
+
+@pytest.mark.parametrize("piece", [None, 1, 8])
+def test_a_models_call_without_arguments_is_a_call(piece: int | None) -> None:
+    reply = Reply.calls(("move", ""), ("turn", {"angle_deg": 5}), piece=piece)
+    calls = [call for chunk in reply.chunks for call in _calls_of(chunk)]
+    arguments = [
+        "".join(call["function"].get("arguments", "") for call in calls if call["index"] == i) for i in (0, 1)
+    ]
+    assert arguments == ["", '{"angle_deg": 5}']
+
+
+def _calls_of(chunk: Any) -> list[dict[str, Any]]:
+    return [call for choice in chunk.get("choices", ()) for call in choice["delta"].get("tool_calls", ())]
 
 
 @pytest.mark.parametrize(

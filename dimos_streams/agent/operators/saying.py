@@ -88,8 +88,10 @@ def _said(mission: Mission) -> Said:
 
 async def _stop_all(core: AgentCore, call: Call, input: str) -> Said:
     stopping = asyncio.ensure_future(stop_all(core, call.id, input))
-    await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
-    text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
+    try:
+        await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
+    finally:
+        text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
     text = cut_to(text, _SAID_BYTES)
     await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
     return Said(text=text, reason="completed")
