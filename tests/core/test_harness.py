@@ -88,23 +88,6 @@ async def test_what_is_sent_on_an_output_of_two_modules_is_listed_once() -> None
         assert harness.sent("words") == [String(data="hello")]
 
 
-class Stuck(Module):
-    """Fails at its end."""
-
-    async def stop(self) -> None:
-        raise OSError("stuck")
-
-
-@pytest.mark.virtual_time
-async def test_a_module_that_fails_at_its_end_leaves_nothing_open() -> None:
-    bus = create_bus("memq://")
-    await bus.open()
-    async with ModuleHarness(Stuck, bus=bus):
-        assert bus.subscriptions()
-    assert bus.subscriptions() == []
-    await bus.close()
-
-
 @pytest.mark.parametrize("piece", [None, 1, 8])
 def test_a_models_call_without_arguments_is_a_call(piece: int | None) -> None:
     reply = Reply.calls(("move", ""), ("turn", {"angle_deg": 5}), piece=piece)

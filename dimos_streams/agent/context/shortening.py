@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
+from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage, characters
 
 Messages = Sequence[Message | None]
 """Messages in order, with None for entries that models don't see."""
@@ -93,10 +93,7 @@ def _is_result(message: Message) -> bool:
 
 
 def _size(message: Message | None) -> int:
-    if message is None:
-        return 0
-    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in calls)
+    return 0 if message is None else characters(message)
 
 
 def _longest(message: Message | None) -> int:

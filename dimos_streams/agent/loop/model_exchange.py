@@ -13,6 +13,7 @@ from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
+from dimos_streams.agent.models.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
@@ -129,5 +130,6 @@ class ModelExchange:
         bounded = budget.settings.max_tokens is not None or budget.settings.max_cost is not None
         if usage.estimated and bounded and not budget.estimates_noted:
             budget.estimates_noted = True
-            text = "The model's server reports no usage: tokens are estimated, four characters each, a picture 1000"
+            each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
+            text = f"The model's server reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

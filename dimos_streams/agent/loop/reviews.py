@@ -11,6 +11,7 @@ from typing import Any
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
@@ -86,14 +87,12 @@ class Reviews:
         if asking is None:
             raise SkillError(f"call {asked.parent!r}, which asks for {asked.skill!r}, is no open call of this agent")
         work = asyncio.ensure_future(self._review(call, asked, asking))
-        withdrawn = asyncio.ensure_future(asking.ending.wait())
         try:
-            await asyncio.wait([work, withdrawn], return_when=asyncio.FIRST_COMPLETED)
+            await first_of(work, asking.ending)
             if not work.done():
                 _check_wanted(asked, asking)
             work.result()
         finally:
-            withdrawn.cancel()
             await end_tasks(work)
 
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:

@@ -25,7 +25,8 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.common.text import parse_json
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
-_SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
+"""What the ids of calls are for servers that take no others."""
 _NOTED = "(noted)"
 
 
@@ -190,7 +191,7 @@ class _Ids:
         return self._newest.get(given, given)
 
     def _form(self, id: str) -> str:
-        if not self._short or _SHORT_ID.fullmatch(id):
+        if not self._short or SHORT_ID.fullmatch(id):
             return id
         return hashlib.sha256(id.encode()).hexdigest()[:9]
 

@@ -129,6 +129,12 @@ class ToolResultMessage:
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
 
 
+def characters(message: Message) -> int:
+    """Return the length of a message: of its text, and of the names and arguments of its calls."""
+    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
+    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in calls)
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request for one answer."""

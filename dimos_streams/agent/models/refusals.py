@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.models.chat_request import ChatStyle
+from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
 
 _MAY_PASS = frozenset({408, 409, 425, 429})
 _SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
@@ -154,7 +154,7 @@ _LESSONS = (
     ),
     _Lesson(
         re.compile(r"\bids?\b.*(a-z|alphanumeric|length|characters)|tool_call_id", re.IGNORECASE),
-        lambda body: any(not re.fullmatch(r"[a-zA-Z0-9]{9}", call["id"]) for call in _calls(body)),
+        lambda body: any(not SHORT_ID.fullmatch(call["id"]) for call in _calls(body)),
         _styled(short_ids=True),
         "ids of calls are nine letters and digits",
     ),

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
-    Message,
     ModelRequest,
     SystemMessage,
     TokenUsage,
     ToolSchema,
+    characters,
 )
 
 CHARACTERS_PER_TOKEN = 4
@@ -25,7 +25,7 @@ TOKENS_PER_PICTURE = 1000
 def estimated_usage(request: ModelRequest, received: int) -> TokenUsage:
     """The estimated usage of a request; ``received`` is the number of characters of its answer that have come,
     reasoning and arguments included."""
-    sent = sum(map(_message, request.messages)) + _tools(request.tools)
+    sent = sum(map(characters, request.messages)) + _tools(request.tools)
     shown = (m.images for m in request.messages if not isinstance(m, SystemMessage | AssistantMessage))
     pictures = sum(map(len, shown))
     tokens = pictures * TOKENS_PER_PICTURE + _tokens(sent)
@@ -34,11 +34,6 @@ def estimated_usage(request: ModelRequest, received: int) -> TokenUsage:
 
 def _tokens(characters: int) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
-
-
-def _message(message: Message) -> int:
-    calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
-    return len(message.text) + sum(len(call.name) + len(call.arguments) for call in calls)
 
 
 def _tools(tools: Iterable[ToolSchema]) -> int:
