@@ -11,7 +11,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.agent.assembly import check_step, loop_parts, own_tools
 from dimos_streams.agent.calls.call_manager import CallManager
-from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.calls.event_reader import EventReader
 from dimos_streams.agent.calls.open_call import listed
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
@@ -152,7 +152,7 @@ class AgentCore:
         """Events that are set when something that operators see may have changed."""
         self.spent = Usage()
         """The usage of this process."""
-        self.inbox: Inbox | None = None
+        self.reader: EventReader | None = None
         self.missions = OpenMissions(self.loop, self.delegation)
 
     @property
@@ -205,8 +205,8 @@ class AgentCore:
 
     async def run(self, offset: int) -> None:
         """Read events from an offset on and run the loop, until cancelled."""
-        self.inbox = Inbox(self.gateway, self.name, self.calls, offset=offset)
-        reading = asyncio.get_running_loop().create_task(self.inbox.run(), name=f"{self.name}:inbox")
+        self.reader = EventReader(self.gateway, self.name, self.calls, offset=offset)
+        reading = asyncio.get_running_loop().create_task(self.reader.run(), name=f"{self.name}:events")
         looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
         try:
             done, _ = await asyncio.wait([reading, looping], return_when=asyncio.FIRST_COMPLETED)
@@ -287,8 +287,8 @@ class AgentCore:
         oldest = min((offset for offset in offsets if offset is not None), default=None)
         if oldest is not None:
             return oldest - 1
-        if self.inbox is not None:
-            return self.inbox.offset
+        if self.reader is not None:
+            return self.reader.offset
         return self.resumption.offset if self.resumption is not None else 0
 
     def _abort_unwatched(self, why: str) -> None:

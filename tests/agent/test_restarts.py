@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from dimos_streams.agent.calls.call_manager import CallManager
-from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.calls.event_reader import EventReader
 from dimos_streams.agent.context.conversation import Entry
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.agent.module import Agent
@@ -225,7 +225,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
         queue = MessageQueue()
         gateway = cast("SkillGateway", Late(w.gateway))
         calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
-        reading = asyncio.create_task(Inbox(gateway, "agent", calls, offset=0).run())
+        reading = asyncio.create_task(EventReader(gateway, "agent", calls, offset=0).run())
         call = await calls.start("chatter", {"count": 3})
         answer = await calls.answer(call, 5)
         assert answer is not None

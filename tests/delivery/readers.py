@@ -1,4 +1,4 @@
-"""The readers of a simulated run: plain readers that keep what they got, and an agent's inbox."""
+"""The readers of a simulated run: plain readers that keep what they got, and an agent's event reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
-from dimos_streams.agent.calls.event_reader import Inbox
+from dimos_streams.agent.calls.event_reader import EventReader
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillError, SkillUnavailableError
@@ -64,7 +64,7 @@ class AgentLife:
 
 
 class SimulatedAgent:
-    """An agent's inbox, calls and queue; a crash forgets all but the records that are kept to judge it."""
+    """An agent's event reader, calls and queue; a crash forgets all but the records that are kept to judge it."""
 
     name = "agent"
 
@@ -106,7 +106,7 @@ class SimulatedAgent:
                 life.adopted = {call.call_id: call.last_seq for call in await manager.adopt_open()}
                 break
             await asyncio.sleep(0.05)
-        self._spawn(Inbox(self._gateway, self.name, manager, offset=life.offset).run())
+        self._spawn(EventReader(self._gateway, self.name, manager, offset=life.offset).run())
         while True:
             await arrived.wait()
             arrived.clear()

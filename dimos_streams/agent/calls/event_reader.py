@@ -7,7 +7,7 @@ from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 
-class Inbox:
+class EventReader:
     """Reads one caller's events from an offset on. ``offset`` is that of the newest event that was dealt with."""
 
     def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:

@@ -68,7 +68,7 @@ QueueItem: TypeAlias = OperatorInput | CallUpdate | Notice
 
 
 class MessageQueue:
-    """A bounded queue: ``put`` waits while ``capacity`` items wait; so the inbox waits too, and in the end the
+    """A bounded queue: ``put`` waits while ``capacity`` items wait; so the event reader waits too, and in the end the
     bridge.
 
     Nothing is dropped but progress that newer progress of the same call replaces. Each item holds its missions until
