@@ -17,7 +17,14 @@ from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.errors import CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.errors import (
+    CallInDoubtError,
+    CallRejectedError,
+    SkillArgumentError,
+    SkillError,
+    SkillUnavailableError,
+    UnknownSkillError,
+)
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -219,9 +226,9 @@ class Undoing:
             arguments["call_id"] = entry.call_id
         try:
             self._call = await self._calls.start(entry.undo, arguments, silent=True)
-        except (CallRejectedError, UnknownSkillError) as refusal:
-            raise _NotBegun(str(refusal)) from refusal
         except SkillError as error:
+            if _never_began(error):
+                raise _NotBegun(str(error)) from error
             return "failed", str(error)
         return await self._ended(self._call, entry)
 
@@ -248,6 +255,12 @@ class Undoing:
                     await call.closed.wait()
             if not held:
                 rest_s -= clock.monotonic() - began
+
+
+def _never_began(error: SkillError) -> bool:
+    """Return whether a call that could not be started has certainly not begun."""
+    refusals = (CallRejectedError, UnknownSkillError, SkillArgumentError, SkillUnavailableError)
+    return isinstance(error, refusals) and not isinstance(error, CallInDoubtError)
 
 
 def _end_of(call: OpenCall) -> tuple[_How, str]:

@@ -12,7 +12,13 @@ from dimos_streams import clock
 from dimos_streams.agent.control.commands import UndoCommand
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import (
+    CallInDoubtError,
+    NoAnswerError,
+    SkillArgumentError,
+    SkillError,
+    SkillUnavailableError,
+)
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -145,6 +151,31 @@ async def test_what_could_not_be_begun_is_still_there() -> None:
         rig.core.control.resume()
         assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
+
+
+@pytest.mark.parametrize(
+    ("error", "is_left"),
+    [
+        (SkillUnavailableError("its module is hung"), True),
+        (SkillArgumentError("move_back", {"by": "it must be a number"}), True),
+        (NoAnswerError("no connection", may_have_arrived=False), True),
+        (NoAnswerError("no answer", may_have_arrived=True), False),
+        (CallInDoubtError("nobody knows"), False),
+        (SkillError("an odd answer"), False),
+    ],
+)
+async def test_only_what_may_have_begun_is_not_begun_again(error: SkillError, is_left: bool) -> None:
+    def refuse(skill: str) -> bool:
+        raise error
+
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        world.bridge.refuse = refuse
+        ((by, how, text),) = outcomes(await rig.core.loop.undo(1))
+        assert (by, how, text.startswith(str(error))) == (2, "failed", True)
+        world.bridge.refuse = lambda skill: False
+        assert outcomes(await rig.core.loop.undo(1)) == [(2 if is_left else 1, "undone", "done")]
 
 
 async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_path: Path) -> None:
