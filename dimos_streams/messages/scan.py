@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dimos_streams.messages.sensor_msgs import LaserScan
 
 _MAX_ANGLE = 2 * math.tau
+_NARROWEST = math.radians(1.0)
+"""The angle between the first and the last ray below which they are as good as one."""
 
 
 def why_blind(scan: LaserScan) -> str:
@@ -22,8 +24,8 @@ def why_blind(scan: LaserScan) -> str:
         return "has no rays: `ranges` is empty"
     if len(scan.ranges) == 1:
         return "looks one way only: it has one ray, and the robot is wider than that"
-    if scan.angle_increment == 0:
-        return f"looks one way only: its {len(scan.ranges)} rays are 0 rad apart"
+    if abs(math.remainder(scan.angle_increment, math.tau)) * (len(scan.ranges) - 1) < _NARROWEST:
+        return f"looks one way only: its {len(scan.ranges)} rays are {scan.angle_increment:g} rad apart"
     if not scan.range_max > max(0.0, scan.range_min):
         return f"can hit nothing: its range_min is {scan.range_min:g} m, its range_max {scan.range_max:g} m"
     if not _any_measured(scan.ranges, scan.range_min):

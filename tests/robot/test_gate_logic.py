@@ -165,6 +165,8 @@ def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
         ({"range_max": math.nan}, "can hit nothing"),
         ({"angle_increment": math.nan}, "has angles that are none"),
         ({"angle_increment": 0.0}, "looks one way only: its 360 rays are 0 rad apart"),
+        ({"angle_increment": 1e-30}, "looks one way only: its 360 rays are 1e-30 rad apart"),
+        ({"angle_increment": -math.tau}, "looks one way only: its 360 rays are -6.28319 rad apart"),
         ({"ranges": [5.0]}, "looks one way only: it has one ray"),
     ],
 )
