@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -60,7 +61,10 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
     """Read a YAML file of a kind. Raises ``UserError`` if it can't be read, ``BlueprintError`` if it is not valid."""
     origin = display_path(path)
     try:
-        size = path.stat().st_size
+        status = path.stat()
+        size = status.st_size
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+            raise UserError(f"{kind} file {origin!r} can't be read: it is a device or a pipe, which may have no end")
         if size > MAX_BYTES:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")

@@ -7,7 +7,9 @@ that was damaged, and no intact event is swallowed.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +56,11 @@ class LogReader:
     def open(self) -> LogReader:
         """Open the file. Raises ``UserError`` if it can't be read."""
         try:
-            self._fd = os.open(self.path, os.O_RDONLY)
-            self.size = os.fstat(self._fd).st_size
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its other end
+            status = os.fstat(self._fd)
+            self.size = status.st_size
+            if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
+                raise OSError(errno.ESPIPE, "it is a device or a pipe, which may have no end")
             os.pread(self._fd, 1, 0)
         except OSError as error:
             self.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dimos_streams.errors import UserError
-from dimos_streams.recording.format import pack
+from dimos_streams.recording.format import SYNC_BYTES, pack
 from dimos_streams.recording.reader import LogReader
 
 FLUSH_US = 500_000
@@ -49,11 +49,13 @@ class LogWriter:
         self._introduced = False
 
     def open(self) -> LogWriter:
-        """Open the file. Raises ``UserError`` if it can't be written, or is to be appended to and is no log."""
+        """Open the file. Raises ``UserError`` if it can't be written, or has something in it and is no log."""
         if self._append:
             while part_path(self.path, self._part + 1).exists():
                 self._part += 1
         try:
+            if not self._append:
+                _refuse_others(self.path)
             self._begin_part(append=self._append)
         except OSError as error:
             raise UserError(f"log {str(self.part)!r} can't be written: {error.strerror}") from error
@@ -132,6 +134,15 @@ class LogWriter:
 def part_path(path: Path, part: int) -> Path:
     """The file of a log's part; 0 is the path itself."""
     return path if part == 0 else path.with_name(f"{path.stem}.{part}{path.suffix}")
+
+
+def _refuse_others(path: Path) -> None:
+    """Raise ``UserError`` if writing a log anew would replace what is none. Raises ``OSError``."""
+    if path.is_file():
+        with path.open("rb") as file:
+            beginning = file.read(len(SYNC_BYTES))
+        if beginning not in (b"", SYNC_BYTES):
+            raise UserError(f"{str(path)!r} is no LCM log; it is not replaced by one")
 
 
 def repair(path: Path) -> tuple[int, int]:

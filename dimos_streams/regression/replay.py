@@ -46,6 +46,11 @@ class ReplayOptions:
     with_series: bool = False
 
 
+_LONGEST_LEAD_US = 6 * 3600 * 1_000_000
+"""The longest time, in µs, between the beginning of a virtual run and the first event of its recording, or of a part
+that was cut out of it. Later stamps are of another clock, as those of a recording of a recording that was played."""
+
+
 def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = None) -> Report:
     """Replay one log. Raises ``UserError`` for what a person can mend; differences are in the report.
 
@@ -60,7 +65,8 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         if first is None:
             raise UserError(f"log {str(path)!r} has no events")
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
-        start = clock.VIRTUAL_EPOCH_US if virtual and first >= clock.VIRTUAL_EPOCH_US else first
+        lead = first - clock.VIRTUAL_EPOCH_US
+        start = clock.VIRTUAL_EPOCH_US if virtual and 0 <= lead <= _LONGEST_LEAD_US else first
         tolerances = options.tolerances or usual_tolerances(metadata)
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)

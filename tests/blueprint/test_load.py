@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,14 @@ def test_a_directory_and_odd_bytes_are_no_tracebacks(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_bytes(b"name: \xff\n")
     for path in (tmp_path, tmp_path / "odd.yaml"):
         with pytest.raises(UserError, match="can't be read"):
+            load(path)
+
+
+def test_a_pipe_and_a_device_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "b.yaml").write_text("include: [/dev/zero]\n")
+    for path in (tmp_path / "pipe.yaml", tmp_path / "b.yaml"):
+        with pytest.raises(UserError, match="can't be read: it is a device or a pipe, which may have no end"):
             load(path)
 
 

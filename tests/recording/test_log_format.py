@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.errors import UserError
+from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.writer import LogWriter, part_path
 from tests.recording.logs import START, raw, read_log, size_of, some_events, write_log
@@ -71,6 +72,32 @@ def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no LCM log"):
         LogWriter(path, append=True).open()
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_log_is_not_replaced_by_one(tmp_path: Path, is_link: bool) -> None:
+    thesis, path = tmp_path / "thesis.txt", tmp_path / "l.lcmlog"
+    thesis.write_text("my thesis")
+    if is_link:
+        path.symlink_to(thesis)
+    else:
+        thesis.rename(path)
+    with pytest.raises(UserError, match=r"l.lcmlog' is no LCM log; it is not replaced by one"):
+        LogWriter(path).open()
+    assert path.read_text() == "my thesis"
+    for before in (b"", pack(0, 1, "/a", b"x")):
+        path.write_bytes(before)
+        with LogWriter(path) as writer:
+            writer.write(1, "/b", b"y")
+        with LogReader(path) as reader:
+            assert [event.channel for event in reader.events()] == ["/b"]
+
+
+def test_a_pipe_and_a_device_are_no_logs(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UserError, match="it is a device or a pipe"):
+            LogReader(path).open()
 
 
 def test_parts_begin_with_the_preamble(tmp_path: Path) -> None:

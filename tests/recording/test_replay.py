@@ -149,6 +149,15 @@ def test_a_log_of_before_1970_takes_no_longer_than_another(mission_log: Path, tm
     assert report.calls == 2
 
 
+def test_a_virtual_recording_that_was_recorded_once_more_years_later_takes_no_longer(
+    mission_log: Path, tmp_path: Path
+) -> None:
+    years = 5 * 365 * 86_400_000_000
+    events = (event._replace(utime=event.utime + years) for event in read_log(mission_log))
+    report = replayed(write_log(tmp_path / "again.lcmlog", raw(events)), "follow")
+    assert report.calls == 2
+
+
 def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: Path) -> None:
     events = [event for event in raw(read_log(mission_log)) if not event[1].startswith("/skill_calls")]
     report = replayed(write_log(tmp_path / "a.lcmlog", events), "follow")
