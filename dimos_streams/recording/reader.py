@@ -141,12 +141,7 @@ class LogReader:
 
     def _find_event(self, start: int, stop: int) -> int:
         """Return the position at which the first event from ``start`` on seems to begin, or ``stop``."""
-        at = start
-        while (found := self._find(SYNC_BYTES, at, stop)) is not None:
-            if self._plausible(found):
-                return found
-            at = found + 1
-        return stop
+        return next((found for found in self._occurrences(SYNC_BYTES, start, stop) if self._plausible(found)), stop)
 
     def _plausible(self, at: int) -> bool:
         """Return whether an event may begin here: its lengths are possible and its channel is a name."""
@@ -161,14 +156,17 @@ class LogReader:
 
     def _find(self, pattern: bytes, start: int, stop: int) -> int | None:
         """Return the first position of ``pattern`` from ``start`` on and before ``stop``, or None."""
-        at, overlap = start, len(pattern) - 1
-        while at < stop:
+        return next(self._occurrences(pattern, start, stop), None)
+
+    def _occurrences(self, pattern: bytes, start: int, stop: int) -> Iterator[int]:
+        """Yield the positions of ``pattern`` from ``start`` on and before ``stop``; bytes are read once for all."""
+        overlap = len(pattern) - 1
+        for at in range(start, stop, _CHUNK):
             chunk = self._read(at, min(_CHUNK, stop - at) + overlap)
             found = chunk.find(pattern)
-            if found >= 0:
-                return at + found
-            at += _CHUNK
-        return None
+            while found >= 0:
+                yield at + found
+                found = chunk.find(pattern, found + 1)
 
     def _skip(self, at: int, to: int, why: str) -> int:
         """Note what lies between; adjacent damages become one."""

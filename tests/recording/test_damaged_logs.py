@@ -65,6 +65,22 @@ def event_bytes(event: Raw) -> bytes:
 
 
 @pytest.mark.slow
+def test_a_log_of_nothing_but_beginnings_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "syncs.lcmlog"
+    path.write_bytes(SYNC_BYTES * 20_000)
+    sizes: list[int] = []
+
+    def read(offset: int, length: int) -> bytes:
+        sizes.append(length)
+        return reader_read(offset, length)
+
+    with LogReader(path) as reader:
+        reader_read = reader._read
+        monkeypatch.setattr(reader, "_read", read)
+        assert list(reader.events()) == []
+    assert len([size for size in sizes if size > 2000]) < 5, "what is looked through is read once"
+
+
 @pytest.mark.parametrize("block", range(10))
 def test_a_thousand_damaged_logs(tmp_path: Path, block: int) -> None:
     path = tmp_path / "a.lcmlog"
