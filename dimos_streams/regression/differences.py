@@ -18,6 +18,7 @@ from dimos_streams.regression.tolerances import Tolerances
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _SHOWN = 120
+_ABSENT = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def _of_messages(
         first, second = getattr(recorded, field.name), getattr(replayed, field.name)
         if path == "utime":
             yield from _of_times(path, first / 1e6, second / 1e6, allow)
-        else:
+        elif first != second:
             yield from _of_values(channel, path, first, second, allow)
 
 
@@ -86,18 +87,27 @@ def _of_values(channel: str, path: str, first: Any, second: Any, allow: Toleranc
     elif isinstance(first, str) and isinstance(second, str):
         yield from _of_texts(channel, path, first, second, allow)
     elif isinstance(first, Mapping) and isinstance(second, Mapping):
-        for key in dict.fromkeys((*first, *second)):
-            yield from _of_values(channel, f"{path}.{key}", first.get(key), second.get(key), allow)
+        yield from _of_objects(channel, path, first, second, allow)
     elif isinstance(first, (list, tuple)) and isinstance(second, (list, tuple)):
         if len(first) != len(second):
             yield FieldDifference(path, f"{len(first)} entries", f"{len(second)} entries")
             return
-        if first == second:
-            return
         for index, pair in enumerate(zip(first, second, strict=True)):
             yield from _of_values(channel, f"{path}[{index}]", *pair, allow)
-    elif first != second:
+    elif first != second or isinstance(first, bool) != isinstance(second, bool):
         yield FieldDifference(path, _shown(first), _shown(second))
+
+
+def _of_objects(
+    channel: str, path: str, first: Mapping[str, Any], second: Mapping[str, Any], allow: Tolerances
+) -> Iterator[FieldDifference]:
+    """Yield the differences by key; one that a side lacks is a difference even if the other side has null for it."""
+    for key in dict.fromkeys((*first, *second)):
+        if key in first and key in second:
+            yield from _of_values(channel, f"{path}.{key}", first[key], second[key], allow)
+        else:
+            recorded, replayed = (_shown(side[key]) if key in side else _ABSENT for side in (first, second))
+            yield FieldDifference(f"{path}.{key}", recorded, replayed)
 
 
 def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tolerances) -> Iterator[FieldDifference]:
@@ -113,11 +123,17 @@ def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerance
     first, second = without_place(first), without_place(second)
     if first == second:
         return
-    numbers = [list(map(float, _NUMBER.findall(text))) for text in (first, second)]
-    same_input = _NUMBER.split(first) == _NUMBER.split(second) and len(numbers[0]) == len(numbers[1])
-    close = same_input and all(abs(a - b) <= allow.allowed(channel, path, a) for a, b in zip(*numbers, strict=True))
+    numbers = zip(_NUMBER.findall(first), _NUMBER.findall(second), strict=False)
+    same_input = _NUMBER.split(first) == _NUMBER.split(second)
+    close = same_input and all(_is_close(channel, path, *pair, allow) for pair in numbers)
     if not close:
         yield FieldDifference(path, _shown(first), _shown(second))
+
+
+def _is_close(channel: str, path: str, first: str, second: str, allow: Tolerances) -> bool:
+    """Return whether two numbers in texts are within the tolerance; without one they must be written alike."""
+    allowed = allow.allowed(channel, path, float(first))
+    return first == second or (allowed > 0.0 and abs(float(first) - float(second)) <= allowed)
 
 
 def _of_stamps(path: str, recorded: Any, replayed: Any, allow: Tolerances) -> Iterator[FieldDifference]:

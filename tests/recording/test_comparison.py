@@ -90,6 +90,31 @@ def test_values_differ_by_more_than_is_allowed(recorded: Any, replayed: Any, pat
     assert [difference.field for difference in found] == paths
 
 
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "paths"),
+    [
+        ("1.0 m", "1.00 m", ["v"]),
+        ("seed 9007199254740993", "seed 9007199254740992", ["v"]),
+        ("2 m and 1 m", "2 m and 1 m", []),
+        ({"a": None}, {}, ["v.a"]),
+        ({}, {"a": None}, ["v.a"]),
+        ({"a": None}, {"a": None}, []),
+        (True, 1, ["v"]),
+        (0.0, False, ["v"]),
+        ([True, 2], [1, 2], ["v[0]"]),
+        ([{"a": None}], [{}], ["v[0].a"]),
+    ],
+)
+def test_without_tolerances_everything_must_be_equal(recorded: Any, replayed: Any, paths: list[str]) -> None:
+    found = value_differences("/c#std_msgs.String", "v", recorded, replayed, Tolerances())
+    assert [difference.field for difference in found] == paths
+
+
+def test_a_key_that_one_side_lacks_is_shown_as_nothing() -> None:
+    (found,) = value_differences("/c#std_msgs.String", "v", {"a": None}, {}, Tolerances())
+    assert str(found) == "v.a: recorded None, replayed nothing"
+
+
 def test_an_output_that_comes_at_another_time_is_reported_with_both_times() -> None:
     comparison = Comparison(Tolerances())
     comparison.recorded("/x", b"data", START, optional=False)
