@@ -45,7 +45,7 @@ class Watch(Module):
 
     async def run(self) -> None:
         async for reading in self.readings:
-            self.strongest = max(self.strongest, *(wind.speed for wind in reading.winds))
+            self.strongest = max([self.strongest, *(wind.speed for wind in reading.winds)])
 
     @skill(read_only=True)
     async def strongest_wind(self, call: Call) -> str:

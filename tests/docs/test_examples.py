@@ -19,6 +19,21 @@ LIVE = {"llm-over-http", "mcp-client"}
 """Examples that start processes."""
 _BLOCK = re.compile(r"^```bash\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
+_CALM = """
+import asyncio
+from dimos_streams.testing import ModuleHarness
+from station import Watch
+from weather.weather_msgs import Reading, Wind
+
+async def watch():
+    async with ModuleHarness(Watch) as harness:
+        for winds in ([], [Wind(speed=3.0)], []):
+            harness.feed("readings", Reading(winds=winds))
+        print(await (await harness.call("strongest_wind")).result())
+
+asyncio.run(watch())
+"""
+
 
 @pytest.fixture
 def environment(tmp_path: Path, bus_url: str) -> dict[str, str]:
@@ -73,6 +88,15 @@ def check_example(folder: Path, environment: dict[str, str]) -> None:
 @pytest.mark.parametrize("name", sorted(set(EXAMPLES) - LIVE))
 def test_an_example_prints_what_it_says(name: str, environment: dict[str, str], tmp_path: Path) -> None:
     check_example(copied(tmp_path / "examples") / name, environment)
+
+
+@pytest.mark.timeout(120)
+def test_a_reading_without_winds_changes_nothing(environment: dict[str, str], tmp_path: Path) -> None:
+    folder = copied(tmp_path / "examples") / "own-messages"
+    for command in (["dimos-streams", "messages", "generate", "weather"], [sys.executable, "-c", _CALM]):
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "3.0 m/s\n"
 
 
 @pytest.mark.live
