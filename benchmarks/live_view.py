@@ -17,8 +17,6 @@ import asyncio
 import contextlib
 import json
 import multiprocessing
-import os
-import platform
 import statistics
 import struct
 import tempfile
@@ -33,6 +31,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.process_tree import usage_of
 from benchmarks.system import free_bus, free_port
+from benchmarks.table import machine_line
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime.live.supervisor import Supervisor
@@ -174,7 +173,7 @@ async def _read(socket: ClientConnection, ages: list[float]) -> None:
 
 
 def _print_table(views: Sequence[View]) -> None:
-    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    print(machine_line())
     print(f"{'watchers':20}{'one core':>10}{'pictures/s':>12}{'p50 ms':>9}{'p95 ms':>9}")
     for view in views:
         ages = "".join(f"{age:9.1f}" if age is not None else f"{'':9}" for age in (view.p50_ms, view.p95_ms))

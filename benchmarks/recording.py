@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import re
 import subprocess
 import sys
@@ -17,6 +15,7 @@ from pathlib import Path
 
 import lcm
 
+from benchmarks.table import machine_line
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import summarize
 from dimos_streams.recording.writer import LogWriter
@@ -123,7 +122,7 @@ def main() -> None:
     count, gigabytes = (50_000, 0.1) if arguments.quick else (400_000, 1.0)
     with tempfile.TemporaryDirectory() as folder:
         figures = measure(Path(folder), count, gigabytes)
-    machine = f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+    machine = machine_line()
     if arguments.json:
         print(json.dumps({"machine": machine, "figures": [asdict(figure) for figure in figures]}, indent=2))
         return

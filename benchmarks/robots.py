@@ -15,7 +15,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import Any
 
 from benchmarks.process_tree import usage_of
 from benchmarks.system import free_bus, free_port
+from benchmarks.table import machine_line
 
 _SETTLE_S = 3.0
 _IDLE_S = 10.0
@@ -182,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.json:
         print(json.dumps({"live": [asdict(row) for row in live], "virtual": [asdict(row) for row in virtual]}))
         return
-    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    print(machine_line())
     for rows in (live, virtual):
         _print_table([asdict(row) for row in rows])
 

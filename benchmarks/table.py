@@ -9,9 +9,14 @@ from collections.abc import Sequence
 from benchmarks.result import Result
 
 
+def machine_line() -> str:
+    """What results were measured on: the system, Python's version and the number of cores."""
+    return f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores"
+
+
 def print_table(results: Sequence[Result]) -> None:
     """One line a result; ours are compared with the floor of the same run, and a peer's with ours."""
-    print(f"{platform.system()}, Python {platform.python_version()}, {os.cpu_count()} cores")
+    print(machine_line())
     print(f"{'':32}{'received':>16}{'order':>7}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}{'events/s':>10}  p50 / floor")
     floors = {result.name: result.p50_ms for result in results if result.name.startswith("floor")}
     ours = {result.name: result for result in results}
