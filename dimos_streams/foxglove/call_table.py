@@ -12,6 +12,8 @@ from dimos_streams.tool_stream.wire.layout import INSTANCE
 
 MAX_CALLS = 1000
 """The largest number of open calls; of more the eldest are forgotten."""
+MAX_CLOSED = 1000
+"""The largest number of closed calls of which late events are recognized; of more the eldest are forgotten."""
 
 
 @dataclass(slots=True)
@@ -32,19 +34,25 @@ class TracedCalls:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, TracedCall] = OrderedDict()
+        self._closed: OrderedDict[str, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def after(self, event: ToolStreamEvent, data: Mapping[str, Any]) -> TracedCall:
-        """The event's call as it is then; ``data`` is what the event carries."""
+    def after(self, event: ToolStreamEvent, data: Mapping[str, Any]) -> TracedCall | None:
+        """The event's call as it is then, or None if that is no news of it; ``data`` is what the event carries."""
+        if event.call_id in self._closed:
+            return None
         call = self._open.setdefault(event.call_id, TracedCall())
-        if event.seq > call.seq:
-            _fold(call, event, data)
+        if event.seq <= call.seq:
+            return None
+        _fold(call, event, data)
         if event.type == "close":
             del self._open[event.call_id]
-        while len(self._open) > MAX_CALLS:
-            self._open.popitem(last=False)
+            self._closed[event.call_id] = None
+        for calls, most in ((self._open, MAX_CALLS), (self._closed, MAX_CLOSED)):
+            while len(calls) > most:
+                calls.popitem(last=False)
         return call
 
 

@@ -15,7 +15,7 @@ import pytest
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.foxglove.address import LAYOUT
-from dimos_streams.foxglove.call_table import MAX_CALLS, TracedCalls
+from dimos_streams.foxglove.call_table import MAX_CALLS, MAX_CLOSED, TracedCalls
 from dimos_streams.foxglove.conversion.message_views import MessageViews
 from dimos_streams.foxglove.conversion.schemas import SCHEMAS, schema_named
 from dimos_streams.foxglove.conversion.views import forms_of, forms_of_message
@@ -332,16 +332,21 @@ def test_places_are_drawn_as_long_as_a_module_tells_of_them() -> None:
 def test_events_make_calls_whose_numbers_can_be_plotted() -> None:
     conversion = MessageViews()
 
-    def after(seq: int, type: str, **data: Any) -> dict[str, Any]:
+    def rows(seq: int, type: str, **data: Any) -> list[dict[str, Any]]:
         event = ToolStreamEvent(utime=seq * 500_000, call_id="c1", seq=seq, type=type, data_json=json.dumps(data))
         event.module, event.skill = "robot1/follow", "robot1_follow_person"
-        return next(value for form, value in conversion.shown("/tool_streams", event) if form.suffix == "/calls")
+        return [value for form, value in conversion.shown("/tool_streams", event) if form.suffix == "/calls"]
+
+    def after(seq: int, type: str, **data: Any) -> dict[str, Any]:
+        (row,) = rows(seq, type, **data)
+        return row
 
     after(1, "open", arguments={"description": "red"}, parent="m1")
     now = after(2, "progress", distance_m=2.5, bearing_deg=None, track="7", places=[1, 2], **{INSTANCE: "a-b"})
     assert now["progress"] == {"distance_m": 2.5, "bearing_deg": None, "track": "7"}
     assert (now["state"], now["robot"], now["parent"], now["seconds"]) == ("open", "robot1", "m1", 0.5)
-    assert after(2, "progress", distance_m=9.0)["progress"]["distance_m"] == 2.5, "it came twice"
+    assert rows(2, "progress", distance_m=9.0) == [], "it came twice"
+    assert after(3, "update")["progress"]["distance_m"] == 2.5
     closed = after(4, "close", outcome="completed")
     assert (closed["state"], closed["outcome"], closed["arguments"]) == (
         "closed",
@@ -349,7 +354,8 @@ def test_events_make_calls_whose_numbers_can_be_plotted() -> None:
         {"description": "red"},
     )
     assert closed["progress"]["distance_m"] == 2.5
-    assert after(5, "update")["arguments"] == {}, "of a call that is over nothing is kept"
+    for seq, type in ((4, "close"), (2, "progress"), (1, "open"), (5, "update")):
+        assert rows(seq, type) == [], "a call that is over is not opened again"
     report = ToolStreamEvent(type="update", caller="monitor", skill="report")
     assert [form.suffix for form, _ in conversion.shown("/tool_streams", report)] == [""]
 
@@ -359,6 +365,14 @@ def test_of_many_calls_that_never_end_the_newest_are_kept() -> None:
     for number in range(MAX_CALLS + 10):
         table.after(ToolStreamEvent(call_id=f"c{number}", seq=1, type="open"), {})
     assert len(table) == MAX_CALLS
+
+
+def test_of_many_calls_that_are_over_the_newest_are_known() -> None:
+    table = TracedCalls()
+    closes = [ToolStreamEvent(call_id=f"c{number}", seq=2, type="close") for number in range(MAX_CLOSED + 1)]
+    assert all(table.after(close, {}) is not None for close in closes)
+    assert [table.after(close, {}) is not None for close in (closes[1], closes[0])] == [False, True]
+    assert len(table) == 0
 
 
 def test_the_layout_has_what_a_run_shows() -> None:

@@ -28,11 +28,13 @@ def log_line(event: ToolStreamEvent, context: TopicContext) -> Value | None:
 
 
 def call_of(event: ToolStreamEvent, context: TopicContext) -> Value | None:
-    """The call of an event as it is then; none of the monitor's own calls."""
+    """The call of an event as it is then; none for an event that changes nothing, or of the monitor's own calls."""
     if event.caller == MONITOR:
         return None
     data = _data_of(event)
     call = context.calls.after(event, data)
+    if call is None:
+        return None
     return {
         "timestamp": timestamp(event.utime),
         "call_id": event.call_id,
