@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
@@ -139,6 +141,18 @@ def wire_name(path: str) -> str:
 def fields_of(cls: type[Message]) -> tuple[Field, ...]:
     """Return all fields in the order of the wire, sizes of arrays included."""
     return cls._layout
+
+
+def to_json_value(value: Any) -> Any:
+    """A message as plain data, complete but for the fields that only size its arrays: bytes in base64, numbers that
+    JSON does not have as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Message):
+        return {field.name: to_json_value(getattr(value, field.name)) for field in value._content}
+    if isinstance(value, (list, tuple)):
+        return [to_json_value(item) for item in value]
+    return base64.b64encode(value).decode() if isinstance(value, (bytes, bytearray)) else value
 
 
 def _comparable(value: Any) -> Any:

@@ -6,13 +6,10 @@ import cmath
 import math
 from dataclasses import dataclass
 
-from dimos_streams.messages.planar import FARTHEST
+from dimos_streams.messages.detections import Box, box_of, place_of
 from dimos_streams.messages.sensor_msgs import CameraInfo
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
-
-Box = tuple[float, float, float, float]
-"""Left, top, right, bottom, in pixels of the colour image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +77,4 @@ def sightings_of(message: Detection2DArray) -> list[Sighting]:
 
 def _sighting(detection: Detection2D) -> Sighting:
     labels = tuple((result.hypothesis.class_id, result.hypothesis.score) for result in detection.results)
-    centre, box = detection.bbox.center.position, detection.bbox
-    left, top = centre.x - box.size_x / 2, centre.y - box.size_y / 2
-    at = detection.results[0].pose.pose.position
-    # Robots without depth leave the pose as it is made, all zero, which no thing outside of the robot can have.
-    known = math.hypot(at.x, at.y) <= FARTHEST and (at.x, at.y, at.z) != (0.0, 0.0, 0.0)
-    return Sighting(
-        id=detection.id,
-        labels=labels,
-        box=(left, top, left + box.size_x, top + box.size_y),
-        point=complex(at.x, at.y) if known else None,
-    )
+    return Sighting(id=detection.id, labels=labels, box=box_of(detection), point=place_of(detection))

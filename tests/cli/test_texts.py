@@ -18,7 +18,7 @@ from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.clock import VIRTUAL_EPOCH_US
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
-from dimos_streams.messages.as_json import to_json_value
+from dimos_streams.messages.base import to_json_value
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.tool_stream.event import EventType, ToolEvent

@@ -294,10 +294,12 @@ def test_maps_clouds_and_ways() -> None:
 
 
 def test_people_stand_where_they_were_seen() -> None:
-    seen, unplaced = box("7", "person in red"), box("8", "person")
+    seen, unplaced, without_depth = box("7", "person in red"), box("8", "person"), box("10", "person")
     seen.results[0].pose.pose.position = Point(x=2.0, y=-1.0)
     unplaced.results[0].pose.pose.position = Point(x=math.nan)
-    schema, value = shown(Detection2DArray(header=HEADER, detections=[seen, unplaced, box("9")]))["/scene"]
+    schema, value = shown(Detection2DArray(header=HEADER, detections=[seen, unplaced, box("9"), without_depth]))[
+        "/scene"
+    ]
     (person,) = value["entities"]
     assert (schema, person["frame_id"], person["timestamp"]) == (
         "foxglove.SceneUpdate",

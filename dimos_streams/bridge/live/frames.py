@@ -18,8 +18,7 @@ from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.pictures import compressed_format, jpeg_of
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.errors import MessageError
-from dimos_streams.messages.as_json import to_json_value
-from dimos_streams.messages.base import Message
+from dimos_streams.messages.base import Message, to_json_value
 from dimos_streams.messages.codec import decode, type_named
 from dimos_streams.messages.image import FILES
 from dimos_streams.messages.nav_msgs import OccupancyGrid

@@ -178,7 +178,7 @@ def _print_text(channel: str, data: bytes) -> None:
 
 def _print_json(channel: str, data: bytes) -> None:
     from dimos_streams.errors import MessageError
-    from dimos_streams.messages.as_json import to_json_value
+    from dimos_streams.messages.base import to_json_value
     from dimos_streams.messages.codec import decode, split_channel, type_named
 
     topic, kind = split_channel(channel)

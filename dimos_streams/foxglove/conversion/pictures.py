@@ -9,6 +9,7 @@ import math
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.foxglove.conversion.form import Form, TopicContext, Value, stamp_of
+from dimos_streams.messages.detections import box_of, title_of
 from dimos_streams.messages.image import FILES
 from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
@@ -71,18 +72,17 @@ def boxes(detections: Detection2DArray, context: TopicContext) -> Value:
     stamp = stamp_of(detections.header)
     points, texts = [], []
     for one in detections.detections:
-        center, half_x, half_y = one.bbox.center.position, one.bbox.size_x / 2, one.bbox.size_y / 2
-        corners = [(-half_x, -half_y), (half_x, -half_y), (half_x, half_y), (-half_x, half_y)]
-        if not math.isfinite(center.x + center.y + half_x + half_y):
+        left, top, right, bottom = box = box_of(one)
+        if not all(map(math.isfinite, box)):
             continue
-        loop = [{"x": center.x + x, "y": center.y + y} for x, y in corners]
-        label = one.results[0].hypothesis.class_id if one.results else "?"
+        corners = [(left, top), (right, top), (right, bottom), (left, bottom)]
+        loop = [{"x": x, "y": y} for x, y in corners]
         points.append({**stamp, "type": _LINE_LOOP, "points": loop, "outline_color": _GREEN, "thickness": 1.5})
         texts.append(
             {
                 **stamp,
                 "position": loop[0],
-                "text": f"{one.id} {label}".strip(),
+                "text": title_of(one),
                 "font_size": 10.0,
                 "text_color": _GREEN,
                 "background_color": _DARK,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.common.text import parse_json
-from dimos_streams.messages.as_json import to_json_value
-from dimos_streams.messages.base import Message
+from dimos_streams.messages.base import Message, to_json_value
 
 
 def plain(message: Message) -> dict[str, Any]:

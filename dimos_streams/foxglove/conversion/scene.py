@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of, timestamp
 from dimos_streams.foxglove.conversion.spaces import at
+from dimos_streams.messages.detections import place_of, title_of
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.operator.messages.scene import SCENE, SceneView
@@ -35,12 +35,12 @@ def people(detections: Detection2DArray, context: TopicContext) -> Value:
     frame, stamp = context.frame(_BODY_FRAME), stamp_of(detections.header)["timestamp"]
     seen = []
     for one in detections.detections:
-        point = one.results[0].pose.pose.position if one.results else None
-        if point is None or not math.isfinite(point.x + point.y):
+        place = place_of(one)
+        if place is None:
             continue
         drawing = _Drawing()
-        drawing.cylinder(point.x, point.y, _WIDE_M, _TALL_M, _GREEN)
-        drawing.text(f"{one.id} {one.results[0].hypothesis.class_id}".strip(), point.x, point.y, _TALL_M + 0.2)
+        drawing.cylinder(place.real, place.imag, _WIDE_M, _TALL_M, _GREEN)
+        drawing.text(title_of(one), place.real, place.imag, _TALL_M + 0.2)
         seen.append(drawing.entity(f"{context.robot}/seen/{one.id}", frame, stamp, _SEEN_S))
     return {"deletions": [], "entities": seen}
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel
+from dimos_streams.messages.detections import box_of, title_of
 from dimos_streams.messages.image import JPEG, array_from_image, image_from_array
 from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import Image
@@ -203,9 +204,6 @@ def _spread(moments: list[tuple[KeyMoment, str, str]], room: int) -> list[tuple[
 
 def _boxes(message: Detection2DArray) -> Iterator[DetectionBox]:
     for one in message.detections[:_MAX_BOXES]:
-        centre, width, height = one.bbox.center.position, one.bbox.size_x, one.bbox.size_y
-        if math.isfinite(centre.x + centre.y + width + height) and width > 0 and height > 0:
-            label = one.results[0].hypothesis.class_id if one.results else "?"
-            yield DetectionBox(
-                f"{one.id} {label}".strip(), centre.x - width / 2, centre.y - height / 2, width, height
-            )
+        left, top, right, bottom = box = box_of(one)
+        if all(map(math.isfinite, box)) and right > left and bottom > top:
+            yield DetectionBox(title_of(one), left, top, right - left, bottom - top)

@@ -11,6 +11,7 @@ from dimos_streams.common.polygon import Point
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.messages.detections import place_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import PoseStamped
 from dimos_streams.messages.nav_msgs import Odometry
@@ -31,6 +32,8 @@ _MAX_LABELS = 12
 _MAX_NAME = 200
 _MAX_HOLDS = 500
 _MAX_ROBOTS = 100
+_FARTHEST_SEEN_M = 100.0
+"""A place that is farther away is a detector's mistake, which would make a point of everything else on the map."""
 _STALE_US = 2_000_000
 """A pose that is older says nothing of where a scan was made."""
 _EVERY_US = {"nav_msgs.Odometry": 90_000, "geometry_msgs.PoseStamped": 90_000, "sensor_msgs.BatteryState": 900_000}
@@ -116,12 +119,9 @@ class Senses:
         if not isinstance(message, Detection2DArray) or stand is None:
             return
         for detection in message.detections:
-            if not detection.results:
-                continue
-            at = detection.results[0].pose.pose.position
-            point = complex(at.x, at.y)
-            if point and abs(point) < 100.0:
-                self._see(cut(detection.results[0].hypothesis.class_id, _MAX_NAME), _placed(stand, point))
+            place = place_of(detection)
+            if place is not None and abs(place) < _FARTHEST_SEEN_M:
+                self._see(cut(detection.results[0].hypothesis.class_id, _MAX_NAME), _placed(stand, place))
 
     def _see(self, label: str, at: Point) -> None:
         """Keep where somebody was, once for each step of a few cells."""
