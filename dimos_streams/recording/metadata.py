@@ -57,6 +57,12 @@ class Metadata(BaseModel):
     messages: dict[str, Any] = {}
     """Each message type's fingerprint and fields: name, type, size of the array."""
 
+    @property
+    def modules(self) -> Mapping[str, Any]:
+        """The blueprint's modules by name, as plain data that nobody has checked."""
+        modules = (self.blueprint or {}).get("modules")
+        return modules if isinstance(modules, dict) else {}
+
     def selected(self) -> Callable[[str], bool]:
         """Return a test of whether a channel could get into the recording."""
         choices = [Selection(choice.include, choice.exclude) for choice in self.channels]

@@ -9,7 +9,6 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.limited_log import LimitedLog
@@ -176,9 +175,8 @@ def _without_collector() -> Iterator[None]:
 
 def _models(metadata: Metadata | None) -> dict[str, str]:
     """The models of agents, as far as the recording's blueprint names them."""
-    modules: Any = ((metadata and metadata.blueprint) or {}).get("modules")
     found = {}
-    for name, spec in modules.items() if isinstance(modules, dict) else ():
+    for name, spec in metadata.modules.items() if metadata is not None else ():
         config = spec.get("config") if isinstance(spec, dict) else None
         model = config.get("model") if isinstance(config, dict) else None
         if isinstance(model, str):

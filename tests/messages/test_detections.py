@@ -20,9 +20,9 @@ from dimos_streams.messages.vision_msgs import (
 
 def detected(at: Point | None = None, id: str = "7", label: str = "person") -> Detection2D:
     pose = PoseWithCovariance(pose=Pose(position=at or Point()))
-    return Detection2D(
-        id=id, results=[ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label), pose=pose)]
-    )
+    result = ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label), pose=pose)
+    bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=10.0, y=20.0)), size_x=4.0, size_y=6.0)
+    return Detection2D(id=id, results=[result], bbox=bbox)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,7 @@ def test_what_says_nothing_of_a_thing_has_no_place() -> None:
 
 
 def test_the_box_lies_around_its_centre() -> None:
-    bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=10.0, y=20.0)), size_x=4.0, size_y=6.0)
-    assert box_of(Detection2D(bbox=bbox)) == (8.0, 17.0, 12.0, 23.0)
+    assert box_of(detected()) == (8.0, 17.0, 12.0, 23.0)
 
 
 def test_the_title_has_track_and_label() -> None:

@@ -10,21 +10,28 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dimos_streams.cli.entry import run_command
 from dimos_streams.errors import UserError
-from dimos_streams.messages.codec import encode
+from dimos_streams.messages.base import Message
+from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
+from dimos_streams.messages.image import JPEG, image_from_array
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.time import header
+from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.metadata import CHANNEL, Choice, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.collect import collect
+from dimos_streams.recording.report.map_figure import map_figure
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.write import LEAST_BYTES, write_report
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
 from dimos_streams.tool_stream.wire.packing import pack_event
+from tests.messages.test_detections import detected
 from tests.recording.logs import START, write_log
 
 ODOM = "/odom#nav_msgs.Odometry"
@@ -350,6 +357,34 @@ def test_numbers_and_places_that_no_drawing_has_are_left_out(tmp_path: Path) -> 
     text = reported(write_log(tmp_path / "a.lcmlog", events))
     assert "go_to: tiny" in text
     assert "go_to: huge" not in text
+
+
+def of_robot(at_s: float, topic: str, message: Message) -> tuple[int, str, bytes]:
+    return START + round(at_s * 1e6), channel_name(topic, type(message)), encode(message)
+
+
+@pytest.mark.parametrize("knows_modules", [False, True], ids=["foreign", "own"])
+def test_what_stands_below_a_robots_namespace_is_the_robots(knows_modules: bool, tmp_path: Path) -> None:
+    metadata = Metadata(blueprint={"modules": {"robot1/drive": {}}} if knows_modules else None)
+    pose = PoseWithCovariance(pose=Pose(position=Point(x=1.0), orientation=Quaternion(w=1.0)))
+    seen, unplaced, stamp = detected(Point(x=2.0)), detected(Point()), header("camera", START)
+    pixels = image_from_array(np.zeros((8, 8, 3), np.uint8), JPEG, stamp)
+    events = [
+        (START, CHANNEL, metadata.encoded()),
+        of_robot(0.0, "/robot1/odom", Odometry(pose=pose)),
+        of_robot(0.0, "/robot1/camera/color_image", pixels),
+        of_robot(0.1, "/robot1/camera/detections", Detection2DArray(header=stamp, detections=[seen, unplaced])),
+        event(0.2, 1, "open", "go", module="robot1/drive"),
+        event(0.4, 2, "close", "gone", module="robot1/drive", outcome="failed"),
+    ]
+    recorded = recorded_of(write_log(tmp_path / "a.lcmlog", events))
+    assert set(recorded.ways) == {"robot1"}
+    assert recorded.scene.people == {"person": [(3.0, 0.0)]}, "one whose place is not known is nowhere"
+    (frame,) = recorded.frames
+    assert [box.label for box in frame.boxes] == ["7 person", "7 person"]
+    drawing = map_figure(recorded)
+    assert drawing is not None
+    assert [each for each in drawing.iter() if each.get("class") == "mark"], "the picture is on the robot's way"
 
 
 def test_a_time_that_is_no_date_is_said_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,9 +115,7 @@ class _McapFile:
 def _views(metadata: LogEvent | None) -> MessageViews:
     """Return views that tell robots' topics apart by the metadata's blueprint; without one no frame is told apart."""
     known = None if metadata is None else _read(metadata)
-    blueprint = known.blueprint if known is not None else None
-    modules = blueprint.get("modules") if blueprint is not None else None
-    return MessageViews(map(namespace_of, modules if isinstance(modules, dict) else ()))
+    return MessageViews(map(namespace_of, known.modules if known is not None else ()))
 
 
 def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:

@@ -34,7 +34,7 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
     if not summary.events:
         raise UserError(f"there is no event in {', '.join(repr(str(log.path)) for log in logs)}: nothing to report")
     recorded = Recorded(summary, summary.first, summary.first, scene=_scene(summary.metadata))
-    book, senses, order = CallBook(), Senses(recorded.scene), InOrder()
+    book, senses, order = CallBook(), Senses(recorded.scene, recorded.namespaces), InOrder()
     for event in all_of(logs):
         recorded.last = max(recorded.last, event.utime)
         if event.channel != EVENTS:
@@ -79,9 +79,7 @@ def _fill(recorded: Recorded, book: CallBook, senses: Senses) -> None:
 def _scene(metadata: Metadata | None) -> MapScene:
     """The zones and way-points that a recording's blueprint has. Invalid ones are left out."""
     scene = MapScene()
-    blueprint = (metadata and metadata.blueprint) or {}
-    modules = blueprint.get("modules")
-    for name, spec in modules.items() if isinstance(modules, dict) else ():
+    for name, spec in metadata.modules.items() if metadata is not None else ():
         config = spec.get("config") if isinstance(spec, dict) else None
         if isinstance(config, dict):
             _add_to(scene, name, config)

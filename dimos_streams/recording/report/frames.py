@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.detections import box_of, title_of
@@ -61,6 +61,13 @@ class _Camera:
     shots: list[_Shot] = field(default_factory=list)
     """Shots whose detections may still come."""
 
+    def detected(self, event: LogEvent) -> None:
+        """Take a message of its detector."""
+        self.detections.append(event)
+        self.shots = [shot for shot in self.shots if _is_undetected(shot, event.utime)]
+        for shot in self.shots:
+            _detect(shot, event)
+
 
 class Frames:
     """Chooses moments of a recording, and reads their pictures out of it."""
@@ -77,18 +84,17 @@ class Frames:
         """The key frames, in the order of time."""
         if not self._waiting or not self._recorded.has_pictures:
             return []
+        namespaces = self._recorded.namespaces
         for event in events:
             self._shoot(event.utime)
             topic, type_name = split_channel(event.channel)
-            robot = topic.rpartition("/")[0].strip("/")
             if is_picture(event.channel):
+                robot = namespace_of_topic(topic, namespaces)
                 self._cameras.setdefault(robot, _Camera()).picture = event
-            elif type_name == Detection2DArray.msg_name and robot in self._cameras:
-                camera = self._cameras[robot]
-                camera.detections.append(event)
-                camera.shots = [shot for shot in camera.shots if _is_undetected(shot, event.utime)]
-                for shot in camera.shots:
-                    _detect(shot, event)
+            elif type_name == Detection2DArray.msg_name:
+                camera = self._cameras.get(namespace_of_topic(topic, namespaces))
+                if camera is not None:
+                    camera.detected(event)
         self._shoot(self._recorded.last + _NEAR_US)
         return list(self._developed())
 

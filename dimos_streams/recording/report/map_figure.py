@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
+from dimos_streams.common.namespaces import namespace_of_topic
 from dimos_streams.common.polygon import Point
 from dimos_streams.recording.occupancy import CELL_M
 from dimos_streams.recording.report.axes import round_step
@@ -193,8 +194,7 @@ def _arrow(plane: _Plane, stand: Stand) -> Element:
 
 
 def _mark(plane: _Plane, recorded: Recorded, index: int, frame: KeyFrame) -> Element | None:
-    robot = frame.topic.rpartition("/")[0].strip("/")
-    way = recorded.ways.get(robot)
+    way = recorded.ways.get(namespace_of_topic(frame.topic, recorded.namespaces))
     stand = None if way is None else way.at(frame.captions[0][0])
     if stand is None:
         return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.polygon import Point
+from dimos_streams.messages.codec import split_channel
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.recording.metadata import Metadata
@@ -14,6 +17,11 @@ from dimos_streams.recording.occupancy import Cell, Occupancy, standing
 from dimos_streams.recording.report.series import PlottedSeries
 from dimos_streams.recording.report.way import Way
 from dimos_streams.recording.summary import LogSummary
+
+MAX_ROBOTS = 100
+"""The largest number of robots that a report knows."""
+ODOM = "odom"
+"""The last part of a topic that says where a robot is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,14 @@ class Recorded:
     def missions(self) -> dict[str, ReportedCall]:
         """The calls by which operators talked with agents, by their ids."""
         return {call.call_id: call for call in self.calls if call.is_talk}
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of the modules, and of topics that say where a robot is: other programs name no modules."""
+        topics = (split_channel(channel)[0] for channel in self.summary.channels)
+        poses = [topic.removeprefix("/") for topic in topics if topic.endswith(f"/{ODOM}")]
+        modules = self.metadata.modules if self.metadata is not None else ()
+        return frozenset(islice(dict.fromkeys(map(namespace_of, (*modules, *poses))), MAX_ROBOTS))
 
     @property
     def metadata(self) -> Metadata | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import cmath
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from dimos_streams.common.namespaces import namespace_of_topic
 from dimos_streams.common.polygon import Point
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
@@ -22,7 +23,7 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.occupancy import CELL_M, Occupancy
 from dimos_streams.recording.report.markup import cut
-from dimos_streams.recording.report.model import MapScene
+from dimos_streams.recording.report.model import MAX_ROBOTS, ODOM, MapScene
 from dimos_streams.recording.report.series import LARGEST, PlottedSeries
 from dimos_streams.recording.report.way import Stand, Way
 
@@ -31,7 +32,6 @@ _MAX_PEOPLE = 400
 _MAX_LABELS = 12
 _MAX_NAME = 200
 _MAX_HOLDS = 500
-_MAX_ROBOTS = 100
 _FARTHEST_SEEN_M = 100.0
 """A place that is farther away is a detector's mistake, which would make a point of everything else on the map."""
 _STALE_US = 2_000_000
@@ -44,17 +44,19 @@ _EVERY_US |= {"sensor_msgs.LaserScan": 900_000, "vision_msgs.Detection2DArray": 
 class Senses:
     """Takes the events of a log, in order. Channels that it does not know are left alone."""
 
-    def __init__(self, scene: MapScene) -> None:
+    def __init__(self, scene: MapScene, namespaces: Collection[str]) -> None:
+        """``namespaces`` are those that a topic's robot is told by."""
         self.scene = scene
         self.ways: dict[str, Way] = {}
         self.series: dict[str, PlottedSeries] = {}
         self.holds: list[tuple[int, int, str]] = []
         self.unreadable: dict[str, int] = {}
+        self._namespaces = namespaces
         self._read_at: dict[str, int] = {}
         self._holding: dict[str, tuple[int, int, str]] = {}
         self._people: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self._readers: dict[str, Callable[[str, int, Message], None]] = {
-            "odom": self._read_pose,
+            ODOM: self._read_pose,
             "battery": self._read_battery,
             "scan": self._read_scan,
             "detections": self._read_detections,
@@ -64,8 +66,7 @@ class Senses:
     def take(self, event: LogEvent) -> None:
         """Take the next one."""
         topic, type_name = split_channel(event.channel)
-        space, _, name = topic.rpartition("/")
-        reader = self._readers.get(name)
+        reader = self._readers.get(topic.rpartition("/")[2])
         if reader is None or not self._is_due(event, type_name):
             return
         try:
@@ -73,7 +74,7 @@ class Senses:
         except MessageError:
             self.unreadable[event.channel] = self.unreadable.get(event.channel, 0) + 1
             return
-        reader(space.strip("/"), event.utime, message)
+        reader(namespace_of_topic(topic, self._namespaces), event.utime, message)
 
     def finish(self) -> None:
         """Close the holds that last: a hold that is open at the end lasts until then."""
@@ -98,7 +99,7 @@ class Senses:
             pose = planar_pose(message.pose)
         else:
             return
-        if pose is not None and (robot in self.ways or len(self.ways) < _MAX_ROBOTS):
+        if pose is not None and (robot in self.ways or len(self.ways) < MAX_ROBOTS):
             self.ways.setdefault(robot, Way()).add(Stand(utime, *pose))
 
     def _read_battery(self, robot: str, utime: int, message: Message) -> None:
@@ -140,7 +141,7 @@ class Senses:
             began = utime if held is None else held[0]
             reason = cut(message.reason, _MAX_NAME) or (held[2].partition(": ")[2] if held else "")
             text = f"{message.source}: {reason}" if reason else message.source
-            if held is not None or len(self._holding) < _MAX_ROBOTS:
+            if held is not None or len(self._holding) < MAX_ROBOTS:
                 self._holding[key] = began, utime, text
         elif held is not None:
             self._keep_hold((held[0], utime, held[2]))

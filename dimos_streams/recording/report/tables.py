@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from xml.etree.ElementTree import Element
 
+from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.markup import Node, cut, h
 from dimos_streams.recording.report.model import Recorded, ReportedCall
@@ -48,7 +49,7 @@ def _call_row(call: ReportedCall, recorded: Recorded) -> Element:
 
 def _went(ways: dict[str, Way], call: ReportedCall, end: int) -> str:
     """Return how far the call's robot went while it was open, or an empty text if the call can't have moved it."""
-    way = ways.get(call.module.rpartition("/")[0])
+    way = ways.get(namespace_of(call.module))
     return f"{way.between(call.opened, end):.1f} m" if way is not None and call.resources else ""
 
 
