@@ -1,4 +1,4 @@
-"""Polygons of the floor, in metres: whether a point lies in one, and whether a straight path touches it."""
+"""Polygons of the floor, in metres: their centre, whether a point lies in one, whether a straight path touches it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ Point = tuple[float, float]
 """x and y in metres."""
 
 _EDGE = 1e-9
+
+
+def centre_of(polygon: Sequence[Point]) -> Point:
+    """Return the mean of a polygon's corners, where its name can stand; the origin for one without corners."""
+    count = max(1, len(polygon))
+    return sum(x for x, _ in polygon) / count, sum(y for _, y in polygon) / count
 
 
 def inside(polygon: Sequence[Point], point: Point) -> bool:

@@ -26,7 +26,7 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.metadata import CHANNEL, Choice, Metadata
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.report.collect import collect
-from dimos_streams.recording.report.map_figure import map_figure
+from dimos_streams.recording.report.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.write import LEAST_BYTES, write_report
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
@@ -357,6 +357,14 @@ def test_numbers_and_places_that_no_drawing_has_are_left_out(tmp_path: Path) -> 
     text = reported(write_log(tmp_path / "a.lcmlog", events))
     assert "go_to: tiny" in text
     assert "go_to: huge" not in text
+
+
+def test_the_legend_has_the_colours_of_the_map_and_the_style_has_them_all(tmp_path: Path) -> None:
+    poses = [(START, f"/r{number}/odom#nav_msgs.Odometry", odometry(0.0, 1.0)[2]) for number in range(COLOURS + 2)]
+    text = reported(write_log(tmp_path / "a.lcmlog", poses))
+    drawn, keys = (re.findall(rf'class="{kind} (c\d+)"', text) for kind in ("way", "key way"))
+    assert drawn == keys == [f"c{number % COLOURS}" for number in range(COLOURS + 2)]
+    assert all(f".key.{name}" in text for name in drawn)
 
 
 def of_robot(at_s: float, topic: str, message: Message) -> tuple[int, str, bytes]:

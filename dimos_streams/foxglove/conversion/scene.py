@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.polygon import centre_of
 from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of, timestamp
 from dimos_streams.foxglove.conversion.spaces import at
@@ -53,7 +54,7 @@ def places(status: ModuleStatus, context: TopicContext) -> Value | None:
     drawing = _Drawing()
     for zone in scene.zones:
         drawing.line(_LINE_LOOP, zone.polygon, _RED if zone.restricted else _GREY)
-        drawing.text(zone.name, *_middle(zone.polygon), 0.1)
+        drawing.text(zone.name, *centre_of(zone.polygon), 0.1)
     for waypoint in scene.waypoints:
         drawing.cylinder(waypoint.x, waypoint.y, 0.2, 0.05, _BLUE)
         drawing.text(waypoint.name, waypoint.x, waypoint.y, 0.2)
@@ -111,8 +112,3 @@ class _Drawing:
         lasting = timestamp(round(lifetime_s * 1e6))
         head = {"timestamp": stamp, "frame_id": frame, "id": id, "lifetime": lasting, "frame_locked": moves}
         return {**head, "metadata": [], **self._shapes}
-
-
-def _middle(corners: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    count = max(1, len(corners))
-    return sum(x for x, _ in corners) / count, sum(y for _, y in corners) / count

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.namespaces import namespace_of_topic
-from dimos_streams.common.polygon import Point
+from dimos_streams.common.polygon import Point, centre_of
 from dimos_streams.recording.occupancy import CELL_M
 from dimos_streams.recording.report.axes import round_step
 from dimos_streams.recording.report.markup import cut, h, number, with_attributes
@@ -127,14 +127,10 @@ def _obstacles(plane: _Plane, scene: MapScene) -> Element:
 def _zones(plane: _Plane, scene: MapScene) -> Element:
     found = []
     for zone in scene.zones:
-        x, y = plane(_middle(zone.polygon))
+        x, y = plane(centre_of(zone.polygon))
         found.append(h("polygon", h("title", f"restricted: {zone.name}"), points=plane.text(list(zone.polygon))))
         found.append(h("text", cut(zone.name, 40), x=x, y=y, text_anchor="middle"))
     return h("g", found, class_="zones")
-
-
-def _middle(polygon: tuple[Point, ...]) -> Point:
-    return sum(x for x, _ in polygon) / len(polygon), sum(y for _, y in polygon) / len(polygon)
 
 
 def _people(plane: _Plane, scene: MapScene) -> Element:

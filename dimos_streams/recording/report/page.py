@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from dimos_streams.common.readable.dates import utc_text
 from dimos_streams.recording.report.axes import clock_text
-from dimos_streams.recording.report.map_figure import map_figure
+from dimos_streams.recording.report.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
 from dimos_streams.recording.report.model import ConversationLine, DetectionBox, KeyFrame, Recorded, ReportedCall
 from dimos_streams.recording.report.plots import plots
@@ -120,8 +120,8 @@ def _figure(title: str, drawing: Element | None, otherwise: str, caption: Node) 
 def _legend(recorded: Recorded) -> Node:
     """The map's signs, those that it has."""
     scene = recorded.scene
-    keys = [("way", f"c{index % 6}", robot or "robot") for index, robot in enumerate(recorded.ways)]
-    keys += [("person", f"p{index % 6}", label) for index, label in enumerate(scene.people)]
+    keys = [("way", f"c{index % COLOURS}", robot or "robot") for index, robot in enumerate(recorded.ways)]
+    keys += [("person", f"p{index % COLOURS}", label) for index, label in enumerate(scene.people)]
     keys += [("zone", "", "restricted zone")] * bool(scene.zones)
     keys += [("waypoint", "", "way-point")] * bool(scene.waypoints)
     keys += [("goal", "", "goal of a call")] * bool(scene.goals)
