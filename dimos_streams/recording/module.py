@@ -56,6 +56,8 @@ class RecorderModule(Module):
             metadata=metadata,
         )
         self._recorder = Recorder(bus, options)
+        # On the loop, reading a large old log would keep the heartbeats from going out.
+        await self.run_blocking(self._recorder.open)
         self._recorder.start()
 
     async def run(self) -> None:

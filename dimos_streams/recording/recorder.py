@@ -62,9 +62,13 @@ class Recorder:
         """The number of messages that came faster than they could be written."""
         return self._subscription.statistics().dropped if self._subscription is not None else 0
 
-    def start(self) -> None:
-        """Begin. The bus must be open. Raises ``UserError`` if the file can't be written."""
+    def open(self) -> None:
+        """Open the file, which takes as long as it takes to read all of a log that is appended to. Raises
+        ``UserError`` if the file can't be written."""
         self.writer.open()
+
+    def start(self) -> None:
+        """Begin. The file and the bus must be open."""
         self._subscription = self._bus.subscribe_all(self._on_message, capacity=CAPACITY, wants=self._wants)
 
     def stop(self) -> None:
@@ -138,6 +142,7 @@ async def recording(bus: Bus, options: RecordingOptions) -> AsyncIterator[Record
     In virtual time nothing waits for the disk: a run with a recording takes the steps that one without takes.
     """
     recorder = Recorder(bus, options)
+    recorder.open()
     recorder.start()
     flushing = None if clock.is_virtual() else asyncio.create_task(recorder.keep_flushed(), name="recording")
     try:

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import random
 import signal
+import threading
 import tracemalloc
 from pathlib import Path
 
@@ -26,12 +27,12 @@ from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
 from dimos_streams.recording.summary import summarize
-from dimos_streams.recording.writer import LogWriter
+from dimos_streams.recording.writer import LogWriter, repair
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from tests.helpers import run_virtual
 from tests.recording.crash import record_for_ever
-from tests.recording.logs import START, raw, read_log
+from tests.recording.logs import START, raw, read_log, some_events, write_log
 from tests.recording.recorded import record_mission
 
 TWIST = "/cmd_vel#geometry_msgs.Twist"
@@ -109,6 +110,7 @@ async def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     bus = create_bus("memq://")
     await bus.open()
     recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))
+    recorder.open()
     recorder.start()
     bus.publish(TWIST, b"x")
     with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
@@ -159,6 +161,33 @@ def test_the_recorder_is_a_module(tmp_path: Path) -> None:
         assert first.channel == CHANNEL
         odometry = Metadata.decoded(first.data).messages["nav_msgs.Odometry"]
         assert odometry["fields"][0] == ["header", "std_msgs.Header", None]
+
+
+def test_the_loop_runs_while_an_old_log_is_repaired(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_log(tmp_path / "a.lcmlog", some_events(20))
+    path.write_bytes(path.read_bytes()[:-1])
+    loop_runs = threading.Event()
+    waited = []
+
+    def slow_repair(log: Path) -> tuple[int, int]:
+        waited.append(loop_runs.wait(timeout=5.0))
+        return repair(log)
+
+    async def scenario() -> None:
+        spec = ModuleSpec(
+            name="recorder", type="dimos_streams.recording.module:RecorderModule", config={"path": str(path)}
+        )
+        run = InProcessRun(blueprint("recorded", spec), RunOptions(bus_url="memq://"))
+        asyncio.get_running_loop().call_later(0.05, loop_runs.set)
+        await run.start()
+        await run.stop()
+
+    monkeypatch.setattr("dimos_streams.recording.writer.repair", slow_repair)
+    asyncio.run(scenario())
+    assert waited == [True]
+    with LogReader(path) as log:
+        assert raw(log.events())[:19] == some_events(20)[:19]
+        assert log.damages == []
 
 
 @pytest.mark.live
