@@ -39,7 +39,7 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["run", ROVER, "--virtual-time", "--daemon", "--duration", "1"], 2, "--daemon"),
         (["run", ROVER, "--bus", "http://x"], 2, "bad bus URL 'http://x'"),
         (["run", "base-robot", "--say", "hello"], 2, "no bridge"),
-        (["run", "follow-person", "--set", "bridge.port=0"], 2, "port 0 of 'bridge' is whichever is free"),
+        (["run", ROVER, "--set", "bridge.port=0", "--set", "bridge.host=192.0.2.77"], 2, "on host '192.0.2.77': "),
         (["skills", "--url", "http://127.0.0.1:9", "--port", "9"], 2, "--url and --port"),
         (["skills", "--url", "127.0.0.1:9"], 2, "bad bridge URL"),
         (["skills", "--port", "9"], 1, "no bridge answers at http://127.0.0.1:9 (connection refused)"),

@@ -33,6 +33,20 @@ def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("mode", ["live", "--in-process"])
+def test_the_port_that_was_free_is_known_to_commands_and_agents(machine: Machine, mode: str) -> None:
+    more = [] if mode == "live" else [mode]
+    started = machine("run", ROVER, "--set", "bridge.port=0", "--daemon", *more)
+    assert started.code == 0, started.err
+    assert re.search(r"http://127\.0\.0\.1:[1-9]", started.out)
+    assert machine("status", "--ready").code == 0
+    assert "Moving" in machine("say", "move 0.2 m").out
+    assert "every robot is stopped" in machine("stop-robot").out
+    assert machine("stop").code == 0
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
 def test_exit_when_done(machine: Machine) -> None:
     result = machine(*run_of(machine, "--say", "move 0.2 m", "--exit-when-done"))
     assert (result.code, result.err) == (0, "")

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from dimos_streams.cli.running.run_plan import Mode, RunPlan, listeners_of, waits_for_the_world
+from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
 from dimos_streams.errors import UserError
 
 
@@ -74,11 +74,6 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
         raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
     if virtual and port is not None and plan.bridge is None:
         raise UserError(f"blueprint {name!r} has no bridge that could serve on --port {port}")
-    if plan.mode == "live" and plan.port == 0 and plan.bridge is not None and listeners_of(plan.blueprint):
-        raise UserError(
-            f"port 0 of {plan.bridge!r} is whichever is free, and agents are in other processes, which can't know it:"
-            " give --port N, or --in-process"
-        )
     if plan.say and plan.bridge is None:
         raise UserError(f"blueprint {name!r} has no bridge, so there is no agent to say anything to")
     for text in plan.say:

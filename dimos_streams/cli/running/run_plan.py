@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -160,7 +161,21 @@ def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blue
         blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")
         if virtual:
             blueprint = blueprint.configured({f"{bridge}.http": True}, source="command line")
+    if bridge is not None and blueprint.modules[bridge].config.get("port") == 0:
+        chosen = _free_port(str(blueprint.modules[bridge].config.get("host", "127.0.0.1")))
+        blueprint = blueprint.configured({f"{bridge}.port": chosen}, source="port 0")
     return blueprint
+
+
+def _free_port(host: str) -> int:
+    """Return a port that is free now: other processes and commands have to know which one the bridge will have.
+    Raises ``UserError`` for a host that this machine is not."""
+    try:
+        with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as server:
+            port: int = server.getsockname()[1]
+            return port
+    except OSError as error:
+        raise UserError(f"the bridge can't listen on host {host!r}: {error.strerror}") from error
 
 
 def _bridge_for(reference: str) -> str:
