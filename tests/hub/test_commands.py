@@ -125,6 +125,25 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
         each.join()
 
 
+@pytest.mark.feature("H2")
+def test_a_robot_whose_stream_ends_is_not_connected(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+
+    def is_connected() -> bool:
+        (view,) = hub.get("/robots").json()
+        return bool(view["connected"])
+
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        with robot.commands(hub):
+            assert is_connected()
+        ended = time.monotonic()
+        while is_connected():
+            assert time.monotonic() - ended < 8, "it counts as connected until that is forgotten"
+            time.sleep(0.05)
+
+
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_the_same_key_asks_for_the_same_command_whatever_became_of_who_asked(tmp_path: Path) -> None:
