@@ -116,7 +116,7 @@ class Observe(Module):
         odometry = self.odom.latest
         return Observation(
             utime=frame.stamp,
-            things=tuple(sorted(things, key=lambda thing: thing.distance_m or math.inf)),
+            things=tuple(sorted(things, key=_nearness)),
             robot=None if odometry is None else _robot_pose(odometry),
             picture=picture,
         )
@@ -180,6 +180,11 @@ def _seen(sighting: Sighting, lens: Lens) -> SeenThing:
         bearing_deg=round(math.degrees(sighting.bearing(lens)), 1),
         bbox=(left, top, right, bottom),
     )
+
+
+def _nearness(thing: SeenThing) -> float:
+    """Return the metres to a thing, by which things are sorted; those of unknown distance come last."""
+    return math.inf if thing.distance_m is None else thing.distance_m
 
 
 def _direction(bearing_deg: float) -> str:

@@ -58,6 +58,16 @@ async def test_a_pose_that_is_all_zero_is_an_unknown_place() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_what_touches_the_robot_is_the_nearest() -> None:
+    async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
+        call = await harness.call("observe")
+        view = [Seen(at=None, id="1"), Seen(at=(2.0, 0.0), id="2"), Seen(at=(0.0, 0.0), id="3")]
+        harness.feed("detections", frame(*view))
+        things = (await call.result())["things"]
+        assert [(thing["track"], thing["distance_m"]) for thing in things] == [("3", 0.0), ("2", 2.0), ("1", None)]
+
+
+@pytest.mark.virtual_time
 async def test_that_detections_have_no_labels_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
         lookout = LookOut(context=harness.module.context)
