@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, turned, twist, wrapped
+from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
 if TYPE_CHECKING:
@@ -201,9 +201,10 @@ class Motion:
         around = surroundings_of(self._module.scan)
         left, right = around.free_distance(math.pi / 2), around.free_distance(-math.pi / 2)
         self._side = -self._side if left == right else math.copysign(1.0, left - right)
-        until = clock.monotonic() + self._config.sidestep_m / SIDESTEP_SPEED
+        speed = min(SIDESTEP_SPEED, self._config.max_speed)
+        until = clock.monotonic() + self._config.sidestep_m / speed
         while clock.monotonic() < until:
-            self._command(complex(0.0, self._side * SIDESTEP_SPEED), 0.0)
+            self._command(complex(0.0, self._side * speed), 0.0)
             await self._next_pose()
         self._stirred_at = self._driven_s
 
@@ -247,6 +248,7 @@ class Motion:
         return self._driven_s - self._stirred_at > self._config.blocked_after_s
 
     def _command(self, velocity: complex, turn: float) -> None:
+        velocity = shortened(velocity, self._config.max_speed)
         self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))
 
     def _report_progress(self, text: str, **data: float) -> None:

@@ -53,6 +53,12 @@ def clamped(value: float, limit: float) -> float:
     return max(-limit, min(limit, value))
 
 
+def shortened(vector: complex, limit: float) -> complex:
+    """``vector``, or if it is longer than ``limit``, the one of that length in its direction."""
+    length = abs(vector)
+    return vector if length <= limit else vector * (limit / length)
+
+
 def pose_of(odometry: Odometry) -> Pose:
     """Position and heading that an odometry message gives. Raises ``ValueError`` if its numbers can't be a robot's:
     inputs with the test ``has_pose`` let none of these pass."""

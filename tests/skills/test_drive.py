@@ -405,6 +405,25 @@ async def test_who_is_blocked_goes_aside_to_where_there_is_room_and_gives_up_in_
 
 
 @pytest.mark.virtual_time
+async def test_no_command_is_faster_than_the_robot_may_go() -> None:
+    """Neither while it goes aside nor on the way back to a line from which it was pushed."""
+    async with ModuleHarness(Drive, {"max_speed": 0.1, "blocked_after_s": 1.0, "sidesteps": 1}) as harness:
+        harness.module.spawn(_stand(harness), name="stand")
+        call = await harness.call("go_to", x=3.0, y=0.0)
+        await call.closed()
+        aside = [twist.linear.y for twist in harness.sent("cmd_vel") if twist.linear.y]
+        assert len(aside) * 0.05 * 0.1 == pytest.approx(0.4, abs=0.02), "it goes as far aside as it is to"
+    async with ModuleHarness(Drive, {"max_speed": 0.1}) as pushed:
+        await pushed.call("move", distance_m=1.0)
+        for y in (0.0, -2.0):
+            pushed.feed("odom", odometry(y=y))
+            await asyncio.sleep(0.1)
+        assert pushed.sent("cmd_vel")[-1].linear.y > 0.05
+        for command in harness.sent("cmd_vel") + pushed.sent("cmd_vel"):
+            assert math.hypot(command.linear.x, command.linear.y) <= 0.1 + 1e-9
+
+
+@pytest.mark.virtual_time
 async def test_who_may_not_go_aside_is_blocked_at_once() -> None:
     async with ModuleHarness(Drive, {"blocked_after_s": 1.0, "sidesteps": 0}) as harness:
         harness.module.spawn(_stand(harness), name="stand")
