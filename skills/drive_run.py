@@ -33,6 +33,8 @@ LOOK_AHEAD = 0.7
 STIRRED_M = 0.1
 STIRRED_RAD = 0.15
 NEARER_M = 0.1
+SOME = 0.3
+"""The share of what a robot could move by at its full speed that counts as motion where the robot is slow."""
 SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
 _LATE_S = 0.05
@@ -161,7 +163,7 @@ class Motion:
             seen = self._pose.to_base(goal)
             if abs(seen) <= self._config.arrived_m:
                 return Covered(self._pose, abs(seen))
-            if abs(seen) < nearest - NEARER_M:
+            if abs(seen) < nearest - _enough(NEARER_M, self._config.max_speed, self._config.no_nearer_after_s):
                 nearest, nearest_at = abs(seen), self._driven_s
             self._head_for(seen)
             self._report_progress(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
@@ -242,10 +244,17 @@ class Motion:
         """Return whether the robot has not stirred for too long although nobody holds it."""
         if self._module.holds.held:
             self._stirred_at = self._driven_s
-        moved = abs(self._pose.position - self._stirred_from.position)
-        if moved > STIRRED_M or abs(wrapped(self._pose.yaw - self._stirred_from.yaw)) > STIRRED_RAD:
+        if self._has_stirred():
             self._stirred_from, self._stirred_at = self._pose, self._driven_s
         return self._driven_s - self._stirred_at > self._config.blocked_after_s
+
+    def _has_stirred(self) -> bool:
+        """Return whether the robot has moved or turned enough since it last had."""
+        config, last = self._config, self._stirred_from
+        moved, turned_by = abs(self._pose.position - last.position), abs(wrapped(self._pose.yaw - last.yaw))
+        enough_m = _enough(STIRRED_M, config.max_speed, config.blocked_after_s)
+        enough_rad = _enough(STIRRED_RAD, config.max_turn, config.blocked_after_s)
+        return moved > enough_m or turned_by > enough_rad
 
     def _command(self, velocity: complex, turn: float) -> None:
         velocity = shortened(velocity, self._config.max_speed)
@@ -254,3 +263,9 @@ class Motion:
     def _report_progress(self, text: str, **data: float) -> None:
         if self._progress.is_due(clock.monotonic()):
             self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)
+
+
+def _enough(usual: float, fastest: float, within_s: float) -> float:
+    """Return the metres or radians from which on a robot counts as moving: the usual ones, or fewer where its full
+    speed (m/s or rad/s) hardly covers these in the time (s)."""
+    return min(usual, SOME * fastest * within_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import cmath
 import json
 import math
 from typing import Any
@@ -150,6 +151,31 @@ async def test_who_is_blocked_for_want_of_a_scan_says_so(
             call = await harness.call(skill, **goal)
             with pytest.raises(SkillError, match=f"{why}: the gate only lets the robot turn; standing at x "):
                 await call.result()
+
+
+async def _obey(harness: ModuleHarness) -> None:
+    """A robot that does as it is told, from the point (0, 0) on."""
+    position, yaw, step_s = 0j, 0.0, 0.05
+    while True:
+        harness.feed("odom", odometry(position.real, position.imag, yaw))
+        await asyncio.sleep(step_s)
+        for command in harness.sent("cmd_vel")[-1:]:
+            position += complex(command.linear.x, command.linear.y) * cmath.rect(step_s, yaw)
+            yaw += command.angular.z * step_s
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("skill", "arguments"),
+    [("move", {"distance_m": 0.2}), ("turn", {"angle_deg": 20.0}), ("go_to", {"x": 0.2, "y": 0.0})],
+)
+async def test_a_robot_that_may_only_be_slow_is_not_blocked(skill: str, arguments: dict[str, Any]) -> None:
+    config = {"max_speed": 0.005, "max_turn": 0.02, "sidesteps": 0}
+    async with ModuleHarness(Drive, config) as harness:
+        harness.module.spawn(_obey(harness), name="obey")
+        call = await harness.call(skill, **arguments)
+        closed = await call.closed(timeout_s=120.0)
+        assert closed.outcome is Outcome.COMPLETED, closed.text
 
 
 async def _stand(harness: ModuleHarness, scan: LaserScan | None = None) -> None:
