@@ -21,6 +21,7 @@ from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.seeing.frames import fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
+from dimos_streams.skills.seeing.wanted import cleaned_descriptions
 from dimos_streams.streams import In, Out
 
 SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
@@ -105,7 +106,7 @@ class LookOut(Module):
             then: A skill to start on a match, e.g. {"skill": "follow_person", "arguments":
                 {"description": "$label"}}.
         """
-        wanted = _cleaned(descriptions)
+        wanted = cleaned_descriptions(descriptions, "descriptions")
         if then is not None:
             await call.skills.check(then.skill, then.arguments_with({**SAMPLE, "description": wanted[0]}))
         what = listed(wanted, "or")
@@ -205,11 +206,3 @@ async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutRep
     except SkillError as error:
         raise SkillError(f"{report}, but {then.skill!r} could not be started: {error}") from error
     return replace(report, continued_as=call_id, continued_with=then.skill)
-
-
-def _cleaned(descriptions: list[str]) -> list[str]:
-    """Return the descriptions without blanks and repetitions. Raises ``SkillError`` if nothing is left."""
-    cleaned = list(dict.fromkeys(text.strip() for text in descriptions if text.strip()))
-    if not cleaned:
-        raise SkillError(f"descriptions must say what to look out for, not {descriptions!r}")
-    return cleaned

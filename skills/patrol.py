@@ -28,6 +28,7 @@ from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
 from dimos_streams.skills.seeing.labels import watch_labels
+from dimos_streams.skills.seeing.wanted import cleaned_descriptions
 from dimos_streams.streams import In, Out
 
 Waypoint = tuple[float, float]
@@ -106,7 +107,7 @@ class Patrol(Module):
             watch_for: Descriptions of whom to look out for, e.g. ["a man in red"]; without it anybody.
             follow_s: For how long to follow somebody, in seconds; 0 only reports them.
         """
-        wanted = [text.strip() for text in watch_for or self.config.watch_for if text.strip()]
+        wanted = cleaned_descriptions(watch_for or self.config.watch_for, "watch_for")
         follow_for = self.config.follow_s if follow_s is None else follow_s
         with self._calls.running(call, "patrolling"):
             try:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from dimos_streams.skills.patrol import Patrol
-from dimos_streams.testing import HarnessCall
+from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
+from tests.skills.detections import odometry
 from tests.skills.room import Room, room_with
 
 pytestmark = pytest.mark.slow
@@ -101,6 +102,18 @@ async def test_only_those_who_fit_are_cared_for() -> None:
     async with room_with(Patrol, CONFIG, people=["person_red"], events=[stands]) as room:
         call = await room.harness.call("patrol", watch_for=["somebody in a green shirt"])
         assert (await call.result(timeout_s=90.0))["encounters"] == []
+
+
+@pytest.mark.virtual_time
+async def test_whom_to_watch_for_must_be_said() -> None:
+    async with ModuleHarness(Patrol, CONFIG) as harness:
+        call = await harness.call("patrol", watch_for=["  "])
+        harness.feed("odom", odometry())
+        closed = await call.closed()
+        assert (closed.outcome, closed.text) == (
+            Outcome.FAILED,
+            "watch_for must say what to look out for, not ['  ']",
+        )
 
 
 @pytest.mark.virtual_time
