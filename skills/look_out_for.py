@@ -107,11 +107,11 @@ class LookOut(Module):
                 {"description": "$label"}}.
         """
         wanted = cleaned_descriptions(descriptions, "descriptions")
-        if then is not None:
-            await call.skills.check(then.skill, then.arguments_with({**SAMPLE, "description": wanted[0]}))
         what = listed(wanted, "or")
-        await call.update(f"Looking out for {what}", event="started", descriptions=wanted)
         with self._calls.running(call, f"looking out for {what}"):
+            if then is not None:
+                await call.skills.check(then.skill, then.arguments_with({**SAMPLE, "description": wanted[0]}))
+            await call.update(f"Looking out for {what}", event="started", descriptions=wanted)
             sure = self.config.confidence if confidence is None else confidence
             report = await self._watch(call, wanted, timeout_s, sure)
             if not report.matched or then is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import ModuleHarness
+from dimos_streams.tool_stream.client import BusSkillClient
 from dimos_streams.tool_stream.event import Outcome
 from tests.skills.detections import GREEN, RED, Camera, Seen
 
@@ -222,6 +223,23 @@ async def test_stop_looking_out_ends_all() -> None:
             assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop_looking_out was called")
         again = await harness.call("stop_looking_out")
         assert await again.answer() == "No lookout was running"
+
+
+@pytest.mark.virtual_time
+async def test_stop_looking_out_ends_a_lookout_that_is_just_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    checking = asyncio.Event()
+
+    async def check(self: BusSkillClient, skill: str, arguments: Mapping[str, Any]) -> None:
+        checking.set()
+        await asyncio.sleep(1.0)
+
+    monkeypatch.setattr(BusSkillClient, "check", check)
+    async with looking() as (harness, _):
+        call = await harness.call("look_out_for", descriptions=["man in red"], then=FOLLOW)
+        await checking.wait()
+        stop = await harness.call("stop_looking_out")
+        assert await stop.answer() == "Stopped looking out for man in red"
+        assert (await call.closed()).outcome is Outcome.CANCELLED
 
 
 @pytest.mark.virtual_time
