@@ -125,7 +125,7 @@ class Patrolling:
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
         except (SkillError, TimeoutError) as error:
-            await self._send_update(f"Can't look around at {name}: {error or 'the time is over'}", "missed")
+            await self._send_update(f"Can't look around at {name}: {self._reason(error)}", "missed")
 
     async def _go(self, point: complex, name: str) -> bool:
         """Go to a point and return whether it was reached. Says so if not."""
@@ -133,10 +133,14 @@ class Patrolling:
             await self._in_spite_of_people(lambda motion: motion.go_to(point))
         except (SkillError, TimeoutError) as error:
             self._missed += 1
-            why = str(error) or f"not there within {self._config.leg_timeout_s:g} s"
-            await self._send_update(f"Can't reach {name}: {why}. Going on", "missed", x=point.real, y=point.imag)
+            text = f"Can't reach {name}: {self._reason(error)}. Going on"
+            await self._send_update(text, "missed", x=point.real, y=point.imag)
             return False
         return True
+
+    def _reason(self, error: Exception) -> str:
+        """Return why a motion was not made; an error without a text is the end of its time."""
+        return str(error) or f"not done within {self._config.leg_timeout_s:g} s"
 
     async def _in_spite_of_people(self, move: Callable[[Motion], Coroutine[Any, Any, Covered]]) -> None:
         """Make a motion; if somebody appears, attend to them and begin it again.

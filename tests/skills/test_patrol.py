@@ -127,6 +127,16 @@ async def test_a_way_point_that_cannot_be_reached_is_left_out() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_looking_around_that_takes_too_long_is_left_out() -> None:
+    config = CONFIG | {"waypoints": [HOME], "look_around_deg": 1080.0, "leg_timeout_s": 5.0}
+    async with room_with(Patrol, config, people=[]) as room:
+        call = await room.harness.call("patrol")
+        assert (await call.result(timeout_s=60.0))["reached"] == 1
+        said = "Can't look around at way-point 1 of 1, round 1 of 1: not done within 5 s"
+        assert _updates(call, "missed") == [said]
+
+
+@pytest.mark.virtual_time
 async def test_a_patrol_without_any_way_point_in_reach_fails() -> None:
     async with room_with(Patrol, CONFIG | {"waypoints": [(-2.6, 3.4)], "leg_timeout_s": 10.0}, people=[]) as room:
         call = await room.harness.call("patrol", rounds=3)
