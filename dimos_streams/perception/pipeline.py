@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from dimos_streams.perception.detector import Detection, DetectorError, Frame
 from dimos_streams.perception.geometry import Mount
 from dimos_streams.perception.mount import MountFinder
 from dimos_streams.perception.tracking import Tracker
+
+MAX_DETECTIONS = 100
+"""The largest number of things of one frame that are kept: finding their tracks takes time by the cube of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +96,13 @@ class Pipeline:
         )
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """The detections of the backend, from the configured score on. May block; raises what the backend raises."""
+        """The detections of the backend, from the configured score on; of more than ``MAX_DETECTIONS`` those with the
+        best scores. May block; raises what the backend raises."""
         found = self._detector.detect(frame, wanted)
-        return [detection for detection in found if detection.score >= self._config.min_score]
+        sure = [detection for detection in found if detection.score >= self._config.min_score]
+        if len(sure) <= MAX_DETECTIONS:
+            return sure
+        return heapq.nlargest(MAX_DETECTIONS, sure, key=lambda detection: detection.score)
 
     def use(self, config: DetectorConfig) -> None:
         """Go by another config in what is live of it."""

@@ -13,7 +13,6 @@ from dimos_streams.errors import UserError
 from dimos_streams.perception.detector import PICTURES, Detection, Detector, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
 
-MAX_DETECTIONS = 1000
 _INPUTS = {"color_image", "instances", "instance_labels", "depth_image", "wanted_descriptions"}
 
 
@@ -38,9 +37,8 @@ class OwnDetector:
         point is what stands in the middle of the box. Raises DetectorError when it answers something else than
         detections."""
         found = self._detector.detect(frame, wanted)
-        if not isinstance(found, list | tuple) or len(found) > MAX_DETECTIONS:
-            given = f"{len(found)} detections" if isinstance(found, list | tuple) else type(found).__name__
-            raise DetectorError(f"{self._reference!r} answered {given}, not a list of at most {MAX_DETECTIONS}")
+        if not isinstance(found, list | tuple):
+            raise DetectorError(f"{self._reference!r} answered {type(found).__name__}, not a list")
         placed = (self._placed(frame, item) for item in found)
         return [detection for detection in placed if detection.box.area > 0.0]
 

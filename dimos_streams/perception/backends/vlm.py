@@ -42,7 +42,7 @@ class _Found(_Strict):
 
 
 class _Reply(_Strict):
-    detections: Annotated[list[_Found], Field(max_length=50)]
+    detections: list[_Found]
 
 
 class _Message(_Strict):
