@@ -46,6 +46,10 @@ class Sighting:
         best = max(matches, key=lambda match: (match.fit, match.score))
         return best if best.fit >= MATCH_THRESHOLD else None
 
+    def contradicts(self, description: str) -> bool:
+        """Return whether no label can be of whom a description means; one that says less than it may well be."""
+        return all(match_score(description, label) == 0.0 for label, _ in self.labels)
+
     def bearing(self, lens: Lens) -> float:
         """The direction that it is seen in, radians to the left."""
         return lens.bearing((self.box[0] + self.box[2]) / 2) if self.point is None else cmath.phase(self.point)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dimos_streams.skills.moving.planar import PoseHistory
-from dimos_streams.skills.moving.pursuit import Target
+from dimos_streams.skills.moving.pursuit import FASTEST, Target
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 REACH = 1.0
 """Metres from where the person is expected, within which another track of fitting looks is the same person."""
+CONTINUOUS_S = 0.7
+"""Seconds without a sighting, up to which a track's id surely means the same: no detector restarts that fast."""
 
 
 class PersonWatch:
     """Finds the person who matches a description in one frame after another.
 
-    Once found, the person is known by the track's id. Another track that matches takes over if it is where the
+    Once found, the person is known by the track's id, also while the label is wrong for a while. A detector that was
+    restarted may give the id to somebody else: it counts for nothing where the person can't be by now, nor, after a
+    gap, with a label that contradicts the description. Another track that matches takes over if it is where the
     person should be, or anywhere after ``let_go``. Times are the loop's, in seconds, but for those of the target:
     they are the detector's instants.
     """
@@ -32,6 +36,8 @@ class PersonWatch:
         self._description, self._poses = description, poses
         self._anybody = True
         self._frame: DetectionFrame | None = None
+        self._sighted_at = 0
+        """The instant of the latest sighting, µs."""
 
     def unseen_s(self, now: float) -> float:
         """Return the seconds for which the person, or anybody who matches, has not been seen."""
@@ -68,18 +74,28 @@ class PersonWatch:
         return True
 
     def _choose(self, frame: DetectionFrame, seen: list[Sighting]) -> Sighting | None:
-        known = self.sighting.id if self.sighting else ""
+        expected = self._expected(frame)
         for sighting in seen:
-            if known and sighting.id == known:
+            if self._is_known(frame, sighting, expected):
                 return sighting
         matches = [(sighting, sighting.match(self._description)) for sighting in seen]
-        expected = self._expected(frame)
         fitting = [
             (-match.fit, _apart(sighting, expected or 0j), -match.score, sighting)
             for sighting, match in matches
             if match is not None and (expected is None or _apart(sighting, expected) <= REACH)
         ]
         return min(fitting, key=lambda candidate: candidate[:3])[3] if fitting else None
+
+    def _is_known(self, frame: DetectionFrame, sighting: Sighting, expected: complex | None) -> bool:
+        """Return whether a sighting has the person's track, and may be the person."""
+        if self.sighting is None or not sighting.id or sighting.id != self.sighting.id:
+            return False
+        if frame.instant - self._sighted_at > CONTINUOUS_S * 1e6 and sighting.contradicts(self._description):
+            return False
+        if self.target is None or expected is None:
+            return True
+        reach = REACH + FASTEST * (frame.instant / 1e6 - self.target.seen_at)
+        return _apart(sighting, expected) <= reach
 
     def _expected(self, frame: DetectionFrame) -> complex | None:
         """Return the point of base_link where another track must be to be the same person, or None for any point."""
@@ -96,6 +112,7 @@ class PersonWatch:
             else:
                 self.target.add(point, frame.instant / 1e6)
         self.sighting, self.seen_at, self._anybody = sighting, now, False
+        self._sighted_at = frame.instant
 
 
 def _apart(sighting: Sighting, point: complex) -> float:

@@ -142,6 +142,39 @@ async def test_a_new_track_in_the_same_place_is_the_same_person() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("A8")
+@pytest.mark.parametrize(
+    "stranger", [Seen(label=GREEN, at=(2.4, 0.8), id="1"), Seen(at=(2.5, -9.0), id="1")], ids=["looks", "place"]
+)
+async def test_a_restarted_detector_that_gives_the_id_to_somebody_else_misleads_nobody(stranger: Seen) -> None:
+    async with following(Seen(at=(2.5, 1.0), id="1")) as (harness, camera):
+        call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
+        await call.answer()
+        camera.state = "silent"
+        assert "No new detections" in await updated(call, "frozen")
+        camera.state, camera.view = "live", [stranger, Seen(at=(2.5, 1.2), id="2")]
+        await asyncio.sleep(1.5)
+        assert [event for event in call.events if event.type == "progress"][-1].data["track"] == "2"
+        assert harness.sent("cmd_vel")[-1].angular.z > 0.2
+        camera.view = [stranger]
+        assert "Lost person in red" in await updated(call, "lost")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("wrong", "gap_s"), [(GREEN, 0.0), ("person", 2.0)], ids=["wrong", "vague"])
+async def test_a_label_that_is_wrong_for_a_while_or_says_little_loses_nobody(wrong: str, gap_s: float) -> None:
+    async with following(Seen(id="1")) as (harness, camera):
+        call = await harness.call("follow_person", description="person in red", timeout_s=8.0)
+        await call.answer()
+        camera.state = "silent" if gap_s else "live"
+        await asyncio.sleep(gap_s)
+        camera.state, camera.view = "live", [Seen(label=wrong, id="1")]
+        await asyncio.sleep(2.0)
+        camera.view = [Seen(id="1")]
+        assert (await call.result())["lost_times"] == 0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("A8")
 async def test_lost_and_found_again() -> None:
     async with following(Seen(at=(2.0, 1.0))) as (harness, camera):
         call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
