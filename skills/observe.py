@@ -25,6 +25,7 @@ from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.timeline import Timeline
 from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module.kept_pictures import keep_picture
 from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.own_calls import listed
@@ -161,13 +162,12 @@ class Observe(Module):
         except TimeoutError:  # a camera without pictures does not keep anybody from describing what is seen
             self.log.warning("no picture came within %g s", self.config.wait_s)
             return None
-        path = directory / "pictures" / f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
+        name = f"{self.name.replace('/', '_')}-{utime_of(image.header)}.jpg"
         try:
-            await self.run_blocking(_write, path, image)
+            return str(await self.run_blocking(_keep, directory, name, image))
         except (MessageError, OSError) as error:  # a full disk keeps nobody from describing what is seen
             self.log.warning("the picture of %s can't be kept: %s", self.color_image.channel, error)
             return None
-        return str(path)
 
 
 def _seen(sighting: Sighting, lens: Lens) -> SeenThing:
@@ -199,14 +199,10 @@ def _robot_pose(odometry: Odometry) -> ObservedPose:
     return ObservedPose(x=round(x, 2), y=round(y, 2), yaw_deg=round(yaw, 1))
 
 
-def _write(path: Path, image: Image) -> None:
+def _keep(directory: Path, name: str, image: Image) -> Path:
+    """Keep an image as a JPEG. Raises ``MessageError`` if it is damaged, and ``OSError``."""
     if image.encoding != JPEG:
         image = image_from_array(rgb_from_image(image), JPEG, image.header)
     data = bytes(image.data)
     check_claim(data)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.write_bytes(data)
-    except OSError:
-        path.unlink(missing_ok=True)  # half a picture is none
-        raise
+    return keep_picture(directory, name, data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
@@ -23,6 +22,7 @@ from dimos_streams.dimos_skills.tools import Tool, ToolList, listed_tools
 from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.module import WARNINGS, Module
+from dimos_streams.module.kept_pictures import keep_picture
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, SkillSpec
 from dimos_streams.skill.names import public_prefix
@@ -239,9 +239,8 @@ class DimosSkills(Module):
         for number, picture in enumerate(pictures if self.context.run_dir is not None else ()):
             assert self.context.run_dir is not None
             name = f"{self.name.replace('/', '_')}-{call.id.replace('/', '_')}-{number}.{picture.suffix}"
-            path = self.context.run_dir / "pictures" / name
             try:
-                await self.run_blocking(_write, path, picture.data)
+                path = await self.run_blocking(keep_picture, self.context.run_dir, name, picture.data)
             except OSError as error:  # a full disk keeps no answer back
                 self.log.warning("a picture can't be kept: %s", error)
             else:
@@ -263,12 +262,3 @@ def _fitting(warnings: list[str]) -> list[str]:
             return [*shown, f"and {len(warnings) - number} more"]
         shown.append(warning)
     return shown
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.write_bytes(data)
-    except OSError:
-        path.unlink(missing_ok=True)  # half a picture is useless
-        raise

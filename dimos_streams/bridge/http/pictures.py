@@ -10,9 +10,8 @@ from starlette.responses import FileResponse
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import Described, refusals
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.module.kept_pictures import PICTURES
 
-PICTURES = "pictures"
-"""The folder for pictures in a run's directory."""
 _TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
 _MAX_NAME = 255
 """Maximum length of a name, in bytes."""

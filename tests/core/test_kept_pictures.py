@@ -1,0 +1,42 @@
+"""The pictures that modules keep among the files of a run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.module import kept_pictures
+from dimos_streams.module.kept_pictures import keep_picture
+
+
+def _keep(run_dir: Path, number: int, size: int) -> None:
+    path = keep_picture(run_dir, f"{number}.jpg", bytes(size))
+    os.utime(path, (number, number))
+
+
+def _kept(run_dir: Path) -> list[int]:
+    return sorted(int(path.stem) for path in (run_dir / "pictures").iterdir())
+
+
+def test_the_newest_pictures_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_pictures, "MAX_PICTURES", 3)
+    for number in (8, 9, 10, 11):
+        _keep(tmp_path, number, 10)
+    assert _kept(tmp_path) == [9, 10, 11]
+    monkeypatch.setattr(kept_pictures, "MAX_BYTES", 100)
+    for number, size, left in ((12, 80, [10, 11, 12]), (13, 20, [12, 13]), (14, 200, [14])):
+        _keep(tmp_path, number, size)
+        assert _kept(tmp_path) == left
+
+
+def test_half_a_picture_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, data: bytes) -> int:
+        self.touch()
+        raise OSError(28, "no space left")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(OSError, match="no space left"):
+        keep_picture(tmp_path, "1.jpg", b"x")
+    assert _kept(tmp_path) == []
