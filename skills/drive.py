@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
@@ -27,7 +28,7 @@ from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
-from dimos_streams.skills.own_calls import OwnCalls, listed
+from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.streams import In, Out
 
 _REMEMBERED = 1000

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
@@ -23,8 +24,9 @@ from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
-from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
+from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.seeing.labels import watch_labels
+from dimos_streams.skills.seeing.wanted import wanting
 from dimos_streams.streams import In, Out
 
 
@@ -98,7 +100,7 @@ class FollowPerson(Module):
         """
         with self._calls.running(call, f"following {description}"):
             try:
-                async with wanting(self, self.wanted_descriptions, [description]):
+                with wanting(self, self.wanted_descriptions, [description]):
                     return await Following(self, call, description).run(timeout_s)
             finally:
                 self.cmd_vel.publish(STOP)

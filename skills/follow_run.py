@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.follow_report import FollowReport
@@ -15,7 +16,6 @@ from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.planar import STOP, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
-from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Lens
 from dimos_streams.skills.seeing.watch import PersonWatch

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.std_msgs import String
@@ -17,11 +18,11 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.continuation import Then
-from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
+from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.seeing.frames import fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
-from dimos_streams.skills.seeing.wanted import cleaned_descriptions
+from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
 SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
@@ -128,8 +129,9 @@ class LookOut(Module):
         """Wait for the match and report it, or for the end of the time."""
         report = LookOutReport(matched=False, descriptions=tuple(wanted))
         try:
-            async with asyncio.timeout(timeout_s), wanting(self, self.wanted_descriptions, wanted):
-                report = await self._first_match(call, wanted, confidence)
+            with wanting(self, self.wanted_descriptions, wanted):
+                async with asyncio.timeout(timeout_s):
+                    report = await self._first_match(call, wanted, confidence)
         except TimeoutError:
             return report
         found = {"description": report.description, "label": report.label, "bbox": report.bbox}

@@ -14,6 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
@@ -28,7 +29,6 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.module.kept_pictures import keep_picture
 from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
-from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of

@@ -1,20 +1,15 @@
-"""Helpers of stock skills for their calls: ending one's own, and letting detectors know what is looked for."""
+"""The calls of a module that its own skills may end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.messages.std_msgs import String
-from dimos_streams.module import Module
 from dimos_streams.skill import Call
-from dimos_streams.streams import Out
 
-ANNOUNCE_S = 1.0
 _END_WITHIN_S = 2.0
 _REPEAT_S = 0.25
 
@@ -54,25 +49,3 @@ class OwnCalls:
                 async with asyncio.timeout(_REPEAT_S):
                     await self._ended.wait()
         return list(ending.values())
-
-
-@contextlib.asynccontextmanager
-async def wanting(module: Module, out: Out[String], descriptions: Sequence[str]) -> AsyncIterator[None]:
-    """Publish once a second what detectors are to look for."""
-
-    async def announce() -> None:
-        while True:
-            out.publish(String(data=json.dumps(list(descriptions))))
-            await asyncio.sleep(ANNOUNCE_S)
-
-    task = module.spawn(announce(), name="wanting")
-    try:
-        yield
-    finally:
-        task.cancel()
-
-
-def listed(texts: Sequence[str], conjunction: str = "and") -> str:
-    """``"a, b and c"``."""
-    *most, last = texts
-    return f"{', '.join(most)} {conjunction} {last}" if most else last

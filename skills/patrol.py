@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
@@ -25,10 +26,10 @@ from dimos_streams.skills.follow_person import FollowPerson, FollowPersonConfig
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
-from dimos_streams.skills.own_calls import OwnCalls, listed, wanting
+from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
 from dimos_streams.skills.seeing.labels import watch_labels
-from dimos_streams.skills.seeing.wanted import cleaned_descriptions
+from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
 Waypoint = tuple[float, float]
@@ -111,7 +112,7 @@ class Patrol(Module):
         follow_for = self.config.follow_s if follow_s is None else follow_s
         with self._calls.running(call, "patrolling"):
             try:
-                async with wanting(self, self.wanted_descriptions, wanted):
+                with wanting(self, self.wanted_descriptions, wanted):
                     return await Patrolling(self, call, wanted, follow_for).run(rounds)
             finally:
                 self.show_way(None)

@@ -10,13 +10,13 @@ from math import radians
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
-from dimos_streams.skills.own_calls import listed
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
 
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module
+from dimos_streams.streams import Out
+
+ANNOUNCE_S = 1.0
 
 
 def cleaned_descriptions(descriptions: Sequence[str], argument: str) -> list[str]:
@@ -14,3 +22,19 @@ def cleaned_descriptions(descriptions: Sequence[str], argument: str) -> list[str
     if not cleaned:
         raise SkillError(f"{argument} must say what to look out for, not {list(descriptions)!r}")
     return cleaned
+
+
+@contextlib.contextmanager
+def wanting(module: Module, out: Out[String], descriptions: Sequence[str]) -> Iterator[None]:
+    """Publish once a second what detectors are to look for."""
+
+    async def announce() -> None:
+        while True:
+            out.publish(String(data=json.dumps(list(descriptions))))
+            await asyncio.sleep(ANNOUNCE_S)
+
+    task = module.spawn(announce(), name="wanting")
+    try:
+        yield
+    finally:
+        task.cancel()
