@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -19,9 +18,10 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.own_calls import OwnCalls
-from dimos_streams.skills.seeing.frames import fresh_frames
+from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.labels import watch_labels
-from dimos_streams.skills.seeing.sighting import Match, Sighting, sightings_of
+from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
+from dimos_streams.skills.seeing.sighting import sightings_of
 from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
@@ -140,60 +140,30 @@ class LookOut(Module):
 
     async def _first_match(self, call: Call, wanted: list[str], confidence: float) -> LookOutReport:
         """The first match that holds for enough frames in a row. Says so if frames stop coming."""
-        streaks: dict[tuple[str, str], int] = {}
-        frozen = False
-        async with aclosing(fresh_frames(self.detections, self.config.frozen_after_s)) as frames:
-            async for frame in frames:
-                if frame is None:
-                    if not frozen:
-                        await call.update("There are no new detections. Still looking out", event="frozen")
-                    frozen, streaks = True, {}
-                    continue
-                frozen = False
-                candidates = _candidates(sightings_of(frame.message), wanted, confidence)
-                streaks = {candidate.key: streaks.get(candidate.key, 0) + 1 for candidate in candidates}
-                for candidate in candidates:
-                    if streaks[candidate.key] >= self.config.confirm_frames:
-                        return candidate.report(wanted)
-        raise AssertionError("frames never end")
+
+        async def report_blindness(blind: bool) -> None:
+            if blind:
+                await call.update("There are no new detections. Still looking out", event="frozen")
+
+        def find(frame: DetectionFrame) -> list[Candidate]:
+            return candidates(sightings_of(frame.message), wanted, confidence)
+
+        found, _ = await Lookout(self, report_blindness).next(find)
+        return _report(found, wanted)
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A sighting that matches a description."""
-
-    description: str
-    sighting: Sighting
-    match: Match
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The part that stays the same in the next frame. Detectors that don't track leave the id empty."""
-        return self.description, self.sighting.id
-
-    def report(self, wanted: list[str]) -> LookOutReport:
-        left, top, right, bottom = (round(value, 1) for value in self.sighting.box)
-        point = self.sighting.point
-        return LookOutReport(
-            matched=True,
-            descriptions=tuple(wanted),
-            description=self.description,
-            label=self.match.label,
-            score=round(self.match.score, 3),
-            bbox=(left, top, right, bottom),
-            distance_m=None if point is None else round(abs(point), 2),
-        )
-
-
-def _candidates(seen: list[Sighting], wanted: list[str], confidence: float) -> list[_Candidate]:
-    """Return all pairs of a sighting and a description that match, the best first."""
-    pairs = ((description, sighting, sighting.match(description)) for sighting in seen for description in wanted)
-    found = [
-        _Candidate(description, sighting, match)
-        for description, sighting, match in pairs
-        if match is not None and match.score >= confidence
-    ]
-    return sorted(found, key=lambda candidate: (-candidate.match.fit, -candidate.match.score))
+def _report(found: Candidate, wanted: list[str]) -> LookOutReport:
+    left, top, right, bottom = (round(value, 1) for value in found.sighting.box)
+    point = found.sighting.point
+    return LookOutReport(
+        matched=True,
+        descriptions=tuple(wanted),
+        description=found.description,
+        label=found.match.label,
+        score=round(found.match.score, 3),
+        bbox=(left, top, right, bottom),
+        distance_m=None if point is None else round(abs(point), 2),
+    )
 
 
 async def _continue(call: Call, report: LookOutReport, then: Then) -> LookOutReport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass
 from math import radians
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,8 @@ from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
-from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
+from dimos_streams.skills.seeing.frames import DetectionFrame
+from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Patrolling:
     def __init__(self, module: Patrol, call: Call, wanted: Sequence[str], follow_s: float) -> None:
         self._module, self._call = module, call
         self._wanted, self._follow_s = wanted, follow_s
-        self._lookout = _Lookout(module, call, wanted)
+        self._guard = _Guard(module, call, wanted)
         self._encounters: list[Encounter] = []
         self._reached = self._missed = 0
 
@@ -163,7 +163,7 @@ class Patrolling:
     async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> _Noticed | None:
         """Let a motion go on to its end, or until somebody is noticed."""
         motion = asyncio.ensure_future(moving)
-        notice = asyncio.ensure_future(self._lookout.next())
+        notice = asyncio.ensure_future(self._guard.next())
         try:
             await asyncio.wait([motion, notice], return_when=asyncio.FIRST_COMPLETED)
             if notice.done():
@@ -182,7 +182,7 @@ class Patrolling:
         followed_s, ended = 0.0, "Only reported."
         if self._follow_s > 0.0:
             followed_s, ended = await self._follow(sighting.label)
-        self._lookout.forget_for_a_while(sighting.label)
+        self._guard.leave_alone(sighting.label)
         self._encounters.append(
             Encounter(label=sighting.label, utime=utime, x=x, y=y, followed_s=followed_s, ended=ended)
         )
@@ -223,50 +223,33 @@ class _Noticed:
     """Their place in the odom frame, or None if depth is unknown."""
 
 
-class _Lookout:
+class _Guard:
     """Notices people who fit, but for those who were met a short while ago."""
 
     def __init__(self, module: Patrol, call: Call, wanted: Sequence[str]) -> None:
         self._module, self._call, self._wanted = module, call, wanted
+        self._lookout = Lookout(module, self._report_blindness)
         self._left_alone: dict[str, float] = {}
         """Labels of people, and the time until which they are left alone."""
-        self._blind = False
 
-    def forget_for_a_while(self, label: str) -> None:
-        """Leave somebody alone who has just been met."""
+    def leave_alone(self, label: str) -> None:
+        """Take no notice for a while of somebody who has just been met."""
         self._left_alone[label] = clock.monotonic() + self._module.config.again_after_s
 
     async def next(self) -> _Noticed:
         """Return the next person who shows for enough frames in a row. Says so if frames stop coming."""
-        streaks: dict[tuple[str, str], int] = {}
-        async with aclosing(fresh_frames(self._module.detections, self._module.config.frozen_after_s)) as frames:
-            async for frame in frames:
-                await self._report_blindness(frame is None)
-                seen = [] if frame is None else self._wanted_in(frame)
-                streaks = {key: streaks.get(key, 0) + 1 for key in ((each.label, each.id) for each in seen)}
-                for each in seen:
-                    if frame is not None and streaks[each.label, each.id] >= self._module.config.confirm_frames:
-                        return self._noticed(each, frame)
-        raise AssertionError("frames never end")
-
-    def _noticed(self, sighting: Sighting, frame: DetectionFrame) -> _Noticed:
-        poses, point = self._module.poses, sighting.point
+        found, frame = await self._lookout.next(self._find)
+        poses, point = self._module.poses, found.sighting.point
         place = None if point is None else poses.at(frame.stamp, frame.arrived).from_base(point)
-        return _Noticed(sighting, clock.utime() - (poses.age_us(frame.stamp, clock.monotonic()) or 0), place)
+        age_us = poses.age_us(frame.stamp, clock.monotonic()) or 0
+        return _Noticed(found.sighting, clock.utime() - age_us, place)
 
-    def _wanted_in(self, frame: DetectionFrame) -> list[Sighting]:
-        return [each for each in sightings_of(frame.message) if self._is_wanted(each)]
-
-    def _is_wanted(self, sighting: Sighting) -> bool:
-        if clock.monotonic() < self._left_alone.get(sighting.label, 0.0):
-            return False
-        matches = (sighting.match(description) for description in self._wanted)
-        return any(match is not None and match.score >= self._module.config.confidence for match in matches)
+    def _find(self, frame: DetectionFrame) -> list[Candidate]:
+        now = clock.monotonic()
+        seen = [each for each in sightings_of(frame.message) if now >= self._left_alone.get(each.label, 0.0)]
+        return candidates(seen, self._wanted, self._module.config.confidence)
 
     async def _report_blindness(self, blind: bool) -> None:
-        if blind == self._blind:
-            return
-        self._blind = blind
         if blind:
             await self._call.update("There are no new detections. Going on with the round", event="frozen")
         else:
