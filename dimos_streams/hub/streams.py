@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json
 
 from dimos_streams import __version__, clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import report_defect
 from dimos_streams.fleet.commands import Command, Hello
 from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S
@@ -71,6 +72,7 @@ class CommandStreams:
         self._storage = storage
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._clocks: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -99,9 +101,17 @@ class CommandStreams:
         return stream
 
     async def close(self, stream: CommandStream) -> None:
-        """Note that a stream's connection is over."""
+        """Note that a stream's connection is over, also if whoever waits for it is cancelled: a client that has gone
+        cancels all that its answer waits for."""
         if self._streams.get(stream.robot) is stream:
             del self._streams[stream.robot]
+        noting = asyncio.get_running_loop().create_task(self._note_end(stream), name=f"end of {stream.name}")
+        self._ending.add(noting)
+        noting.add_done_callback(self._ending.discard)
+        noting.add_done_callback(report_defect)
+        await asyncio.shield(noting)
+
+    async def _note_end(self, stream: CommandStream) -> None:
         try:
             await in_thread(self._executor, self._storage.robots.disconnect, stream.robot, stream.name)
         except StorageUnavailableError as error:

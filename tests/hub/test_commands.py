@@ -438,6 +438,29 @@ def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypa
 
 
 @pytest.mark.feature("H2")
+def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+
+    async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
+        stream = await known.open("r1")
+        busy = threading.Event()
+        pool.submit(busy.wait)  # all threads are, so that the note waits for one
+        closing = asyncio.create_task(known.close(stream))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        busy.set()
+        while known._ending:
+            await asyncio.wait(known._ending)
+
+    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
+        asyncio.run(leave(streams.CommandStreams(storage, pool, "hub"), pool))
+        assert [row.connected for row in storage.robots.all()] == [False]
+
+
+@pytest.mark.feature("H2")
 def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
