@@ -72,7 +72,7 @@ class CommandStreams:
         self._storage = storage
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending: dict[asyncio.Task[None], None] = {}
         self._numbers = itertools.count(1)
         self._clocks: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -106,8 +106,8 @@ class CommandStreams:
         if self._streams.get(stream.robot) is stream:
             del self._streams[stream.robot]
         noting = asyncio.get_running_loop().create_task(self._note_end(stream), name=f"end of {stream.name}")
-        self._ending.add(noting)
-        noting.add_done_callback(self._ending.discard)
+        self._ending[noting] = None
+        noting.add_done_callback(lambda done: self._ending.pop(done, None))
         noting.add_done_callback(report_defect)
         await asyncio.shield(noting)
 
