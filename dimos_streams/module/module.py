@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import inspect
 import json
 import logging
 import random
@@ -94,12 +95,18 @@ class Module:
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a skill in the place of a method that every module has. Raises ``TypeError``."""
+        """Refuse a skill in the place of a method that every module has, and a hook that can't be awaited. Raises
+        ``TypeError``."""
         super().__init_subclass__(**more)
         for name in vars(Module).keys() & vars(cls).keys():
             if policy_of(vars(cls)[name]) is not None:
                 why = f"rename the method, and name the skill by @skill(name={name!r})"
                 raise TypeError(f"{cls.__name__}.{name} would replace a method that every module has: {why}")
+        for name in ("start", "run", "stop"):
+            hook = getattr(cls, name)
+            # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
+            if not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
+                raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
 
     @classmethod
     def streams(cls) -> Mapping[str, StreamSpec]:

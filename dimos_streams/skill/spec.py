@@ -189,7 +189,8 @@ def _check_kind(where: str, function: Callable[..., Any]) -> None:
         raise TypeError(f"{where}: a skill can't yield: it sends updates by its call, and returns its result")
     if inspect.iscoroutinefunction(inner) and not inspect.iscoroutinefunction(function):
         raise TypeError(f"{where}: its decorator makes a plain function of it, which would run in a thread")
-    if not inspect.signature(function).parameters:
+    first = next(iter(inspect.signature(function).parameters.values()), None)
+    if first is None or (first.name != "self" and first.annotation is not first.empty):
         raise TypeError(f"{where}: a skill is a method, and this takes no self")
 
 

@@ -235,6 +235,11 @@ class Known(Module):
         ("@staticmethod\n    @skill\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
         ("@property\n    @skill\n    def count(self) -> int: ...", "a skill is a method, and no property"),
         ("@skill\n    def count() -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
+        ("@skill\n    async def count(x: int) -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
+        ("def start(self) -> None: ...", "TypeError: Odd.start must be `async def`, and yield nothing"),
+        ("def run(self) -> None: ...", "TypeError: Odd.run must be `async def`, and yield nothing"),
+        ("async def run(self):\n        yield", "TypeError: Odd.run must be `async def`, and yield nothing"),
+        ("@thoroughly\n    def stop(self): ...", "TypeError: Odd.stop must be `async def`, and yield nothing"),
         (
             "@skill\n    @bare\n    def count(self) -> int: ...",
             "Odd.count: a skill can't have *given; a decorator needs functools.wraps",
