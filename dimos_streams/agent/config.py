@@ -24,6 +24,7 @@ from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.subagents.delegation import SubAgent
 from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.http_url import checked_http_url
 from dimos_streams.module import ModuleConfig
 
 SYSTEM_PROMPT = """\
@@ -87,7 +88,7 @@ class AgentConfig(GateSettings, ModuleConfig):
 
     model: str = "offline"
     """``"offline"`` (commands, no LLM), ``"scripted:FILE"`` or ``"openai:MODEL"``."""
-    base_url: str | None = None
+    base_url: Annotated[str, AfterValidator(checked_http_url)] | None = None
     """The address of an ``openai`` model's server; its key comes from the environment."""
     model_options: ModelOptions = ModelOptions()
     system_prompt: str = SYSTEM_PROMPT

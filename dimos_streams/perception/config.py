@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from dimos_streams.common.importing import is_reference
+from dimos_streams.common.schemas.http_url import checked_http_url
 from dimos_streams.errors import suggest
 from dimos_streams.live_settings import Live
 from dimos_streams.module import ModuleConfig
@@ -72,7 +73,7 @@ class VlmSettings:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    base_url: str = "http://127.0.0.1:8000/v1"
+    base_url: Annotated[str, AfterValidator(checked_http_url)] = "http://127.0.0.1:8000/v1"
     model: str = ""
     api_key_env: str = "OPENAI_API_KEY"
     timeout_s: Annotated[float, Field(gt=0.0)] = 10.0

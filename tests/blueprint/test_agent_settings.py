@@ -32,6 +32,16 @@ def test_what_there_is_not_is_a_problem(setting: str, value: object, said: str) 
     assert said in problem.text
 
 
+@pytest.mark.parametrize("setting", ["agent.base_url", "detector.vlm.base_url"])
+@pytest.mark.parametrize("url", ["localhost:11434", "ftp://x", "http://[", ""])
+def test_a_base_url_that_is_none_is_a_problem_of_its_setting(setting: str, url: str) -> None:
+    blueprint = resolve("follow-person").configured({setting: url}, source="test")
+    (problem,) = check(blueprint)
+    said = f"it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…' (given: {url!r})"
+    module, _, path = setting.partition(".")
+    assert str(problem) == f"test: module {module!r}: {path}: {said}"
+
+
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize(
     ("value", "said"),

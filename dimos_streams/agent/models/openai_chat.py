@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from dimos_streams import clock
 from dimos_streams.agent.models.chat_format import chat_deltas
@@ -26,6 +25,7 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import (
     RedactedPieces,
     checked,
@@ -235,16 +235,12 @@ class OpenAIModel:
 
 
 def _client(model: str, url: str) -> AsyncOpenAI:
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname if parts.scheme in ("http", "https") else None
-    except ValueError:
-        host = None
     know_url(url)
-    if not host:
-        raise UserError(
-            f"model base URL {without_user(url)!r} is none (valid: 'http://127.0.0.1:11434/v1', 'https://…/v1')"
-        )
+    try:
+        host = http_host(url)
+    except ValueError as error:
+        given = f"{without_user(url)!r} as base_url, or else OPENAI_BASE_URL"
+        raise UserError(f"model {model!r} has {given}: {error}") from error
     key = os.environ.get("OPENAI_API_KEY", "")
     know(key, where="OPENAI_API_KEY")
     if not key and not _is_local(host):

@@ -381,7 +381,7 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for url in ("http://localhost:11434/v1", "http://192.168.1.7:8000/v1", "http://gpu.local/v1", "http://[::1]/v1"):
         create_model("openai:m", base_url=url)
     for url in ("localhost:11434", "ftp://localhost/v1", "http://[", "http:///v1"):
-        with pytest.raises(UserError, match="base URL"):
+        with pytest.raises(UserError, match="server's address"):
             create_model("openai:m", base_url=url)
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
     create_model("openai:m")
@@ -421,7 +421,7 @@ def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(monkeypatch: py
     with pytest.raises(UserError, match="OPENAI_API_KEY ends with a line end") as raised:
         create_model("openai:m")
     assert "pl4nted" not in str(raised.value)
-    with pytest.raises(UserError, match="base URL") as raised:
+    with pytest.raises(UserError, match="server's address") as raised:
         create_model("openai:m", base_url="ftp://eve:pa55word@localhost/v1")
     assert "pa55word" not in str(raised.value)
 

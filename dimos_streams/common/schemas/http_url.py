@@ -1,0 +1,24 @@
+"""Addresses of web servers, as settings and callers give them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+
+def http_host(url: str) -> str:
+    """The host of a web server's address. Raises ``ValueError`` that says what would be one, and not what
+    was given: it may have a password."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname if parts.scheme in ("http", "https") else None
+    except ValueError:
+        host = None
+    if not host:
+        raise ValueError("it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'")
+    return host
+
+
+def checked_http_url(url: str) -> str:
+    """The address of a web server as it was given. Raises ``ValueError`` for what is none."""
+    http_host(url)
+    return url
