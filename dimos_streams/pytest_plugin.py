@@ -81,11 +81,21 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     from dimos_streams.clock import run_virtual
 
     names = inspect.signature(pyfuncitem.obj).parameters
-    limit_s = mark.kwargs.get("limit_s") if mark is not None else None
+    limit_s = _limit_of(mark) if mark is not None else None
     if limit_s is None and "blueprint_run" in fixtures:
         limit_s = _RUN_LIMIT_S
     run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s=limit_s)
     return True
+
+
+def _limit_of(mark: pytest.Mark) -> float | None:
+    """The bound that a mark ``virtual_time`` sets. Fails the test for arguments that it does not have, which would
+    change nothing."""
+    unknown = [*map(repr, mark.args), *(name for name in mark.kwargs if name != "limit_s")]
+    if unknown:
+        pytest.fail(f"virtual_time takes no argument {', '.join(unknown)} (valid: limit_s=SECONDS)", pytrace=False)
+    limit_s: float | None = mark.kwargs.get("limit_s")
+    return limit_s
 
 
 @pytest.hookimpl(wrapper=True)

@@ -93,6 +93,31 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert report.passed, "the printed command works"
 
 
+MISMARKED = """
+import pytest
+
+@pytest.mark.virtual_time(limit=10)
+async def test_named():
+    pass
+
+@pytest.mark.virtual_time(10)
+async def test_placed():
+    pass
+
+@pytest.mark.virtual_time(limit_s=10)
+async def test_right():
+    pass
+"""
+
+
+def test_arguments_that_the_mark_does_not_have_fail_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_marks=MISMARKED)
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error")
+    run.assert_outcomes(passed=1, failed=2)
+    for given in ("limit", "10"):
+        assert f"virtual_time takes no argument {given} (valid: limit_s=SECONDS)" in run.stdout.str()
+
+
 UNWRITABLE = """
 async def test_beside_it(blueprint_run):
     async with blueprint_run("calm.yaml", record="golden/calm.lcmlog") as run:
