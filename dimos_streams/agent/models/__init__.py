@@ -13,7 +13,7 @@ from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
 
-_FORMS = {"offline": "offline", "scripted": "scripted:FILE", "openai": "openai:MODEL"}
+_FORMS = ("offline", "scripted:FILE", "openai:MODEL")
 
 
 def create_model(
@@ -41,8 +41,8 @@ def create_model(
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 
         return OpenAIModel(rest, base_url=base_url, options=options, manners=manners)
-    valid = ", ".join(repr(form) for form in _FORMS.values())
-    raise UserError(f"there is no model {spec!r}{suggest(kind, _FORMS)} (valid: {valid})")
+    meant = [form.replace("FILE", rest).replace("MODEL", rest) if rest else form for form in _FORMS]
+    raise UserError(f"there is no model {spec!r}{suggest(spec, meant)} (valid: {', '.join(map(repr, _FORMS))})")
 
 
 def check_model(spec: str) -> None:

@@ -331,8 +331,11 @@ def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
             "ofline",
             r"no model 'ofline'; did you mean 'offline'\? \(valid: 'offline', 'scripted:FILE', 'openai:MODEL'\)",
         ),
-        ("scripted", "no model 'scripted'"),
-        ("offline:x", "no model"),
+        ("opnai:gpt-5", "no model 'opnai:gpt-5'; did you mean 'openai:gpt-5'?"),
+        ("openai", "no model 'openai'; did you mean 'openai:MODEL'?"),
+        ("openai:", "no model 'openai:'; did you mean 'openai:MODEL'?"),
+        ("scripted", "no model 'scripted'; did you mean 'scripted:FILE'?"),
+        ("offline:x", "no model 'offline:x'; did you mean 'offline'?"),
         ("scripted:/nowhere/s.yaml", "there is no model script file '/nowhere/s.yaml'"),
     ],
 )
