@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+_MAX_SUGGESTED = 3
 
 
 class DimosStreamsError(Exception):
@@ -166,7 +168,20 @@ class ModuleFailedError(DimosStreamsError):
     """Raised when a module could not start, or ended by an exception."""
 
 
-def suggest(word: str, choices: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest of ``choices``, or an empty string."""
-    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def suggest(word: str, choices: Iterable[str], *, before: str = "") -> str:
+    """``"; did you mean 'x'?"`` for the nearest of ``choices``, or an empty string. Of equally near ones it has three
+    at most; ``before`` is shown before each.
+
+    The nearest are those that are the word behind a prefix or in a namespace, whatever their length.
+    """
+    names = list(dict.fromkeys(choices))
+    behind = tuple(f"{mark}{word.lstrip('/')}" for mark in "_/.") if word else ()
+    near = [name for name in names if name.endswith(behind)] or _most_similar(word, names)
+    shown = " or ".join(repr(f"{before}{name}") for name in near[:_MAX_SUGGESTED])
+    return f"; did you mean {shown}?" if near else ""
+
+
+def _most_similar(word: str, names: Sequence[str]) -> list[str]:
+    close = difflib.get_close_matches(word, names, n=_MAX_SUGGESTED, cutoff=0.6)
+    ratios = {name: difflib.SequenceMatcher(None, name, word).ratio() for name in close}
+    return sorted(name for name in close if ratios[name] == ratios[close[0]])

@@ -55,7 +55,8 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            near = suggest(missing.rpartition(".")[2], _beside(missing))
+            package, dot, last = missing.rpartition(".")
+            near = suggest(last, _beside(missing), before=package + dot)
             where = near or " in the working directory, on PYTHONPATH, or installed"
             raise UserError(f"there is no Python module {missing!r}{where}") from error
         raise UserError(f"{name!r} can't be imported: {_not_generated(missing) or how_to_get(missing)}") from error

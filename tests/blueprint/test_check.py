@@ -48,7 +48,7 @@ def test_problems_of_form_are_given_back_too(write: Write) -> None:
     [
         (
             "tests.blueprint.toy_module:Camera",
-            "there is no Python module 'tests.blueprint.toy_module'; did you mean 'toy_modules'?",
+            "there is no Python module 'tests.blueprint.toy_module'; did you mean 'tests.blueprint.toy_modules'?",
         ),
         ("tests.blueprint.toy_modules:Camra", "'tests.blueprint.toy_modules' has no 'Camra'; did you mean 'Camera'?"),
         ("Camera", "'Camera' is not of the form 'package.module:Name'"),

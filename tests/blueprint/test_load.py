@@ -210,7 +210,10 @@ def test_python_references() -> None:
     ("reference", "expected"),
     [
         ("tests.blueprint.test_load:FROM_PYTON", "did you mean 'FROM_PYTHON'?"),
-        ("tests.blueprint.test_laod:X", "no Python module 'tests.blueprint.test_laod'; did you mean 'test_load'?"),
+        (
+            "tests.blueprint.test_laod:X",
+            "no Python module 'tests.blueprint.test_laod'; did you mean 'tests.blueprint.test_load'?",
+        ),
         ("tests.blueprint.test_load:A_NUMBER", "is neither a Blueprint nor the Path of a file but int"),
         ("tests.blueprint.test_load:A_FILE", "there is no blueprint file 'somewhere.yaml'"),
         ("a b:c", "'a b:c' is not of the form 'package.module:Name'"),

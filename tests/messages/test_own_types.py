@@ -167,7 +167,7 @@ def test_a_name_is_found_through_an_entry_point(package: Package, monkeypatch: p
     monkeypatch.setattr(registry, "entry_points", entry_points)
     registry._installed.cache_clear()
     assert type_named("weather_msgs.Reading") is own.Reading
-    with pytest.raises(MessageError, match=r"entry point 'broken' .* did you mean 'messages'"):
+    with pytest.raises(MessageError, match=r"entry point 'broken' .* did you mean 'weather.messages'"):
         type_named("weather_msgs.Snow")
 
 

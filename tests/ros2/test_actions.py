@@ -443,7 +443,7 @@ async def test_arguments_out_of_the_limits_are_refused_before_anything_is_sent(
         ({"type": "a_msgs/action/B", "definition": "int32 x"}, "the definition of a_msgs/action/B has 1 parts"),
         (
             {"type": "a_msgs/action/B", "definition": "int32 x\nfloat y\n---\n---\n"},
-            "a_msgs/action/B_Goal, line 2: a_msgs/msg/float is no known type; did you mean 'float64'?",
+            "a_msgs/action/B_Goal, line 2: a_msgs/msg/float is no known type; did you mean 'float32' or 'float64'?",
         ),
         ({"type": "a_msgs/action/B", "definition": "int32\n---\n---\n"}, "line 1: 'int32' is not of the form"),
         ({"limits": {"z": [0, 1]}}, "limits: 'z' is no number of the goal (they are x, y, heading_deg)"),

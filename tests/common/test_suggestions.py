@@ -1,0 +1,28 @@
+"""What is suggested in the place of a name that there is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.errors import suggest
+
+
+@pytest.mark.parametrize(
+    ("word", "choices", "nearest"),
+    [
+        ("welcme", ["welcome", "wave"], ["welcome"]),
+        ("welcome", ["bob_welcome", "alice_welcome", "welcomes"], ["bob_welcome", "alice_welcome"]),
+        ("valet", ["bob/valet2", "alice/valet"], ["alice/valet"]),
+        ("/odom", ["/odom2", "/alice/odom"], ["/alice/odom"]),
+        ("valet3", ["valet2", "valet1", "other"], ["valet1", "valet2"]),
+        ("go", ["a/go", "b/go", "c/go", "d/go"], ["a/go", "b/go", "c/go"]),
+        ("x", ["alice/x", "alice/x"], ["alice/x"]),
+        ("", ["a/b", "c"], []),
+        ("penguin", ["a/b", "c"], []),
+    ],
+)
+def test_the_nearest_names_are_suggested_all_that_are_equally_near(
+    word: str, choices: list[str], nearest: list[str]
+) -> None:
+    said = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
+    assert suggest(word, choices) == said
