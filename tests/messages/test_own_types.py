@@ -107,7 +107,8 @@ def test_nothing_of_somebodys_is_overwritten_or_deleted(package: Package) -> Non
         ("p/T.lcm", "package p;\nstruct T {\n  int8_t a;\n  T b[2];\n}", r"p\.T contains itself"),
         ("p/T.lcm", "package p;\nenum T { A = 1 }", r":2: it must define a struct; .*const int8_t"),
         ("p/T.lcm", "package p;\nstruct T { int8_t a; }\nstruct U { int8_t a; }", "nothing else; it has T, U"),
-        ("p/T.lcm", "// package p;\nstruct T { int8_t a; }", r":2: the file must define struct T of package p"),
+        ("p/T.lcm", "// package p;\nstruct T { int8_t a; }", r":2: .* struct T of package p .* has T of no package$"),
+        ("p/T.lcm", "// ours\npackage q;\n\nstruct T { int8_t a; }", r":2: .* of package p .* has T of package q$"),
         ("p/T.lcm", "package p;\nstruct T {\n int8_t n;\n double x[n][2];\n}", r":4: x has 2 dimensions"),
         ("p/T.lcm", '// """\npackage p;\n// A """ quote.\nstruct T { int8_t a; }', "quotes in a comment"),
         (

@@ -170,10 +170,11 @@ def _refuse_content(source: Path, text: str) -> None:
     packages = re.findall(r"\bpackage\s+([\w.]+)\s*;", code)  # lcm-gen takes a missing one from the file before
     others = re.findall(r"\b(?:struct|enum)\s+(\w+)", code)
     if not text or others != [name] or packages != [package]:
-        has = f"; it has {', '.join(others)}" if others else ""
+        of = f"package {', '.join(packages)}" if packages else "no package"
+        has = f"; it has {', '.join(others)} of {of}" if others else ""
+        line = line_of(source, r"package" if packages and others == [name] else r"(struct|enum)")
         raise UserError(
-            f"{source}:{line_of(source, r'(struct|enum)')}: the file must define struct {name} of package {package} "
-            f"and nothing else{has}"
+            f"{source}:{line}: the file must define struct {name} of package {package} and nothing else{has}"
         )
     if re.search(r"\benum\s", code):
         raise UserError(
