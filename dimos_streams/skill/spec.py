@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -58,8 +58,13 @@ class ModelParameters:
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            raise SkillArgumentError(skill, problems_with_values(error, "arguments")) from error
+            problems = problems_with_values(error, "arguments", self._valid)
+            raise SkillArgumentError(skill, problems) from error
         return {name: getattr(checked, name) for name in type(checked).model_fields}
+
+    def _valid(self, path: Sequence[str | int]) -> Iterable[str]:
+        """The names that there are at a path, as far as the skill itself declares them."""
+        return () if path else self.model.model_fields
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.errors import SkillError, UserError, suggest
+from dimos_streams.errors import SkillError, UnknownSkillError, UserError, suggest
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.skill.names import own_name
+from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import MISFIT, STATUS, Outcome, ToolEvent
@@ -43,8 +43,9 @@ from dimos_streams.tool_stream.withdrawal import request_end
 class HarnessCall:
     """A call that a test made."""
 
-    def __init__(self, call_id: str, cancel: Callable[[str], None]) -> None:
+    def __init__(self, call_id: str, skill: str, cancel: Callable[[str], None]) -> None:
         self.id = call_id
+        self.skill = skill
         self.events: list[ToolEvent] = []
         """The call's events so far, in order."""
         self._cancel = cancel
@@ -53,15 +54,19 @@ class HarnessCall:
     async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
         """Return the first event, past ones included, that fulfils a condition.
 
-        Raises ``TimeoutError`` after ``timeout_s`` of the loop's time.
+        Raises ``TimeoutError``, which shows the events, after ``timeout_s`` of the loop's time.
         """
-        async with asyncio.timeout(timeout_s):
-            while True:
-                for event in self.events:
-                    if condition(event):
-                        return event
-                self._changed.clear()
-                await self._changed.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    for event in self.events:
+                        if condition(event):
+                            return event
+                    self._changed.clear()
+                    await self._changed.wait()
+        came = "; ".join(f"{event.type} {event.text!r}" for event in self.events) or "none"
+        text = f"the call of {self.skill!r} had no event that was waited for within {timeout_s:g} s of its time"
+        raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that; events so far: {came})")
 
     async def answer(self, timeout_s: float = 30.0) -> str:
         """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed, and
@@ -202,10 +207,13 @@ class ModuleHarness:
         return self._sent.setdefault(stream, [])
 
     async def call(self, skill: str, /, *, caller: str = "test", **arguments: Any) -> HarnessCall:
-        """Call a skill of the module under test (or of the added module that has it)."""
+        """Call a skill of the module under test (or of the added module that has it).
+
+        Raises ``UnknownSkillError`` if no module has it.
+        """
         call_id = f"test-{next(self._numbers)}"
         module = self._module_with(skill)
-        call = HarnessCall(call_id, partial(request_end, self.bus, call_id))
+        call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
         request_call(self.bus, call_id, module=module, skill=skill, caller=caller, arguments=arguments)
         await call.wait_for(lambda event: event.type == "open")
@@ -226,7 +234,15 @@ class ModuleHarness:
         for module in self._host.modules:
             if own_name(skill, module.context.namespace) in module.offered_skills():
                 return module.name
-        return self.module.name
+        raise UnknownSkillError(skill, self._skills())
+
+    def _skills(self) -> list[str]:
+        """The public names of the skills of all modules."""
+        return [
+            f"{public_prefix(module.context.namespace)}{name}"
+            for module in self._host.modules
+            for name in module.offered_skills()
+        ]
 
     def _spec(self, stream: str) -> StreamSpec:
         if stream not in self._streams:

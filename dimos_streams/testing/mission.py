@@ -146,7 +146,7 @@ class MissionRun:
             call_id = self._request(skill, arguments)
         else:
             call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
-        call = self._calls[call_id] = HarnessCall(call_id, partial(request_end, self.bus, call_id))
+        call = self._calls[call_id] = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         for known in self.events:
             if known.call_id == call_id:
                 call.add(known)

@@ -67,7 +67,10 @@ class RepeatedRequest:
             for subscription in subscriptions:
                 subscription.close()
         skill = self._message.skill
-        raise SkillError(f"nobody took the call of {skill!r} within {_TAKEN_WITHIN_S:g} s; does a bridge run?")
+        raise SkillError(
+            f"nobody took the call of {skill!r} within {_TAKEN_WITHIN_S:g} s; does a bridge run? "
+            "(in tests, ModuleHarness has none; blueprint_run has the blueprint's)"
+        )
 
     def _on_event(self, channel: str, data: bytes) -> None:
         """Decide by the first events of the call: it runs, or it was rejected."""

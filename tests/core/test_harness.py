@@ -9,10 +9,10 @@ import pytest
 from pydantic import Field
 
 from dimos_streams.bus import create_bus
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import SkillError, UnknownSkillError, UserError
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.skill import skill
+from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply
 
@@ -31,6 +31,11 @@ class Arm(Module):
     async def bend(self, joint: int) -> int:
         """Bend a joint."""
         return joint
+
+    @skill
+    async def reach(self, call: Call) -> None:
+        """Reach through a door."""
+        await call.skills.run("open_door")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +65,42 @@ async def test_wrong_arguments_of_a_call_are_named() -> None:
         assert str(error.value) == (
             "skill 'bend' cannot take these arguments: joint: it must be a whole number (given: 'both')"
         )
+
+
+@pytest.mark.virtual_time
+async def test_an_argument_that_there_is_not_is_told_which_there_are() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        closed = await (await harness.call("bend", joint=1, jiont=1)).closed()
+        assert closed.text == (
+            "skill 'bend' cannot take these arguments: jiont: there is nothing of this name; valid: joint (given: 1)"
+        )
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_no_module_has_is_refused_at_once() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}, context=RunContext(namespace="left/")) as harness:
+        with pytest.raises(UnknownSkillError, match=r"'left_bnd'; did you mean 'left_bend'\? \(offered: left_bend"):
+            await harness.call("left_bnd")
+
+
+@pytest.mark.virtual_time
+async def test_a_wait_in_vain_says_for_what_and_how_long() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        call = await harness.call("bend", joint=1)
+        with pytest.raises(TimeoutError) as error:
+            await call.wait_for(lambda event: event.text == "bent", 2)
+        assert str(error.value) == (
+            "the call of 'bend' had no event that was waited for within 2 s of its time (timeout_s=2 sets that; "
+            "events so far: open 'bend(joint=1)'; close '1')"
+        )
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_uses_others_is_told_that_a_harness_has_no_bridge() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        call = await harness.call("reach")
+        with pytest.raises(SkillError, match=r"'open_door' within 5 s.*ModuleHarness has none; blueprint_run has"):
+            await call.result()
 
 
 class Voice(Module):

@@ -23,6 +23,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
+from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import admission, host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -213,7 +214,6 @@ async def test_without_an_update_the_result_is_the_answer() -> None:
         ),
         ("hang", {}, Outcome.TIMED_OUT, "it ran longer than 5 s"),
         ("count", {"nam": "x"}, Outcome.REJECTED, "name: it is missing; nam: there is nothing of this name"),
-        ("cuont", {}, Outcome.REJECTED, "did you mean 'count'?"),
     ],
 )
 async def test_every_end_is_one_close(
@@ -229,6 +229,17 @@ async def test_every_end_is_one_close(
         assert text in closed.text
         assert "secret" not in closed.text
         assert [event.type for event in call.events].count("close") == 1
+
+
+@pytest.mark.virtual_time
+async def test_a_call_of_a_skill_that_the_module_does_not_have_is_one_close() -> None:
+    async with ModuleHarness(Counter) as harness:
+        name = harness.module.name
+        request_call(harness.bus, "a-1", module=name, skill="cuont", caller="test", arguments={})
+        await asyncio.sleep(1)
+        (closed,) = [event for event in harness.events() if event.type == "close"]
+        assert closed.outcome is Outcome.REJECTED
+        assert "did you mean 'count'?" in closed.text
 
 
 @pytest.mark.virtual_time
