@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
+from dimos_streams.client.call_body import call_body
 from dimos_streams.client.orders import ANSWER_S, Order, OrderReport
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
@@ -23,9 +24,10 @@ from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
-from dimos_streams.common.secrets import checked, know
+from dimos_streams.common.schemas.http_url import http_host
+from dimos_streams.common.secrets import checked, know, without_user
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import NoAnswerError, SkillError
+from dimos_streams.errors import NoAnswerError, SkillError, UserError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -70,8 +72,12 @@ class HttpGateway:
     ) -> None:
         """``timeout_s`` bounds each request, ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter.
 
-        Raises ``UserError`` for a token that no header can carry.
+        Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """
+        try:
+            http_host(url)
+        except ValueError as error:
+            raise UserError(f"bad bridge URL {without_user(url)!r}: {error}") from error
         if token is not None:
             know(checked(token, "the token for the bridge"))
         self.url = url.rstrip("/")
@@ -99,7 +105,7 @@ class HttpGateway:
         on_loss: OnLoss | None = None,
     ) -> str:
         """See ``SkillGateway``."""
-        body = _call_body(
+        body = call_body(
             skill,
             arguments,
             caller=caller,
@@ -123,7 +129,7 @@ class HttpGateway:
         With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent.
         Raises as ``call`` does, and ``UnknownAgentError``.
         """
-        body = _call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
+        body = call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
         response = await in_own_thread(self._send, "POST", "/calls", body)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
@@ -140,7 +146,7 @@ class HttpGateway:
 
         ``agent`` and errors are as for ``begin``; raises ``CallInDoubtError`` if the bridge does not come back.
         """
-        body = _call_body(skill, arguments, caller=caller, agent=agent, idempotency_key=secrets.token_hex(8))
+        body = call_body(skill, arguments, caller=caller, agent=agent, idempotency_key=secrets.token_hex(8))
         deadline = clock.monotonic() + wait_s
 
         async def ask() -> Any:
@@ -295,9 +301,3 @@ class HttpGateway:
         except ValidationError as error:
             problem = first_problem(error, "its answer")
             raise SkillError(f"{self.url} is not a bridge that I know: {problem}") from error
-
-
-def _call_body(skill: str, arguments: Mapping[str, Any], *, caller: str, **more: str | None) -> dict[str, Any]:
-    """The body of ``POST /calls``, without what is not given."""
-    given = {name: value for name, value in more.items() if value is not None}
-    return {"skill": skill, "arguments": dict(arguments), "caller": caller, **given}

@@ -1,0 +1,33 @@
+"""What a gateway over HTTP is given, when it is wrong: named before anything is sent."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.errors import SkillArgumentError, UserError
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"deep": {1, 2}}, 1j], ids=repr)
+async def test_an_argument_without_a_form_in_json_is_named(value: Any) -> None:
+    gateway = HttpGateway("http://127.0.0.1:1", rng=random.Random(1))
+    for begin in (gateway.call, gateway.begin, gateway.call_to_close):
+        with pytest.raises(SkillArgumentError) as error:
+            await begin("go_to", {"x": 1.0, "y": value}, caller="test")
+        assert list(error.value.problems) == ["y"]
+        assert str(error.value) == (
+            "skill 'go_to' cannot take these arguments: y: it must have a form in JSON, texts, finite numbers, true, "
+            f"false, null, lists and objects (given: {value!r})"
+        )
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:7780", "ftp://robot", "http://", ""])
+def test_a_url_that_no_server_has_is_named(url: str) -> None:
+    with pytest.raises(UserError) as error:
+        HttpGateway(url, rng=random.Random(1))
+    said = "it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'"
+    assert str(error.value) == f"bad bridge URL {url!r}: {said}"
