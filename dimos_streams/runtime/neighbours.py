@@ -69,29 +69,33 @@ class Neighbours:
     async def meet(self, own_pids: Callable[[], Iterable[int | None]]) -> str:
         """Return why the run, whose modules have all begun, must end: an elder one began meanwhile. Empty if none
         did."""
-        end = clock.monotonic() + _TOGETHER_S
+        end, host = clock.monotonic() + _TOGETHER_S, os.uname().nodename
         younger_since = math.inf
         own = set(own_pids())
+        ours: set[Instance] = set()
         while clock.monotonic() < end:
             await asyncio.sleep(0.1)
             own |= set(own_pids())  # what was restarted meanwhile is heard for a moment longer
-            elders = self._elders(own)
+            # One that falls silent on a busy machine has begun all the same; without it both runs might end.
+            ours.update(each for _, each in self._begun() if each.host == host and each.pid in own)
+            elders = self._elders(ours)
             younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
             if clock.monotonic() - younger_since >= NAME_PROBE_S:  # by now all that have begun were heard
                 return self._refusal(elders)
         return ""
 
-    def _elders(self, own_pids: Collection[int | None]) -> dict[str, Instance]:
+    def _elders(self, ours: Collection[Instance]) -> dict[str, Instance]:
         """Return the modules that others run under our names, if one of those began before all of ours; else nothing.
 
         Runs agree on that only if they look at the same modules: at all that have begun, with a rival or not yet.
         """
-        host = os.uname().nodename
-        alive = [view for view in self._views() if view.age_s <= _SILENT_S]
-        begun = [(view.name, each) for view in alive for each in view.rivals or (view.current,)]
-        ours = [each for _, each in begun if each.host == host and each.pid in own_pids]
-        others = {name: each for name, each in reversed(begun) if each not in ours}
+        others = {name: each for name, each in reversed(self._begun()) if each not in ours}
         return others if ours and others and min(others.values()) < min(ours) else {}
+
+    def _begun(self) -> list[tuple[str, Instance]]:
+        """All modules of our names that are heard, whoever's they are."""
+        alive = [view for view in self._views() if view.age_s <= _SILENT_S]
+        return [(view.name, each) for view in alive for each in view.rivals or (view.current,)]
 
     def _views(self) -> list[ModuleView]:
         views = (self._directory.module(name) for name in self._names)

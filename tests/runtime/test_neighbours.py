@@ -41,6 +41,29 @@ async def test_the_run_whose_first_module_began_first_goes_on_whichever_rivals_a
 
 
 @pytest.mark.virtual_time
+async def test_the_elder_run_goes_on_while_its_first_module_is_silent_for_a_moment() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    neighbours = Neighbours(bus, ["a", "b"])
+    neighbours._directory.start()
+    began = clock.monotonic()
+
+    async def beat() -> None:
+        while True:
+            for module, pid, start in (("a", 1, 1), ("b", 1, 4), ("a", 2, 2), ("b", 2, 3)):
+                if (module, pid) != ("a", 1) or not 0.5 < clock.monotonic() - began < 2.5:
+                    status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=start)
+                    status.host, status.health, status.skills_version = HOST, "ok", "none"
+                    bus.publish(STATUS, encode(status))
+            await asyncio.sleep(0.2)
+
+    beating = asyncio.create_task(beat())
+    assert await neighbours.meet(lambda: [1]) == ""
+    beating.cancel()
+    await neighbours.close()
+
+
+@pytest.mark.virtual_time
 async def test_a_module_that_was_restarted_is_no_neighbour_of_itself() -> None:
     bus = create_bus("memq://")
     await bus.open()
