@@ -24,10 +24,10 @@ from dimos_streams.common.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
-from dimos_streams.common.schemas.http_url import http_host
-from dimos_streams.common.secrets import checked, know, without_user
+from dimos_streams.common.schemas.http_url import bridge_url
+from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import NoAnswerError, SkillError, UserError
+from dimos_streams.errors import NoAnswerError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -74,13 +74,9 @@ class HttpGateway:
 
         Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """
-        try:
-            http_host(url)
-        except ValueError as error:
-            raise UserError(f"bad bridge URL {without_user(url)!r}: {error}") from error
+        self.url = bridge_url(url)
         if token is not None:
             know(checked(token, "the token for the bridge"))
-        self.url = url.rstrip("/")
         self.malformed = 0
         self._random = rng
         self._headers = bearer_headers(token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -12,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
+from dimos_streams.common.process.disk import why_endless
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
@@ -62,9 +62,9 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
     origin = display_path(path)
     try:
         status = path.stat()
+        if why := why_endless(status):
+            raise UserError(f"{kind} file {origin!r} can't be read: {why}")
         size = status.st_size
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise UserError(f"{kind} file {origin!r} can't be read: it is a device or a pipe, which may have no end")
         if size > MAX_BYTES:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")

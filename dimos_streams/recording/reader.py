@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dimos_streams.common.process.disk import why_endless
 from dimos_streams.errors import UserError
 from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_BYTES, LogEvent, successor
 
@@ -59,8 +59,8 @@ class LogReader:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would wait for its other end
             status = os.fstat(self._fd)
             self.size = status.st_size
-            if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
-                raise OSError(errno.ESPIPE, "it is a device or a pipe, which may have no end")
+            if why := why_endless(status):
+                raise OSError(errno.ESPIPE, why)
             os.pread(self._fd, 1, 0)
         except OSError as error:
             self.close()

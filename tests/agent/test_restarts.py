@@ -57,6 +57,11 @@ class RestartWorld:
         assert found is not None
         return found
 
+    async def offers_skills(self) -> None:
+        """Wait until the bridge knows of skills."""
+        while not await self.gateway.skills():  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
     async def call(self, skill: str, **arguments: Any) -> str:
         """A call in the agent's name, once its skill is known."""
         while not any(offered.name == skill for offered in await self.gateway.skills()):  # noqa: ASYNC110
@@ -171,8 +176,7 @@ def gap() -> ToolEvent:
 async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
     async with restart_world() as w:
         await w.start(w.bridge())
-        while not await w.gateway.skills():  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+        await w.offers_skills()
         update: list[ToolEvent] = []
 
         async def deliver(item: CallUpdate) -> None:
@@ -220,8 +224,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
 
     async with restart_world() as w:
         await w.start(w.bridge())
-        while not await w.gateway.skills():  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+        await w.offers_skills()
         queue = MessageQueue()
         gateway = cast("SkillGateway", Late(w.gateway))
         calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
@@ -241,8 +244,7 @@ async def test_an_answer_that_is_in_no_journal_holds_no_offset_back() -> None:
     """A call's close is made where the broker says that it has closed and its own can't be had."""
     async with restart_world() as w:
         await w.start(w.bridge())
-        while not await w.gateway.skills():  # noqa: ASYNC110
-            await asyncio.sleep(0.1)
+        await w.offers_skills()
         calls = CallManager(w.gateway, "agent", MessageQueue().put, key_prefix="test")
         call = await calls.start("chatter", {"count": 1})
         while (await w.gateway.calls(open_only=True)) != []:  # noqa: ASYNC110

@@ -174,3 +174,13 @@ class Robot:
 
 def gap(first: int, last: int) -> bytes:
     return encoded_gap(ShippedGap(offset=first, to_offset=last, gap="trimmed"))
+
+
+@contextlib.contextmanager
+def opened_storage(database: str) -> Iterator[HubStorage]:
+    """The storage of a hub that is not served."""
+    storage = HubStorage(open_engine(database))
+    try:
+        yield storage
+    finally:
+        storage.close()

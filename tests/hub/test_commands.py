@@ -16,19 +16,16 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams import clock
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
-from dimos_streams.hub import streams
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import relayed
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import NewCommand, RobotCallRow, RobotRow, StorageUnavailableError
-from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import PAGES
-from tests.hub.serving import Robot, ServedHub, added, event, served_hub
+from tests.hub.serving import Robot, ServedHub, added, event, opened_storage, served_hub
 from tests.hub.test_shipping import problem
 
 
@@ -123,25 +120,6 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
             assert [each["connected"] for each in hub.get("/robots").json()] == [True, True]
     for each in (first, second):
         each.join()
-
-
-@pytest.mark.feature("H2")
-def test_a_robot_whose_stream_ends_is_not_connected(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path}/hub.sqlite"
-    robot = Robot("r1", added(database, "r1")["r1"])
-
-    def is_connected() -> bool:
-        (view,) = hub.get("/robots").json()
-        return bool(view["connected"])
-
-    with served_hub(database) as hub:
-        robot.report(hub, "move")
-        with robot.commands(hub):
-            assert is_connected()
-        ended = time.monotonic()
-        while is_connected():
-            assert time.monotonic() - ended < 8, "it counts as connected until that is forgotten"
-            time.sleep(0.05)
 
 
 @pytest.mark.slow
@@ -342,7 +320,7 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     orders = ("/robots/stop", "/robots/release", "/calls/c1/cancel")
-    with served_hub(database) as hub, ThreadPoolExecutor(4) as pool, _opened(database) as storage:
+    with served_hub(database) as hub, ThreadPoolExecutor(4) as pool, opened_storage(database) as storage:
         for number in range(3):
             assert isinstance(storage.commands.give(_call(f"{number}")), int)
         robot.ship(hub, encoded_event(1, event(1, type="open", call_id="c1")))
@@ -433,47 +411,8 @@ def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypa
                     await robots.all()
         return list(await robots.all())
 
-    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
+    with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
         assert asyncio.run(read(FleetView(storage, pool))) == ["r1"]
-
-
-@pytest.mark.feature("H2")
-def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_path: Path) -> None:
-    database = f"sqlite:///{tmp_path}/hub.sqlite"
-    added(database, "r1")
-
-    async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
-        stream = await known.open("r1")
-        busy = threading.Event()
-        pool.submit(busy.wait)  # all threads are, so that the note waits for one
-        closing = asyncio.create_task(known.close(stream))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        closing.cancel()
-        await asyncio.wait([closing])
-        busy.set()
-        while known._ending:
-            await asyncio.wait(known._ending)
-
-    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
-        asyncio.run(leave(streams.CommandStreams(storage, pool, "hub"), pool))
-        assert [row.connected for row in storage.robots.all()] == [False]
-
-
-@pytest.mark.feature("H2")
-def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "_MAX_CLOCKS", 1)
-    database = f"sqlite:///{tmp_path}/hub.sqlite"
-    with _opened(database) as storage, ThreadPoolExecutor(1) as pool:
-        known = streams.CommandStreams(storage, pool, "hub")
-        now = clock.utime()
-        known.hear("r1", now)
-        known.hear("r2", now)
-        known.hear("r1", now + 60_000_000)
-        assert list(known._clocks) == ["r1"]
-        assert known._clocks["r1"] > 30_000_000
 
 
 def _unavailable() -> list[RobotRow]:
@@ -485,7 +424,7 @@ def _unavailable() -> list[RobotRow]:
 def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
-    with served_hub(database) as hub, _opened(database) as storage:
+    with served_hub(database) as hub, opened_storage(database) as storage:
         assert isinstance(storage.commands.give(dataclasses.replace(_call("far"), expires_in_s=1e6)), int)
         assert isinstance(storage.commands.give(_call("next")), int)
         with robot.commands(hub) as commands:
@@ -555,17 +494,8 @@ def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _let_expire(database: str) -> None:
     """Let the commands that are there expire, however long they were valid."""
-    with _opened(database) as storage, storage.engine.transaction() as db:
+    with opened_storage(database) as storage, storage.engine.transaction() as db:
         db.run("UPDATE commands SET expires = given WHERE answered IS NULL")
-
-
-@contextlib.contextmanager
-def _opened(database: str) -> Iterator[HubStorage]:
-    storage = HubStorage(open_engine(database))
-    try:
-        yield storage
-    finally:
-        storage.close()
 
 
 def test_lists_of_calls_have_pages(tmp_path: Path) -> None:

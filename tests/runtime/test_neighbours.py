@@ -8,13 +8,20 @@ import os
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bus import create_bus
+from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.tool_stream.event import STATUS
 
 HOST = os.uname().nodename
+
+
+def heartbeat(bus: Bus, module: str, pid: int, began: int) -> None:
+    """One of a module that began at some time, in a process of this machine."""
+    status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=began)
+    status.host, status.health, status.skills_version = HOST, "ok", "none"
+    bus.publish(STATUS, encode(status))
 
 
 @pytest.mark.virtual_time
@@ -28,9 +35,7 @@ async def test_the_run_whose_first_module_began_first_goes_on_whichever_rivals_a
     async def beat() -> None:
         while True:
             for module, pid, began in (("a", 1, 1), ("b", 1, 4), ("b", 2, 3)):
-                status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=began)
-                status.host, status.health, status.skills_version = HOST, "ok", "none"
-                bus.publish(STATUS, encode(status))
+                heartbeat(bus, module, pid, began)
             await asyncio.sleep(0.2)
 
     beating = asyncio.create_task(beat())
@@ -52,9 +57,7 @@ async def test_the_elder_run_goes_on_while_its_first_module_is_silent_for_a_mome
         while True:
             for module, pid, start in (("a", 1, 1), ("b", 1, 4), ("a", 2, 2), ("b", 2, 3)):
                 if (module, pid) != ("a", 1) or not 0.5 < clock.monotonic() - began < 2.5:
-                    status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=start)
-                    status.host, status.health, status.skills_version = HOST, "ok", "none"
-                    bus.publish(STATUS, encode(status))
+                    heartbeat(bus, module, pid, start)
             await asyncio.sleep(0.2)
 
     beating = asyncio.create_task(beat())
@@ -78,9 +81,7 @@ async def test_a_module_that_was_restarted_is_no_neighbour_of_itself() -> None:
         while True:
             pid_of_b = process_of_b()
             for module, pid, start in (("a", 1, 2), ("b", pid_of_b, 1 if pid_of_b == 2 else 5)):
-                status = ModuleStatus(module=module, instance=f"{pid}{module}", pid=pid, started_utime=start)
-                status.host, status.health, status.skills_version = HOST, "ok", "none"
-                bus.publish(STATUS, encode(status))
+                heartbeat(bus, module, pid, start)
             await asyncio.sleep(0.05)
 
     beating = asyncio.create_task(beat())

@@ -26,7 +26,7 @@ from dimos_streams.common.text import parse_json
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
-"""What the ids of calls are for servers that take no others."""
+"""The form of the ids of calls, for servers that take no other."""
 _NOTED = "(noted)"
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import (
     DimosStreamsError,
@@ -119,9 +120,7 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
     if url is not None and port is not None:
         raise UserError("--url and --port name the same thing; give one of them")
     if url is not None:
-        if not url.startswith(("http://", "https://")):
-            raise UserError(f"bad bridge URL {url!r}; valid: 'http://127.0.0.1:{BRIDGE_PORT}'")
-        return BridgeAddress(url.rstrip("/"), token)
+        return BridgeAddress(bridge_url(url), token)
     living = [run for run in runs() if run.bridge_url is not None and port in (None, run.port)]
     if living and living[0].bridge_url is not None:
         return BridgeAddress(living[0].bridge_url, token or living[0].token)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
+from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
 
 
@@ -59,8 +60,7 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
     """Refuse what the blueprint can't do. ``port`` is that of the option, if it was given. Raises ``UserError``."""
     virtual, name = plan.mode == "virtual", plan.blueprint.name
     if plan.bridge_url is not None:
-        if not plan.bridge_url.startswith(("http://", "https://")):
-            raise UserError(f"bad bridge URL {plan.bridge_url!r}; valid: 'http://HOST:7780'")
+        bridge_url(plan.bridge_url)
         if plan.part is None or plan.bridge is not None:
             why = "it goes with --machine" if plan.part is None else f"{plan.bridge!r} is on this one"
             raise UserError(f"--bridge names the bridge of another machine: {why}")

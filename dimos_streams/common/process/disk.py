@@ -1,8 +1,10 @@
-"""Writing to the disk: whether there is room for it, and files that are whole at every moment."""
+"""Files: whether there is room for them, whether they have an end, and those that are whole at every moment."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import stat
 from pathlib import Path
 
 _PROBE = ".probe"
@@ -23,6 +25,12 @@ def trouble_with(directory: Path) -> str:
     with contextlib.suppress(OSError):  # that it could not be written is what counts
         path.unlink(missing_ok=True)
     return trouble
+
+
+def why_endless(status: os.stat_result) -> str:
+    """Return why what is to be read may have no end; empty for files and directories."""
+    is_bounded = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return "" if is_bounded else "it is a device or a pipe, which may have no end"
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from dimos_streams.common.secrets import without_user
+from dimos_streams.errors import UserError
+
 
 def http_host(url: str) -> str:
     """The host of a web server's address. Raises ``ValueError`` that says what would be one, and not what
@@ -22,3 +25,12 @@ def checked_http_url(url: str) -> str:
     """The address of a web server as it was given. Raises ``ValueError`` for what is none."""
     http_host(url)
     return url
+
+
+def bridge_url(url: str) -> str:
+    """The address of a bridge, without a slash at its end. Raises ``UserError`` for what is none."""
+    try:
+        http_host(url)
+    except ValueError as error:
+        raise UserError(f"bad bridge URL {without_user(url)!r}: {error}") from error
+    return url.rstrip("/")

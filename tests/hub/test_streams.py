@@ -1,0 +1,73 @@
+"""The streams of commands that robots hold at a hub: who is connected, and who was heard of."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.hub import streams
+from tests.hub.serving import Robot, added, opened_storage, served_hub
+
+
+@pytest.mark.feature("H2")
+def test_a_robot_whose_stream_ends_is_not_connected(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+
+    def is_connected() -> bool:
+        (view,) = hub.get("/robots").json()
+        return bool(view["connected"])
+
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        with robot.commands(hub):
+            assert is_connected()
+        ended = time.monotonic()
+        while is_connected():
+            assert time.monotonic() - ended < 8, "it counts as connected until that is forgotten"
+            time.sleep(0.05)
+
+
+@pytest.mark.feature("H2")
+def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+
+    async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
+        stream = await known.open("r1")
+        busy = threading.Event()
+        pool.submit(busy.wait)  # all threads are, so that the note waits for one
+        closing = asyncio.create_task(known.close(stream))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        busy.set()
+        while known._ending:
+            await asyncio.wait(known._ending)
+
+    with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
+        asyncio.run(leave(streams.CommandStreams(storage, pool, "hub"), pool))
+        assert [row.connected for row in storage.robots.all()] == [False]
+
+
+@pytest.mark.feature("H2")
+def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "_MAX_CLOCKS", 1)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
+        known = streams.CommandStreams(storage, pool, "hub")
+        now = clock.utime()
+        known.hear("r1", now)
+        known.hear("r2", now)
+        known.hear("r1", now + 60_000_000)
+        assert list(known._clocks) == ["r1"]
+        assert known._clocks["r1"] > 30_000_000
