@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ import pytest
 
 SOURCE = Path(__file__).with_name("robot") / "robot.cpp"
 _TRIES = 3
-"""Domains in which a robot tries to begin: somebody else may be there."""
+"""Domains in which a robot tries to begin: a program that is no test may be there."""
 PACKAGES = "apt-get install g++ libfastrtps-dev"
 
 
@@ -37,9 +39,30 @@ def build(cache: Path) -> Path:
     return program
 
 
-def free_domain() -> int:
-    """A domain that nobody else is likely to use. The ports of those above 100 are given out by the system, too."""
-    return random.SystemRandom().randint(1, 100)
+class OwnDomain:
+    """A DDS domain that no other test of this machine has until ``close``.
+
+    A robot of another test would be heard in it: one that is gone would not be missed.
+    """
+
+    def __init__(self) -> None:
+        # The ports of domains above 100 are given out by the system, too.
+        for number in random.SystemRandom().sample(range(1, 101), 100):
+            self._claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                self._claim.bind(f"\0dimos_streams tests: DDS domain {number}")
+            except OSError as error:
+                self._claim.close()
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                self.number = number
+                return
+        raise AssertionError("tests have all DDS domains")
+
+    def close(self) -> None:
+        """Let others have it. Twice is fine."""
+        self._claim.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +93,8 @@ class FastDdsRobot:
     def __init__(self, program: Path, picture: Path | None = None, address: str = "127.0.0.1") -> None:
         """``address`` is that of its only network interface; ``picture`` what its camera sees."""
         for _ in range(_TRIES):
-            self.domain = free_domain()
-            command = [str(program), str(self.domain), address, *([str(picture)] if picture else [])]
+            self._domain = OwnDomain()
+            command = [str(program), str(self._domain.number), address, *([str(picture)] if picture else [])]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert self._process.stdout is not None
             begun = self._process.stdout.readline()
@@ -79,6 +102,11 @@ class FastDdsRobot:
                 return
             self.kill()
         raise AssertionError(f"the robot does not begin: {begun!r}, exit code {self._process.returncode}")
+
+    @property
+    def domain(self) -> int:
+        """The domain that it is in, and nobody else."""
+        return self._domain.number
 
     def state(self) -> RobotState:
         """What it does now."""
@@ -92,10 +120,15 @@ class FastDdsRobot:
         self._process.stdin.flush()
         return RobotState(**json.loads(self._process.stdout.readline()))
 
-    def kill(self) -> None:
-        """End it at once and without a word. Twice is fine."""
+    def vanish(self) -> None:
+        """End its process at once and without a word."""
         self._process.kill()
         self._process.wait()
+
+    def kill(self) -> None:
+        """End it, and let others have its domain. Twice is fine."""
+        self.vanish()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+        self._domain.close()
