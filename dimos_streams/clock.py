@@ -33,6 +33,8 @@ SETTLED_AFTER_S = 0.001
 memory take turns of the loop and no time."""
 _FILES_OF_A_LOOP = 1
 """The number of files that each loop has for itself: the pipe by which other threads wake it."""
+_PIPE_EVERY = 16
+"""The number of turns of a loop in which it looks into its pipe once."""
 
 
 class DeadlockError(DimosStreamsError):
@@ -89,26 +91,40 @@ class VirtualTimeOverError(DimosStreamsError):
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """A selector that moves the loop's time forward instead of waiting, unless only a file could wake the loop."""
+    """A selector that moves the loop's time forward instead of waiting, unless only a file could wake the loop.
+
+    A loop whose only file is its own pipe is rarely asked for: what other threads want is among its ready callbacks
+    anyway, the pipe has to be emptied and brings signals. Each look is a system call, a twentieth of a run.
+    """
 
     def __init__(self, advance: Callable[[float | None], None]) -> None:
         self._inner = selectors.DefaultSelector()
         self._advance = advance
+        self._files = self._unseen = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = self._inner.select(0)
-        if ready or (timeout is not None and timeout <= 0):
-            return ready
-        if timeout is None and len(self._inner.get_map()) > _FILES_OF_A_LOOP:
+        self._unseen += 1
+        if timeout is None or self._unseen >= _PIPE_EVERY or self._files > _FILES_OF_A_LOOP:
+            self._unseen = 0
+            ready = self._inner.select(0)
+            if ready:
+                return ready
+        if timeout is not None and timeout <= 0:
+            return []
+        if timeout is None and self._files > _FILES_OF_A_LOOP:
             return self._inner.select(None)
         self._advance(timeout)
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.register(fileobj, events, data)
+        key = self._inner.register(fileobj, events, data)
+        self._files = len(self._inner.get_map())
+        return key
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._inner.unregister(fileobj)
+        key = self._inner.unregister(fileobj)
+        self._files = len(self._inner.get_map())
+        return key
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         return self._inner.modify(fileobj, events, data)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import random
+import signal
 import socket
 import threading
 import time
@@ -174,6 +175,22 @@ def test_a_file_that_may_wake_somebody_is_no_deadlock() -> None:
             return await loop.sock_recv(ours, 4)
 
     assert clock.run_virtual(main()) == b"ping"
+
+
+@pytest.mark.parametrize("step_s", [0.0, 1.0])
+def test_signals_and_other_threads_reach_a_loop_that_is_never_idle(step_s: float) -> None:
+    async def main() -> None:
+        loop, came = asyncio.get_running_loop(), []
+        loop.add_signal_handler(signal.SIGUSR1, lambda: came.append("signal"))
+        signal.raise_signal(signal.SIGUSR1)
+        thread = threading.Thread(target=lambda: loop.call_soon_threadsafe(came.append, "thread"))
+        thread.start()
+        thread.join()
+        for _ in range(100):
+            await asyncio.sleep(step_s)
+        assert sorted(came) == ["signal", "thread"]
+
+    clock.run_virtual(main())
 
 
 def test_wall_time_is_the_systems() -> None:
