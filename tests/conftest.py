@@ -16,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dimos_streams.common import secrets
-from tests.distribution import (  # hooks
+from tests.distribution import (  # hooks, but for the first
+    import_a_share,
     pytest_collection_modifyitems,
     pytest_runtest_setup,
     pytest_xdist_auto_num_workers,
@@ -48,6 +49,7 @@ def pytest_collection() -> Generator[None, object, object]:
     and from looking at what tests have made before there is much of it: a twentieth."""
     gc.disable()
     try:
+        import_a_share()
         return (yield)
     finally:
         gc.freeze()
