@@ -23,6 +23,8 @@ def test_each_bound_has_a_sentence(reason: str, meaning: str) -> None:
     assert stopped(reason, "") == f"[I have stopped: {meaning}. This order is over.]"
 
 
-def test_an_answer_that_breaks_its_word() -> None:
-    reason, note = of_last_answer("tool_calls")
+@pytest.mark.parametrize("finish", ["tool_calls", "stop"])
+def test_an_answer_that_breaks_its_word_or_says_nothing(finish: str) -> None:
+    reason, note = of_last_answer(finish, ignored=True)
+    assert reason != "completed"
     assert stopped(reason, "") == f"[I have stopped: {note}. This order is over.]"

@@ -144,7 +144,7 @@ class Turn:
             return answer
         self.text = answer.text or self.text
         if not answer.calls:
-            return ending_of(answer)
+            return ending_of(answer, ignored=bool(self._heard) and self.iteration == 1 and not self.text.strip())
         self._execution = Execution(self, answer.calls)
         return self._must_stop(answer.calls) or await self._execute(answer, self._execution)
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
-_STOPPED, _CALL_CANCELLED, _NO_CALLS = "stopped", "call_cancelled", "no_calls"
+_STOPPED, _CALL_CANCELLED, _NO_CALLS, _NO_ANSWER = "stopped", "call_cancelled", "no_calls", "no_answer"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The reasons of success: the model asked for nothing more; the input was the answer to a question; the robot is
 where it was to go."""
@@ -30,6 +30,7 @@ _MEANINGS = {
     "max_iterations": "it took more answers than it may",
     "max_tokens": "it took more of the model's tokens than it may",
     _NO_CALLS: "the model ended its answer as if it had asked for calls, but none came",
+    _NO_ANSWER: "the model has answered with nothing, neither a text nor a call",
     "repetition": "the same was done over and over",
     "too_long": "the model's answer was longer than it may be, and was cut off",
     _STOPPED: "an operator has stopped the robot",
@@ -54,10 +55,15 @@ class Settled(Protocol):
     why: str
 
 
-def of_last_answer(finish: str) -> tuple[str, str]:
-    """The reason for which a turn ends with an answer that asks for no call, and a note on it, which may be empty."""
+def of_last_answer(finish: str, *, ignored: bool = False) -> tuple[str, str]:
+    """The reason for which a turn ends with an answer that asks for no call, and a note on it, which may be empty.
+
+    ``ignored`` says that somebody's input was heard, and that the turn has neither a text nor a call in answer to it.
+    """
     if finish == "tool_calls":
         return _NO_CALLS, _MEANINGS[_NO_CALLS]
+    if ignored and finish == "stop":
+        return _NO_ANSWER, _MEANINGS[_NO_ANSWER]
     return ("completed" if finish == "stop" else finish), ""
 
 

@@ -50,7 +50,7 @@ ENDS: dict[str, tuple[str, Callable[[ModelRequest], list[ModelDelta]]]] = {
     "content filter": ("content_filter", lambda request: [Finish("content_filter")]),
     "length": ("length", lambda request: [Finish("length")]),
     "cut": ("cut", lambda request: []),
-    "nothing said": ("completed", lambda request: [Finish("stop")]),
+    "nothing said": ("no_answer", lambda request: [Finish("stop")]),
     "iterations": ("max_iterations", lambda request: asks(("move", {"by": 1}))),
     "budget": ("max_tokens", lambda request: asks(("move", {"by": 1}))),
     "deadline": ("deadline", lambda request: asks(("hang", {}))),
