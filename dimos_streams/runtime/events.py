@@ -43,3 +43,5 @@ class ProcessView:
     restarts: int
     why: str = ""
     """The reason for its last restart, and the seconds until the next one; empty once it is ready."""
+    failing: str = ""
+    """The reason why it can't be relied on: it is down or hangs, or has ended by itself again and again; or empty."""

@@ -44,6 +44,16 @@ hopeless = blueprint(
     external=("where#std_msgs.String", "weather#std_msgs.String"),
 )
 
+
+class Unplugged(Module):
+    """Fails as soon as it runs."""
+
+    async def run(self) -> None:
+        raise ConnectionError("the camera is unplugged")
+
+
+unplugged = blueprint("unplugged", module(Unplugged, name="camera"), module(Rover, name="rover"))
+
 NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000 INFO forged line\n\x00end"
 """Commands for a terminal, a bell, text that runs backwards, and what looks like a line of a log."""
 

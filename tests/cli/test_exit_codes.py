@@ -129,6 +129,16 @@ def test_a_job_with_a_bad_key_fails(machine: Machine, model: ModelServer, more: 
     assert "Incorrect API key provided" in mission["text"]
 
 
+@pytest.mark.live
+def test_a_run_in_which_a_module_keeps_failing_fails(machine: Machine) -> None:
+    result = machine("run", "tests.cli.blueprints:unplugged", "--duration", "1.5")
+    assert result.code == 1
+    assert (
+        "process 'camera' keeps failing or is down: module 'camera' failed: ConnectionError: the camera" in result.out
+    )
+    assert "'rover' keeps" not in result.out
+
+
 def test_in_virtual_time_and_recorded(machine: Machine, tmp_path: Path) -> None:
     script, log = tmp_path / "script.yaml", tmp_path / "walk.lcmlog"
     script.write_text(json.dumps({"turns": [{"text": "I would", "finish": "length"}]}))

@@ -134,8 +134,11 @@ class _Session:
             # What goes on now was to be ended by the duration; what has ended before counts.
             code = worst_of(self._closes.values())
             self._reporter.note(f"the run's duration of {duration:g} s is over")
+            failing = [process for process in self._runner.processes() if process.failing]
+            for process in failing:
+                self._reporter.note(f"process {process.label!r} keeps failing or is down: {process.failing}")
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
-            return code
+            return max(code, 1) if failing else code
         except asyncio.CancelledError:
             self._reporter.note("stopping (once more to hurry)")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))

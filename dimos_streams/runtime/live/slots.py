@@ -22,6 +22,8 @@ START_BOUND_S = 30.0
 """Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules
 ready; only time in which it can run counts."""
 
+STEADY_AFTER_S = 10.0
+"""The time, in seconds, after which what ended an earlier process does not count any more."""
 UP: tuple[ProcessState, ...] = ("ready", "hung")
 """The states of a process that has become ready."""
 _ALIVE = ("starting", *UP)
@@ -40,6 +42,8 @@ class Slot:
     """The pause before the last restart after a failure, in seconds."""
     why: str = ""
     """The reason for its process's last restart, and the time until the next one; empty once the process is ready."""
+    ended_again: str = ""
+    """The reason for which its last process ended, if the one before it had ended shortly before, too."""
     started_at: float = 0.0
     heard: float = 0.0
     """The time on the loop's clock at which it was started or last heard of."""
@@ -80,7 +84,20 @@ class Slot:
             state=self.state,
             restarts=self.restarts,
             why=self.why,
+            failing=self._failing(),
         )
+
+    @property
+    def steady(self) -> bool:
+        """True if its process has lasted long enough, so that its end would be a first one again."""
+        return clock.monotonic() - self.started_at >= STEADY_AFTER_S
+
+    def _failing(self) -> str:
+        if self.state == "hung":
+            return "its loop does not run"
+        if self.state in ("waiting", "starting"):
+            return self.why or "it is not ready"
+        return "" if self.steady else self.ended_again
 
     @property
     def replaced(self) -> bool:

@@ -41,7 +41,6 @@ _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
-_STEADY_AFTER_S = 10.0
 
 
 class Supervisor:
@@ -276,10 +275,10 @@ class Supervisor:
             self._failed.set_exception(kind(f"{text}{where}"))
 
     def _restart_later(self, slot: Slot, text: str) -> None:
-        steady = clock.monotonic() - slot.started_at >= _STEADY_AFTER_S
-        fresh = steady or not slot.pause_s
+        fresh = slot.steady or not slot.pause_s
         pause = slot.pause_s = _FIRST_PAUSE_S if fresh else min(_LONGEST_PAUSE_S, 2 * slot.pause_s)
         slot.state, slot.why = "waiting", f"{text}; again in {pause:.1f} s"
+        slot.ended_again = "" if fresh else text
         slot.restarts += 1
         self._emit("restarting", slot, text=slot.why)
 
