@@ -120,7 +120,7 @@ def test_say_shows_the_reply(rover: Machine) -> None:
     assert lines[0].endswith("move 0.2 m")
     assert any("completed: Moved 0.2 m fast" in line for line in lines)
     assert any(line.split()[1] == "agent" for line in lines)
-    assert rover("say", "move 0.1 m", "--to", "nobody").code == 2
+    assert rover("say", "move 0.1 m", "--agent", "nobody").code == 2
 
 
 def test_say_for_scripts(rover: Machine) -> None:

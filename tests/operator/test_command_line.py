@@ -215,9 +215,9 @@ def test_what_is_said_begins_with_the_name_of_one_of_several(console: Console) -
     one, two = console.add("robot1/"), console.add("robot2/")
     one.busy_s = two.busy_s = 0.0
     assert console("say", "robot2: move 0.3")[0] == 0
-    assert console("say", "robot2: turn", "--to", "robot1")[0] == 0
+    assert console("say", "robot2: turn", "--agent", "robot1")[0] == 0
     assert (heard(one), heard(two)) == (["robot2: turn"], ["robot2: move 0.3"])
-    assert console("say", "move")[0::2] == (2, f"error: {SEVERAL} (--to NAME, or begin with 'NAME: ')\n")
+    assert console("say", "move")[0::2] == (2, f"error: {SEVERAL} (--agent NAME, or begin with 'NAME: ')\n")
     assert console("say", "robot3: move")[0::2] == (
         2,
         "error: no agent is called 'robot3' (there are: robot1/agent, robot2/agent)\n",
@@ -236,7 +236,7 @@ def test_in_a_chat_with_several_each_line_begins_with_a_name(
     code, out, _ = console("chat")
     assert (code, heard(two)) == (2, ["robot2: move"])
     console.bridge.run(until(lambda: heard(one) == ["robot1: halt"]))
-    for said in ("begin what you say with the name of one", f"{SEVERAL} (begin with ", f"{SEVERAL} (chat --to NAME)"):
+    for said in ("begin what you say with the name of one", f"{SEVERAL} (begin with ", f"{SEVERAL} (chat --agent NAME)"):
         assert out.count(said) == 1
     assert two.commands == []
 

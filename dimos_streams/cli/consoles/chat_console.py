@@ -48,17 +48,17 @@ _HOLDS, _FREES = ("/pause", "/step on"), ("/resume", "/step off", "/abort", "/ab
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
 
-def run_chat(address: BridgeAddress, to: str | None) -> int:
+def run_chat(address: BridgeAddress, agent: str) -> int:
     """Chat until the person leaves or the pipe ends; return the exit code.
 
     Raises ``DimosStreamsError`` if nobody is there.
     """
-    return run_async(_chat(address, to))
+    return run_async(_chat(address, agent))
 
 
-async def _chat(address: BridgeAddress, to: str | None) -> int:
+async def _chat(address: BridgeAddress, agent: str) -> int:
     async with open_gateway(address) as gateway:
-        skill = await _listener(gateway, to or "")
+        skill = await _listener(gateway, agent)
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
         async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
@@ -204,7 +204,7 @@ class _Chat:
             return False
         try:
             if command.startswith("/"):
-                with agents_named_by("chat --to NAME"):
+                with agents_named_by("chat --agent NAME"):
                     await self._command(command, rest.strip())
             elif command:
                 await self._say(line.strip())

@@ -94,18 +94,12 @@ Machine = Annotated[
         show_default=False,
     ),
 ]
-Agent = Annotated[
-    str | None,
-    typer.Option(
-        "--to", metavar="NAME", help="Which agent (or its `say` skill), if there are several.", show_default=False
-    ),
-]
 AgentName = Annotated[
     str,
     typer.Option(
         "--agent",
         metavar="NAME",
-        help="Which agent (its module or namespace), if there are several.",
+        help="Which agent (its module, its namespace or its `say` skill), if there are several.",
         show_default=False,
     ),
 ]

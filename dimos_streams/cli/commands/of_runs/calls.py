@@ -161,7 +161,7 @@ def cancel(
 
 def say(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.", show_default=False)],
-    to: options.Agent = None,
+    agent: options.AgentName = "",
     now: Annotated[
         bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
     ] = False,
@@ -173,7 +173,7 @@ def say(
     as_json: options.JsonLines = False,
 ) -> None:
     """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
-    'robot1: …', if there is no `--to`.
+    'robot1: …', if there is no `--agent`.
 
     A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits.
 
@@ -190,7 +190,7 @@ def say(
     address = find_bridge(url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=to or "")
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=agent)
         given = {"text": text, "now": True} if now else {"text": text}
         try:
             return await follow_saying(gateway, given, wish)
@@ -198,7 +198,7 @@ def say(
             for machine in await absent_at(address):
                 note(f"machine {machine!r} is not there, nor are its skills")
 
-    with agents_named_by("--to NAME, or begin with 'NAME: '"):
+    with agents_named_by("--agent NAME, or begin with 'NAME: '"):
         event = at_bridge(work, url, port, token)
     _exit_by(event)
 

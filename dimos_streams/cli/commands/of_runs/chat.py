@@ -8,13 +8,13 @@ from dimos_streams.cli.terminal import options
 
 
 def chat(
-    to: options.Agent = None,
+    agent: options.AgentName = "",
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
 ) -> None:
     """Talk to the agent and watch its calls. /help lists the commands; Ctrl-D ends. Of several agents, what you say
-    goes to the one whose name it begins with, 'robot1: …', if there is no `--to`.
+    goes to the one whose name it begins with, 'robot1: …', if there is no `--agent`.
 
     Input may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
     ends when all that they began is over. Then it exits with 0 only if all of it completed.
@@ -22,5 +22,5 @@ def chat(
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.consoles.chat_console import run_chat
 
-    if code := run_chat(find_bridge(url, port, token), to):
+    if code := run_chat(find_bridge(url, port, token), agent):
         raise typer.Exit(code)
