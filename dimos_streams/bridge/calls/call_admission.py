@@ -64,6 +64,8 @@ class CallAdmission:
         """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
         if not call.parent:
             self._authority.admit(call)
+        parent = self._ledger.calls.get(call.parent)
+        call.asked_after = self._stops.orders.newest if parent is None else parent.asked_after
         room = self._room_for(call, self._check_form(call))
         make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
         self._waiting += 1
@@ -106,7 +108,7 @@ class CallAdmission:
                 raise CallRejectedError(f"{what} is {shown}: valid are 1 to {MAX_NAME} printable characters")
         module, info = self._directory.find(call.skill)
         self._authority.check(call, info)
-        self._stops.check(module, info)
+        self._stops.check(call, module, info)
         check_arguments(info, call.arguments)
         if not self.is_available(module):
             raise SkillUnavailableError(

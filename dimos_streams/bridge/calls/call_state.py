@@ -78,6 +78,9 @@ class CallState(CallView):
     cancel_reason: str | None = None
     """The reason why it was asked to end; None if it was not."""
 
+    asked_after: int = Field(default=0, exclude=True)
+    """The number of the newest order of an operator that ended calls before it, or the call that led to it, was asked
+    for."""
     begin_by: float | None = Field(default=None, exclude=True)
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)

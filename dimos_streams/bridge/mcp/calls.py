@@ -74,7 +74,8 @@ class BrokerCalls:
         await self._broker.wait(call_id, "close", within_s)
 
     async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
-        """See ``McpCalls``."""
+        """See ``McpCalls``. Calls of models that have not begun yet don't begin any more."""
+        self._broker.stops.orders.note("cancel for models", "")
         return await self._broker.stops.cancel([call.call_id for call in calls], reason)
 
     def is_over(self, call: CallView) -> Callable[[], bool]:

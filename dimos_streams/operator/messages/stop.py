@@ -90,7 +90,9 @@ class StopReport(HoldView):
         return super().confirmed and self.calls.confirmed and not self.unsaved
 
     def __str__(self) -> str:
-        parts = [f"{self.robot or EVERY_ROBOT} is stopped, {super().__str__()}", str(self.calls)]
+        any_motion = self.calls.ended or self.calls.going_on
+        motions = str(self.calls) if any_motion else "no motion was under way"
+        parts = [f"{self.robot or EVERY_ROBOT} is stopped, {super().__str__()}", motions]
         if self.unsaved:
             parts.append(f"NOT KEPT: a bridge that is started again would not hold: {self.unsaved}")
         return "; ".join(parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,23 @@ class Gripper(Module):
         """Hold something until told otherwise."""
         await call.update("holding")
         await asyncio.Event().wait()
+
+
+class Watcher(Module):
+    """Waits for something, and has the gripper hold it then."""
+
+    config: StubbornConfig
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.seen = asyncio.Event()
+
+    @skill
+    async def watch(self, call: Call) -> str:
+        """Watch until something is seen."""
+        await call.update("watching")
+        await self.seen.wait()
+        return await call.skills.start("robot1_hold_tight", {})
 
 
 def of(robot: str, name: str) -> dict[str, Any]:
@@ -294,6 +311,47 @@ async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
         arm.enough.set()
         await closed(broker, waving)
         assert broker.stops.lingering() == []
+
+
+@pytest.mark.parametrize("order", ["stop", "cancel"])
+async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> None:
+    async with yard("robot1") as made:
+        broker = made.world.broker
+        await made.world.add(Gripper(**of("robot1", "gripper")))
+        await made.world.offered("robot1_hold_tight")
+
+        def hold_tight(caller: str, wait_s: float = 0.0) -> Coroutine[Any, Any, str]:
+            return broker.call("robot1_hold_tight", {}, caller=caller, on_duplicate="allow", lease_wait_s=wait_s)
+
+        await answered(broker, await hold_tight("a"))
+        waiting = asyncio.create_task(hold_tight("b", 60.0))
+        await asyncio.sleep(1.0)
+        if order == "stop":
+            await asyncio.gather(broker.stops.stop_robot("", ""), broker.stops.release(""))
+        else:
+            await broker.stops.cancel_all("", "")
+        with pytest.raises(CallRejectedError, match="does not begin: an operator has"):
+            await waiting
+        assert await hold_tight("c")
+
+
+async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release() -> None:
+    async with yard("robot1") as made:
+        broker, watcher = made.world.broker, Watcher(**of("robot1", "watcher"))
+        for module in (Gripper(**of("robot1", "gripper")), watcher):
+            await made.world.add(module)
+        await made.world.offered("robot1_watch")
+        before = await broker.call("robot1_watch", {}, caller="a")
+        await answered(broker, before)
+        assert str(await broker.stops.stop_robot("", "")).endswith("no motion was under way")
+        await broker.stops.release("")
+        after = await broker.call("robot1_watch", {}, caller="a", on_duplicate="allow")
+        await answered(broker, after)
+        watcher.seen.set()
+        refused = await closed(broker, before)
+        assert refused.outcome is Outcome.FAILED
+        assert "an operator has stopped the robot since it was asked for" in refused.text
+        assert (await closed(broker, after)).outcome is Outcome.COMPLETED
 
 
 def test_the_innermost_word_counts() -> None:

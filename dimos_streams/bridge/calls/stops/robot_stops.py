@@ -17,6 +17,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
+from dimos_streams.bridge.calls.stops.order_log import OrderLog
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
@@ -56,6 +57,7 @@ class RobotStops:
         self._watchdog = watchdog
         self._file = StopFile(path)
         self._state = StopState()
+        self.orders = OrderLog()
         self._changed = asyncio.Event()
         self._holds = HoldSender(bus)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
@@ -73,8 +75,9 @@ class RobotStops:
             await end_tasks(task)
         await self._file.close()
 
-    def check(self, module: ModuleView, skill: SkillInfo) -> None:
-        """Raise ``CallRejectedError`` for a call that may move a robot that is stopped."""
+    def check(self, call: CallState, module: ModuleView, skill: SkillInfo) -> None:
+        """Raise ``CallRejectedError`` for a call that may move a robot that is stopped, or that an order has ended
+        before it could begin."""
         stop = self._covers(module.name) if skill.may_move else None
         if stop is not None:
             why = f" ({stop.reason})" if stop.reason else ""
@@ -82,6 +85,7 @@ class RobotStops:
                 f"skill {skill.name!r} may move a robot that an operator has stopped{why}: nothing moves it until an"
                 " operator releases it"
             )
+        self.orders.check(call, module.name, may_move=skill.may_move)
 
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
@@ -90,6 +94,7 @@ class RobotStops:
         began = clock.monotonic()
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
+        self.orders.note("stop", robot)
         motions = [
             call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
         ]
@@ -118,6 +123,7 @@ class RobotStops:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
         may begin calls may begin others. Raises ``UnknownRobotError``."""
         self._check_known(robot)
+        self.orders.note("cancel", robot)
         calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
 
