@@ -65,7 +65,7 @@ def create_app(
     describe(app)
 
     _mount_views(app, broker, broadcast, disk, fleet_hub)
-    mount_calls(app, broker, broadcast)
+    mount_calls(app, broker)
     mount_events(app, broker, broadcast, options, abort)
     mount_robots(app, broker)
     mount_settings(app, broker)

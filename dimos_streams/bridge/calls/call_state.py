@@ -67,6 +67,8 @@ class CallState(CallView):
 
     key: str | None = None
     """The idempotency key with which it was begun."""
+    events_from: int = 0
+    """The journal's next offset when it began: its events have that one or later ones. 0 if that is not known."""
     by_agent: bool = False
     """True if ``caller``, who stands at the beginning of the chain, is an agent."""
     journalled: bool = True

@@ -88,6 +88,7 @@ class Ledger:
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
         self.leases.grant(call.call_id, call.resources)
+        call.events_from = self.journal.last_offset + 1
         self.calls.add(call)
         self.save(call)
 

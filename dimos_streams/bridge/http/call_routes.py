@@ -14,7 +14,6 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -108,9 +107,9 @@ _BEGUN = answers(
 )
 
 
-def mount_calls(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:
+def mount_calls(app: FastAPI, broker: Broker) -> None:
     """Add the routes to an app, and those by which calls are looked at."""
-    _mount_begin(app, broker, broadcast)
+    _mount_begin(app, broker)
     mount_call_views(app, lambda: broker.ledger.calls, broker.view)
 
     @app.post(
@@ -123,7 +122,7 @@ def mount_calls(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> No
         return await broker.view(call_id)
 
 
-def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:
+def _mount_begin(app: FastAPI, broker: Broker) -> None:
     @app.post(
         "/calls",
         status_code=201,
@@ -136,12 +135,11 @@ def _mount_begin(app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> N
         wait: WaitFor = None,
         timeout_s: WaitAtMost = DEFAULT_WAIT_S,
     ) -> JSONResponse:
-        first = broadcast.last_offset + 1
         if BEGIN_BY not in request.scope:
             check_caller(body.caller)
         call_id = await _begin(broker, body, request.scope.get(BEGIN_BY))
         answer = BegunCall(call_id=call_id) if wait is None else await _waited(broker, call_id, wait, timeout_s)
-        return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(call_id, first))
+        return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(broker, call_id))
 
 
 async def _begin(broker: Broker, body: CallBody, begin_by: float | None) -> str:
@@ -172,6 +170,10 @@ async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
     return choose_agent(agents_among(await broker.skills()), agent).skill(skill)
 
 
-def _where(call_id: str, first: int) -> dict[str, str]:
-    """The headers that lead to a call, and to the events of all calls since before it began."""
+def _where(broker: Broker, call_id: str) -> dict[str, str]:
+    """The headers that lead to a call, and to the events of all calls since before it began; that may be long ago for
+    one that is asked for again with its key."""
+    call = broker.ledger.calls.get(call_id) or broker.ledger.recall(call_id)
+    known_from = call.events_from if call is not None else 0
+    first = known_from or broker.ledger.broadcast.first_offset
     return {"Location": f"/calls/{call_id}", "Link": links.events_from(first)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI, Response
-from starlette.responses import FileResponse
 
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import Described, refusals
@@ -17,16 +16,28 @@ _MAX_NAME = 255
 """Maximum length of a name, in bytes."""
 _FILE = {"schema": {"type": "string", "format": "binary"}}
 _ANSWERS: Described = {200: {"description": "The picture.", "content": dict.fromkeys(_TYPES.values(), _FILE)}}
-_HEADERS = {"Cache-Control": "private, max-age=86400, immutable", "X-Content-Type-Options": "nosniff"}
+# Whole, whatever part is asked for: pictures are small, and a part of one shows nothing.
+_HEADERS = {
+    "Accept-Ranges": "none",
+    "Cache-Control": "private, max-age=86400, immutable",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
-def _found(folder: Path, name: str) -> Path | None:
-    """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there."""
+def _found(folder: Path, name: str) -> Response | None:
+    """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there, and for one that
+    can't be read."""
     # Longer names the system does not even look for.
     if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name.encode()) > _MAX_NAME:
         return None
     path = folder / name
-    return path if path.suffix.lower() in _TYPES and path.is_file() and not path.is_symlink() else None
+    media_type = _TYPES.get(path.suffix.lower())
+    if media_type is None or not path.is_file() or path.is_symlink():
+        return None
+    try:
+        return Response(path.read_bytes(), media_type=media_type, headers=_HEADERS)
+    except OSError:  # it may have been removed meanwhile
+        return None
 
 
 def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
@@ -39,9 +50,9 @@ def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
         responses=_ANSWERS | refusals(problem_kinds.NOT_FOUND),
     )
     def picture(name: str) -> Response:
-        path = None if run_dir is None else _found(run_dir / PICTURES, name)
-        if path is None:
+        found = None if run_dir is None else _found(run_dir / PICTURES, name)
+        if found is None:
             raise ProblemError(
                 problem_kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here"
             )
-        return FileResponse(path, media_type=_TYPES[path.suffix.lower()], headers=_HEADERS)
+        return found

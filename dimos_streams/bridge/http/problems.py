@@ -89,7 +89,9 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    asked = f"{request.method} {request.url.path}"
+    # HEAD has the headers of GET, the body's length among them.
+    method = "GET" if request.method == "HEAD" else request.method
+    asked = f"{method} {request.url.path}"
     if isinstance(error, ProblemError):
         return problem(error.kind, f"{asked}: {error.detail}", **error.more)
     if error.status_code == problem_kinds.NOT_FOUND.status:

@@ -107,7 +107,8 @@ def _as_json(info: TopicInfo, data: bytes) -> _Parts:
         raise MessageError(info.channel, info.type, why)
     message = decode(type_named(info.type, info.channel), data, info.channel)
     header = getattr(message, "header", None)
-    return {"stamp": _stamp(header), "message": to_json_value(message)}, b""
+    stamped = _stamped(header) if isinstance(header, Header) else {"stamp": None}
+    return {**stamped, "message": to_json_value(message)}, b""
 
 
 def _picture(info: TopicInfo, data: bytes) -> _Parts:
@@ -199,9 +200,5 @@ def _counts(data: bytes, arrays: int) -> list[int]:
 
 
 def _stamped(header: Header) -> dict[str, Any]:
-    return {"stamp": _stamp(header), "frame_id": header.frame_id}
-
-
-def _stamp(header: Any) -> int | None:
-    """The time of a header's stamp, µs since the Unix epoch; None if there is no header, or no stamp."""
-    return utime_of(header) or None if isinstance(header, Header) else None
+    """A header's stamp in µs since the Unix epoch, None for one that is not set, and its frame."""
+    return {"stamp": utime_of(header) or None, "frame_id": header.frame_id}

@@ -35,7 +35,17 @@ def test_what_is_possible_is_said_where_a_method_is_not() -> None:
 def test_head_is_get_without_the_body() -> None:
     with served() as bridge, closing(HTTPConnection("127.0.0.1", bridge.port, timeout=10)) as connection:
         call = bridge.call("count", label="a", to=1)["call_id"]
-        for path in ("/skills", "/calls", f"/calls/{call}", "/monitor/schema", "/", "/openapi.json", "/calls/nobody"):
+        for path in (
+            "/skills",
+            "/calls",
+            f"/calls/{call}",
+            "/monitor/schema",
+            "/",
+            "/openapi.json",
+            "/calls/nobody",
+            "/nope",
+            "/robots/stop",
+        ):
             heads = []
             for method in ("HEAD", "GET"):  # on one connection: a body that was sent would spoil the next answer
                 connection.request(method, path)

@@ -47,6 +47,14 @@ def test_whatever_a_picture_is_called_it_is_served(tmp_path: Path, name: str, me
     assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, b"a picture", media_type)
 
 
+@pytest.mark.parametrize("asked", ["bytes=0-3", "bytes=0-1,4-5", "bytes=99999999-", "bytes=abc", "lines=0-1"])
+def test_whatever_part_is_asked_for_the_whole_picture_comes(tmp_path: Path, asked: str) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "a.jpg").write_bytes(b"a picture")
+    answer = client(tmp_path).get("/pictures/a.jpg", headers={"Range": asked})
+    assert (answer.status_code, answer.content, answer.headers["accept-ranges"]) == (200, b"a picture", "none")
+
+
 def test_a_link_to_another_file_is_no_picture(tmp_path: Path) -> None:
     (tmp_path / "pictures").mkdir()
     (tmp_path / "run.json").write_bytes(b"secret")

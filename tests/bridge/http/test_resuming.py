@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.bridge.parts import event
@@ -55,6 +57,20 @@ def test_a_reader_keeps_up_with_what_is_not_for_it(query: str) -> None:
         again = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(3)
         assert [(offset, event["type"]) for offset, event in again] == [
             (1506, "open"), (1507, "update"), (1508, "close")]  # fmt: skip
+
+
+def test_a_call_that_is_asked_for_again_leads_to_its_first_event(tmp_path: Path) -> None:
+    asked = {"skill": "count", "arguments": {"label": "a", "to": 1}, "caller": "test", "idempotency_key": "k"}
+    for life in range(2):  # the second one finds the call in the journal
+        with served(journal=tmp_path / "journal.sqlite") as bridge:
+            if life == 0:
+                publish(bridge, 3)
+                bridge.post("/calls?wait=close", asked)
+            bridge.call("count", label="b", to=1)
+            again = bridge.post("/calls?wait=close", asked)
+            assert again.headers["Link"] == '</tool_streams?from=4>; rel="events"'
+            events = bridge.stream(f"?from=4&call={again.json()['call_id']}").events(3)
+            assert [(offset, event["type"]) for offset, event in events] == [(4, "open"), (5, "update"), (6, "close")]
 
 
 def test_a_ping_has_an_id_only_if_that_is_new() -> None:

@@ -1,7 +1,7 @@
 """Operators' orders that end calls, as they concern those that have not begun by then.
 
-A call may wait for a lease, for the end of another one, or for an approval; a lookout may begin another call long after
-it was asked for. The order that ends a call is just what lets such a one begin, and nobody means it to.
+A call may wait for a lease, for the end of another one, or for an approval; a lookout may begin another call long
+after it was asked for. The order that ends a call is just what lets such a one begin, and nobody means it to.
 """
 
 from __future__ import annotations
