@@ -26,8 +26,10 @@ from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
+from dimos_streams.common.text import parse_json
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.errors import UnknownCallError
+from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.viewer.desk import Desk
@@ -46,7 +48,11 @@ class NoOrders:
 
     async def carry_out(self, text: str) -> bytes:
         """Return the answer to a command, a message without its ``seq``."""
-        return message("error", id=None, problem="refused", text=REFUSAL, errors={}, call_id="")
+        try:
+            id = id_of(parse_json(text))
+        except ValueError:  # whatever it was, it is refused
+            id = None
+        return message("error", id=id, problem="refused", text=REFUSAL, errors={}, call_id="")
 
 
 class ReadOnly:

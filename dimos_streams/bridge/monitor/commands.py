@@ -20,7 +20,7 @@ from dimos_streams.errors import (
     UnknownCallError,
 )
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
-from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say
+from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
 from dimos_streams.operator.schema import COMMANDS
 
@@ -41,7 +41,7 @@ class Commands:
             given = parse_json(text)
         except ValueError as error:
             return _error(None, "bad-json", f"not JSON: {error}")
-        id = _id_of(given)
+        id = id_of(given)
         try:
             command = COMMANDS.validate_python(given)
         except ValidationError as error:
@@ -106,11 +106,3 @@ def _problem(error: DimosStreamsError) -> CommandProblem:
 
 def _fields(error: DimosStreamsError) -> dict[str, str]:
     return error.problems if isinstance(error, SkillArgumentError) else {}
-
-
-def _id_of(given: Any) -> str | int | None:
-    """The id by which a client knows its command; None if what came has none."""
-    id = given.get("id") if isinstance(given, dict) else None
-    if isinstance(id, str):
-        return id[:200]
-    return id if isinstance(id, int) and not isinstance(id, bool) else None

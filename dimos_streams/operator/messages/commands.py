@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.message import MAX_TEXT, Name, OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_NAME
 
 
+def id_of(given: object) -> str | int | None:
+    """The id by which a client knows what it has sent; None if that has none, or none that could come back."""
+    try:
+        return _as_id(given.get("id")) if isinstance(given, Mapping) else None
+    except ValueError:
+        return None
+
+
+def _as_id(value: object) -> str | int | None:
+    # True is an integer to Python, and would come back as 1.
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, str) and len(value) <= MAX_NAME:
+        return value
+    raise ValueError(f"it must be a text of at most {MAX_NAME} characters, a whole number, or null")
+
+
+CommandId = Annotated[Annotated[str, Field(max_length=MAX_NAME)] | int | None, BeforeValidator(_as_id)]
+
+
 class _CommandBase(FrozenModel):
-    id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
+    id: CommandId = None
     """Comes back in the reply."""
     agent: OptionalName = ""
     """The agent module's name, or its namespace; may be left out where there is only one."""
@@ -104,7 +125,7 @@ class Cancel(FrozenModel):
     """Ask a call to end."""
 
     command: Literal["cancel"]
-    id: Annotated[str, Field(max_length=MAX_NAME)] | int | None = None
+    id: CommandId = None
     call_id: Name
     reason: Text = "cancelled by the operator"
 

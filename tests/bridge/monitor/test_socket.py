@@ -205,6 +205,8 @@ GARBAGE: list[tuple[str | bytes, str, str]] = [
     ('{"command": ["pause"]}', "bad-command", "command"),
     ('{"command": "dance"}', "bad-command", "'command' is 'dance'; valid: 'say', 'pause'"),
     ('{"command": "pause", "speed": 1}', "bad-command", "speed: there is nothing of this name (given: 1)"),
+    ('{"id": true, "command": "resume"}', "bad-command", "resume.id: it must be a text of at most"),
+    ('{"id": 1.5, "command": "resume"}', "bad-command", "resume.id: it must be a text of at most"),
     ('{"command": "say", "text": ""}', "bad-command", "text"),
     ('{"command": "say", "text": 1}', "bad-command", "text"),
     ('{"command": "decide", "approval": "x", "decision": "perhaps"}', "bad-command", "decision"),
