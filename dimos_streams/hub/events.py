@@ -211,7 +211,7 @@ class EventFeed:
         read = await in_thread(self._executor, self._storage.read, Query(last), _FEED_EVENTS, _FEED_BYTES)
         if read.first > last + 1:
             text = f"the events of numbers {last + 1} to {read.first - 1} were dropped before this hub read them"
-            self._hand_on([gap_entry(read.first - 1, last + 1, read.first - 1, text, caller=None, call_id=None)])
+            self._hand_on([gap_entry(read.first - 1, last + 1, read.first - 1, text, caller=None)])
         if not read.entries:
             return False
         self._hand_on(read.entries)

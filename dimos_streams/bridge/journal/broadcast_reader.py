@@ -140,7 +140,7 @@ class BroadcastReader:
         else:
             return None
         self._offset = first - 1
-        return gap_entry(self._offset, asked, to_offset, text, caller=self._query.caller, call_id=self._query.call_id)
+        return gap_entry(self._offset, asked, to_offset, text, caller=self._query.caller)
 
 
 def _within(entries: list[EncodedEntry], limit: int) -> Iterator[EncodedEntry]:

@@ -81,12 +81,16 @@ def encode_event(event: ToolEvent) -> bytes:
 
 
 def gap_entry(
-    offset: int, from_offset: int, to_offset: int, text: str, *, caller: str | None, call_id: str | None
+    offset: int, from_offset: int, to_offset: int, text: str, *, caller: str | None, call_id: str = ""
 ) -> EncodedEntry:
-    """The gap that a reader gets instead of offsets that can't be had any more; it goes on behind ``offset``."""
+    """The gap that a reader gets instead of offsets that can't be had any more; it goes on behind ``offset``.
+
+    ``call_id`` is of a call that lacks something. A reader of one call gets a gap in the name of none all the same,
+    where nobody knows whether it lacks anything.
+    """
     event = ToolEvent(
         utime=clock.utime(),
-        call_id=call_id or "",
+        call_id=call_id,
         seq=0,
         type="gap",
         module="",

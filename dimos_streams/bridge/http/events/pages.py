@@ -50,7 +50,7 @@ async def page_back(broadcast: Broadcast, query: QueryBack, limit: int) -> Respo
         headers["Link"] = _link(query._replace(before=read.since), limit)
     elif read.first > 1:
         text = f"the events of offsets 1 to {read.first - 1} are not kept any more"
-        trimmed = gap_entry(read.first - 1, 1, read.first - 1, text, caller=query.caller, call_id=query.call_id)
+        trimmed = gap_entry(read.first - 1, 1, read.first - 1, text, caller=query.caller)
         entries = [trimmed, *entries]
     body = b",".join(b'{"offset":%d,"event":%b}' % (entry.offset, entry.body) for entry in entries)
     return Response(b"[%b]" % body, headers=headers, media_type="application/json")
