@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
 
+from dimos_streams.common.schemas.flags import refuse_flags
 from dimos_streams.common.secrets import know_settings
 
 
@@ -18,6 +19,13 @@ class ModuleConfig(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_flags(cls, value: Any, info: ValidationInfo) -> Any:
+        assert info.field_name is not None
+        refuse_flags(cls.model_fields[info.field_name].annotation, value)
+        return value
 
     @model_validator(mode="after")
     def _know_secrets(self) -> Self:
