@@ -128,6 +128,7 @@ def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
                 "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
             },
             "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
+            "current": {"description": "What holds instead of what was decided on or changed, of conflict."},
             "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
         },
     }
