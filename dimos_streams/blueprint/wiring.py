@@ -12,7 +12,9 @@ from dimos_streams.bus import Delivery
 from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
+from dimos_streams.skill import skills_of
 from dimos_streams.streams import StreamSpec
+from dimos_streams.tool_stream.review import review_skill
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,12 @@ def channels_of(blueprint: Blueprint) -> dict[str, str]:
     for channel in external_channels(blueprint) - found.keys():
         found[channel] = namespace_of_topic(channel, namespaces)
     return {channel: found[channel] for channel in sorted(found)}
+
+
+def agents_of(blueprint: Blueprint) -> frozenset[str]:
+    """The names of the modules that are agents, by their classes."""
+    skills = ((name, skills_of(module_class(spec)).values()) for name, spec in blueprint.modules.items())
+    return frozenset(name for name, each in skills if review_skill(skill.policy for skill in each) is not None)
 
 
 def deliveries(blueprint: Blueprint) -> dict[str, Delivery]:

@@ -37,6 +37,8 @@ class RunContext:
     """The channels that anything in the run publishes on, or that its blueprint says come from outside, as they were
     when it began: each with its namespace, empty for none. Only modules that ask for them (``sees_channels``) get
     them."""
+    agents: frozenset[str] = frozenset()
+    """The names of the blueprint's agents, on all machines, whether they have been heard or not."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:

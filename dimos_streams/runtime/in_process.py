@@ -78,7 +78,7 @@ class InProcessRun:
             for attachment in self._attach:
                 await self._attached.enter_async_context(attachment(self.bus))
             for plan in self._plans:
-                module = instantiate(plan.spec, context_for(self._options, self._services, channels=plan.channels))
+                module = instantiate(plan.spec, context_for(self._options, self._services, plan))
                 self._emit("starting", module.name)
                 await self._host.start(module, plan.topics)
                 self._emit("ready", module.name)

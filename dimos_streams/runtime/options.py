@@ -36,6 +36,8 @@ class RunOptions:
     """The name of this machine, if the blueprint has several."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """See ``RunContext``."""
+    agents: frozenset[str] = frozenset()
+    """The names of agents that run elsewhere too, if the blueprint has several machines."""
     wrap_bus: Callable[[Bus, str], Bus] | None = None
     """A function that makes the bus that a process uses, of the real one and the process's label, for tests with
     faults: ``dimos_streams.testing.FaultInjection``. Must be picklable; closing its bus need not close the real

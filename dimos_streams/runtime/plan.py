@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from dimos_streams.blueprint.check import refuse_errors
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.blueprint.wiring import channels_of, deliveries, wire
+from dimos_streams.blueprint.wiring import agents_of, channels_of, deliveries, wire
 from dimos_streams.bus import Delivery
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.module import Module, RunContext, Services
@@ -30,6 +29,8 @@ class ModulePlan:
     """The delivery of messages by topic, for all topics for which the blueprint gives it."""
     channels: Mapping[str, str] = field(default_factory=dict)
     """See ``RunContext``."""
+    agents: frozenset[str] = frozenset()
+    """The agents among the modules of its blueprint."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,11 @@ def plan_run(blueprint: Blueprint) -> list[ModulePlan]:
 def plan_modules(blueprint: Blueprint) -> list[ModulePlan]:
     """Return all modules with their topics, in the order of the blueprint."""
     wiring, delivery, channels = wire(blueprint), deliveries(blueprint), channels_of(blueprint)
+    agents = agents_of(blueprint)
     return [
-        ModulePlan(spec, dict(wiring[name].topics), delivery, channels if module_class(spec).sees_channels else {})
+        ModulePlan(
+            spec, dict(wiring[name].topics), delivery, channels if module_class(spec).sees_channels else {}, agents
+        )
         for name, spec in blueprint.modules.items()
     ]
 
@@ -132,11 +136,11 @@ def _is_skill(cls: type[Module]) -> bool:
 def context_for(
     options: RunOptions,
     services: Services,
+    plan: ModulePlan,
     robot: Iterable[str] = (),
-    channels: Mapping[str, str] = MappingProxyType({}),
 ) -> RunContext:
-    """Return the context of a run's modules, without their namespace; ``robot`` are the modules that begin beside
-    one."""
+    """Return the context of a module of a run, without its namespace; ``robot`` are the modules that begin beside
+    it."""
     return RunContext(
         seed=options.seed,
         bridge_url=options.bridge_url,
@@ -145,6 +149,7 @@ def context_for(
         loss_bound_s=options.loss_bound_s,
         robot=tuple(robot),
         stamped_on=options.stamped_on,
-        channels=channels,
+        channels=plan.channels,
+        agents=plan.agents | options.agents,
         services=services,
     )

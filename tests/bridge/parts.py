@@ -118,6 +118,7 @@ class Scene:
         self.inner: Bus = create_bus("memq://")
         self.bridge_config = {"port": 0, **bridge_config}
         self.channels: dict[str, str] = {}
+        self.agents: frozenset[str] = frozenset()
         self.processes: list[SimulatedProcess] = []
         self._bridge_process: SimulatedProcess | None = None
 
@@ -150,7 +151,7 @@ class Scene:
         return process
 
     async def start_bridge(self) -> Bridge:
-        context = RunContext(services=Services(), channels=self.channels, run_dir=self.run_dir)
+        context = RunContext(services=Services(), channels=self.channels, agents=self.agents, run_dir=self.run_dir)
         bridge = Bridge(self.bridge_config, name="bridge", context=context)
         self._bridge_process = await self.add(bridge)
         return bridge

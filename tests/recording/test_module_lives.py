@@ -45,7 +45,7 @@ def record(path: Path, blueprint: Blueprint, *reasons: str) -> Path:
     async def turn_for_a_while(bus: Bus, number: int, reason: str) -> None:
         host = ModuleHost(bus)
         plan = next(plan for plan in plan_run(blueprint) if plan.spec.name == "drive")
-        context = context_for(_OPTIONS, Services(), channels=plan.channels)
+        context = context_for(_OPTIONS, Services(), plan)
         await host.start(instantiate(plan.spec, context), plan.topics)
         await asyncio.sleep(1.0)
         arguments = '{"angle_deg": 1000}'

@@ -188,3 +188,7 @@ def test_logs_come_in_pieces_of_whole_lines(tmp_path: Path) -> None:
     assert read_chunk(tmp_path, "skills", offset).text == ""
     with pytest.raises(SkillError, match=r"no process 'skill' has a log.*\(processes: skills\)"):
         read_chunk(tmp_path, "skill", 0)
+
+
+def test_each_part_knows_the_agents_of_all() -> None:
+    assert ROBOT.agents == BRAIN.agents == {"agent"}

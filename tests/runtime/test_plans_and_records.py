@@ -57,7 +57,8 @@ def test_modules_learn_what_the_run_was(tmp_path: Path) -> None:
     options = RunOptions(
         bus_url="memq://", port=7001, seed=5, token="a-token-of-a-run", run_dir=tmp_path, loss_bound_s=9.0
     )
-    context = context_for(options, services)
+    plan = plan_modules(resolve("base-robot"))[0]
+    context = context_for(options, services, plan)
     reported = (
         context.seed,
         context.bridge_url,
@@ -276,3 +277,9 @@ def test_a_robot_of_many_has_three_processes_and_its_gate_and_simulator_share_wi
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(UserError, match=r"^the seed of the run is -1: it must be at least 0$"):
         RunOptions(seed=-1)
+
+
+def test_modules_know_the_agents_of_all_machines() -> None:
+    options = RunOptions(bus_url="memq://", agents=frozenset({"other/agent"}))
+    for plan in plan_modules(resolve("follow-person")):
+        assert context_for(options, Services(), plan).agents == {"agent", "other/agent"}

@@ -11,6 +11,7 @@ refused to it, unless the approvals of clients count.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Literal
 
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
@@ -38,17 +39,29 @@ def by_model(call: CallState) -> bool:
 class Authority:
     """Checks calls before they begin. Use from the loop only."""
 
-    def __init__(self, directory: ModuleDirectory, calls: Calls, mcp_approval: McpApproval = "refuse") -> None:
+    def __init__(
+        self,
+        directory: ModuleDirectory,
+        calls: Calls,
+        agents: Iterable[str] = (),
+        mcp_approval: McpApproval = "refuse",
+    ) -> None:
+        """``agents`` are the names of agents that may not have been heard yet."""
         self._directory = directory
         self._calls = calls
+        self._agents = set(agents)
         self._mcp_approval = mcp_approval
+
+    def restore(self) -> None:
+        """Take up the names of agents from calls of an earlier life of the bridge: the agents may hang."""
+        self._agents.update(call.caller for call in self._calls if call.by_agent)
 
     def knows(self, call: CallState) -> bool:
         """Return whether everything is known about who asks for a call."""
         asking = self._calls.get(call.parent)
         if asking is None:
             return not call.parent
-        return not asking.by_agent or self.is_agent(asking.caller)
+        return not asking.by_agent or self._review_skill(asking.caller) is not None
 
     def trace(self, call: CallState) -> None:
         """Set ``caller`` and ``by_agent`` of a call that a skill asks for, from the beginning of its chain.
@@ -115,8 +128,7 @@ class Authority:
         """
         if not (call.parent and call.by_agent):
             return None
-        module = self._directory.module(call.caller)
-        skill = None if module is None else review_skill(module.skills)
+        module, skill = self._directory.module(call.caller), self._review_skill(call.caller)
         if module is None or skill is None or not module.alive:
             why = "it is not known" if module is None or skill is None else module.health
             raise CallRejectedError(f"agent {call.caller!r}, for whom {call.skill!r} was to begin, is gone: {why}")
@@ -153,9 +165,14 @@ class Authority:
             )
 
     def is_agent(self, name: str) -> bool:
-        """Return whether a module is an agent, which it declares by a skill for reviews."""
+        """Return whether a module is an agent: it declares that by a skill for reviews. The blueprint's agents, and
+        those that have called before, are agents from the beginning: one that hangs says nothing to a new bridge."""
+        return name in self._agents or self._review_skill(name) is not None
+
+    def _review_skill(self, name: str) -> SkillInfo | None:
+        """Return the skill for reviews of a module that was heard, or None."""
         module = self._directory.module(name)
-        return module is not None and review_skill(module.skills) is not None
+        return None if module is None else review_skill(module.skills)
 
     def _takes_back(self, call: CallState, skill: SkillInfo) -> bool:
         """Return whether a call takes back one of the same caller, as agents do when operators ask for it."""

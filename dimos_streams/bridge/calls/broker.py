@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -56,11 +56,13 @@ class Broker:
         random: random.Random,
         name: str = "bridge",
         beside: Path | None = None,
+        agents: Iterable[str] = (),
         mcp_approval: McpApproval = "refuse",
     ) -> None:
         """``directory`` is started and stopped by somebody else; ``journal`` must be open; ``random`` makes the ids
-        of calls. Files next to the path ``beside`` keep which robots an operator has stopped and which settings are
-        to be taken back; without it this is forgotten when the broker ends."""
+        of calls; ``agents`` are the names of those that the blueprint has. Files next to the path ``beside`` keep
+        which robots an operator has stopped and which settings are to be taken back; without it this is forgotten
+        when the broker ends."""
         self._name = name
         self.bus = bus
         self.ledger = Ledger(journal, broadcast)
@@ -77,7 +79,7 @@ class Broker:
         self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver)
         stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
         self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
-        self._authority = Authority(self.directory, self.ledger.calls, mcp_approval)
+        self._authority = Authority(self.directory, self.ledger.calls, agents, mcp_approval)
         self._reviews = CallReviews(name, self._authority, self.ledger, self._watchdog, self._new_id)
         self._admission = CallAdmission(
             self.ledger, directory, self._watchdog, self._authority, self.stops, self._reviews
@@ -99,6 +101,7 @@ class Broker:
     async def start(self) -> None:
         """Take up the journal's calls, then listen to the bus, which must be open."""
         all_known = self.ledger.restore()
+        self._authority.restore()
         for call in self.ledger.calls:
             if call.key is not None:
                 self._keys.restore(call)

@@ -15,6 +15,7 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
@@ -25,15 +26,13 @@ from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
-from dimos_streams.module import LOSS_BOUND_S, Module
+from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.operator.agents import addressee, public_name
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
-from dimos_streams.skill import skills_of
-from dimos_streams.tool_stream.review import review_skill
 
 WAIT_S = 60.0
 Mode = Literal["live", "in-process", "virtual"]
@@ -83,6 +82,7 @@ class RunPlan:
             bridge=(self.bridge_url or "").rstrip("/"),
             machine=self.part.machine if self.part else "",
             stamped_on=self.part.stamped_on if self.part else {},
+            agents=self.part.agents if self.part else frozenset(),
         )
 
     def _bus_url(self) -> str:
@@ -215,11 +215,8 @@ def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[t
 
 def listeners_of(blueprint: Blueprint) -> list[str]:
     """Return the skills by which operators talk to the blueprint's agents: "say", or "robot1_say"."""
-    return [public_name(name, SAY) for name, spec in blueprint.modules.items() if _is_agent(module_class(spec))]
-
-
-def _is_agent(cls: type[Module]) -> bool:
-    return review_skill(skill.policy for skill in skills_of(cls).values()) is not None
+    agents = agents_of(blueprint)
+    return [public_name(name, SAY) for name in blueprint.modules if name in agents]
 
 
 def set_up_logging(mode: Mode, options: RunOptions, *, warn: bool, in_background: bool) -> None:

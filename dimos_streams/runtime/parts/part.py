@@ -9,6 +9,7 @@ from dimos_streams import __version__
 from dimos_streams.blueprint.machines import digest_of, machines_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.stamps import stamping_machines
+from dimos_streams.blueprint.wiring import agents_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Part:
     """The machine that has the bridge; empty if there is none."""
     stamped_on: Mapping[str, str] = field(default_factory=dict)
     """See ``stamping_machines``."""
+    agents: frozenset[str] = frozenset()
+    """The names of all agents, of all machines."""
     version: str = __version__
 
     @classmethod
@@ -47,6 +50,7 @@ class Part:
             own=tuple(name for name, spec in whole.modules.items() if spec.machine == machine),
             bridge_on=whole.modules[bridge].machine or "" if bridge is not None else "",
             stamped_on=stamping_machines(whole),
+            agents=agents_of(whole),
         )
 
     @property

@@ -45,7 +45,7 @@ def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> 
     if problems:
         raise BlueprintError(problems)
     modules = tuple(
-        ModulePlan(spec, topics_of(spec, cls, supplied | outputs), plan.delivery, each.channels)
+        ModulePlan(spec, topics_of(spec, cls, supplied | outputs), plan.delivery, each.channels, each.agents)
         for each, (spec, cls) in zip(plan.modules, classes, strict=True)
     )
     return Prepared(ProcessPlan(plan.label, modules), outputs)

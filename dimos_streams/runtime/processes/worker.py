@@ -173,7 +173,7 @@ class _Worker:
         services = Services()
         for plan in self._task.process.modules:
             beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
-            module = instantiate(plan.spec, context_for(self._task.options, services, beside, plan.channels))
+            module = instantiate(plan.spec, context_for(self._task.options, services, plan, beside))
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
             if not await self._unless_ended(asyncio.ensure_future(host.start(module, plan.topics))):
