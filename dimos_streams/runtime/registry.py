@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.process.disk import replace_text
-from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
+from dimos_streams.common.process.run_owner import is_ended_run, own, pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
@@ -33,6 +33,8 @@ class RunRecord(FrozenModel):
     """The id of the process that supervises."""
     pid_started: int
     """Start of that process in clock ticks since boot, to distinguish it from a later one with its number."""
+    pid_space: str
+    """Where the ids of its processes mean something (``pid_space``): in a container they are other processes'."""
     blueprint: str
     machine: str = ""
     """The machine whose part of the blueprint it is, if that has several machines."""
@@ -83,8 +85,7 @@ def new_run_dir(name: str) -> Path:
     try:
         _make_shared(runs_dir)
         (directory / "logs").mkdir(parents=True, mode=0o700)
-        owner = RunOwner(directory=directory.name, pid=os.getpid(), pid_started=process_start(os.getpid()) or 0)
-        (directory / OWNER_FILE).write_text(owner.model_dump_json())
+        own(directory)
         _forget_old(runs_dir)
     except OSError as error:
         shutil.rmtree(directory, ignore_errors=True)
@@ -123,8 +124,10 @@ def remove(record: RunRecord) -> None:
 
 def runs() -> list[RunRecord]:
     """Return the living runs of this user, newest first. A record that somebody else could have written is skipped:
-    commands would obey, and give a token to, whatever it names."""
-    found = []
+    commands would obey, and give a token to, whatever it names. So is one of another container, or of another boot:
+    its processes' ids are others' here, and commands would end those."""
+    found: list[RunRecord] = []
+    here = pid_space()
     for path in sorted((state_dir() / "runs").glob(f"*/{_FILE}"), reverse=True):
         try:
             if foreign := _written_by_others(path):
@@ -133,7 +136,7 @@ def runs() -> list[RunRecord]:
             record = RunRecord.model_validate_json(path.read_text())
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
-        if lives(record.pid, record.pid_started):
+        if record.pid_space == here and lives(record.pid, record.pid_started):
             know(record.token)
             found.append(record)
     return found

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from dimos_streams.cli.app import create_app
-from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.run_owner import pid_space, process_start
 from dimos_streams.runtime.registry import RunRecord, keep_private, write
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
@@ -170,6 +170,7 @@ def test_whoever_answers_in_a_bridges_place_is_no_bridge(machine: Machine) -> No
                     run_id=run_dir.name,
                     pid=pid,
                     pid_started=process_start(pid) or 0,
+                    pid_space=pid_space(),
                     blueprint="rover",
                     bus_url="memq://",
                     port=port,

@@ -275,6 +275,7 @@ def test_what_is_known_of_a_run_stays_known(small_disk: Path) -> None:
         run_id="a",
         pid=os.getpid(),
         pid_started=0,
+        pid_space="",
         blueprint="b",
         bus_url="memq://",
         port=1,

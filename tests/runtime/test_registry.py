@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
 import subprocess
 import sys
@@ -13,9 +13,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
-from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
 from dimos_streams.errors import NoRunError
 from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, runs, state_dir, write
+from tests.helpers import until
 
 
 def ended_process() -> tuple[int, int]:
@@ -35,17 +36,19 @@ def test_a_process_that_has_ended_does_not_live_until_its_parent_looks() -> None
         assert process_start(process.pid) is None
 
 
-def make_run(name: str, pid: int, started: int) -> Path:
+def make_run(name: str, *, lives: bool = False) -> Path:
     path = state_dir() / "runs" / name
     (path / "logs").mkdir(parents=True)
-    (path / "owner.json").write_text(json.dumps({"directory": name, "pid": pid, "pid_started": started}))
+    if lives:
+        own(path)
+    else:
+        (path / OWNER_FILE).write_text(RunOwner(directory=name).model_dump_json())
     return path
 
 
 def test_only_ended_runs_are_forgotten() -> None:
-    pid, started = ended_process()
-    ended = [make_run(f"{number:04}-rover-{pid}", pid, started) for number in range(1, 25)]
-    living = make_run("0000-rover-1", os.getpid(), process_start(os.getpid()) or 0)
+    ended = [make_run(f"{number:04}-rover-7") for number in range(1, 25)]
+    living = make_run("0000-rover-1", lives=True)
     runs = state_dir() / "runs"
     foreign = runs / "0000-holiday-pictures-2019"
     foreign.mkdir()
@@ -66,6 +69,36 @@ def test_only_ended_runs_are_forgotten() -> None:
     kept = [living, foreign / "beach.jpg", copied, elsewhere, runs / "0000-link-1", runs / "a file", own / "logs"]
     assert [path for path in kept if not path.exists()] == []
     assert (runs / "0000-broken-1").exists()
+
+
+def test_a_run_lives_as_long_as_what_it_has_forked() -> None:
+    """Also if its first process, whose number it has, is killed."""
+    code = "import os; from dimos_streams.runtime.registry import new_run_dir; d = new_run_dir('rover')\n"
+    code += "reader, writer = os.pipe()\nif os.fork(): os._exit(0)\nprint(d, flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        path = Path(process.stdout.readline().decode().strip())
+        process.wait()
+        assert not is_ended_run(path)
+        process.communicate(b"\n")
+        asyncio.run(until(lambda: is_ended_run(path)))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="PID namespaces need root")
+def test_a_run_in_another_container_deletes_no_living_one() -> None:
+    living = living_record()
+    ended = [make_run(f"9{number:012}-rover-7") for number in range(25)]
+    code = "from dimos_streams.runtime.registry import new_run_dir, runs; print(len(runs()), new_run_dir('rover'))"
+    container = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-c", code]
+    made = subprocess.run(container, stdout=subprocess.PIPE, text=True)
+    if made.returncode:
+        pytest.skip("no PID namespaces here")
+    seen, path = made.stdout.split()
+    assert seen == "0", "nothing there can end its processes"
+    assert runs() == [living]
+    assert living.run_dir.exists()
+    assert [each.exists() for each in ended] == [False] * 5 + [True] * 20
+    assert is_ended_run(Path(path)), "and what ended there has ended everywhere"
 
 
 @pytest.mark.feature("F6")
@@ -98,6 +131,7 @@ def living_record() -> RunRecord:
         run_id=run_dir.name,
         pid=pid,
         pid_started=process_start(pid) or 0,
+        pid_space=pid_space(),
         blueprint="rover",
         bus_url="memq://",
         port=None,
@@ -110,10 +144,9 @@ def living_record() -> RunRecord:
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may delete everything")
 def test_a_run_that_cannot_be_deleted_stops_nobody() -> None:
-    pid, started = ended_process()
-    stuck = make_run(f"0001-rover-{pid}", pid, started)
+    stuck = make_run("0001-rover-7")
     for number in range(2, 24):
-        make_run(f"{number:04}-rover-{pid}", pid, started)
+        make_run(f"{number:04}-rover-7")
     stuck.chmod(0o500)
     try:
         assert new_run_dir("rover").exists()

@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.run_owner import process_start, run_id_of
+from dimos_streams.common.process.run_owner import pid_space, process_start, run_id_of
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.options import RunOptions
@@ -64,6 +64,7 @@ class RunEntry:
             run_id=run_id_of(run_dir),
             pid=pid,
             pid_started=process_start(pid) or 0,
+            pid_space=pid_space(),
             blueprint=self._plan.blueprint.name,
             machine=options.machine,
             others=self.others.states() if self.others else {},

@@ -1,7 +1,14 @@
-"""The process that a run's directory belongs to, and whether that process lives."""
+"""The process that a run's directory belongs to, and whether that process lives.
+
+A lock says it, not a number: processes of several containers, each of which counts by itself, and those of their host
+may share a directory of runs, and after a boot all numbers are given again. The kernel has one table of locks for
+all of them, and ends a lock with the last process that has it.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,12 +20,24 @@ OWNER_FILE = "owner.json"
 
 
 class RunOwner(FrozenModel):
-    """The process that made a run's directory. A directory without this file is not a run, and is never deleted."""
+    """What is in that file, which the process that made the directory keeps locked. A directory without it is not a
+    run, and is never deleted."""
 
     directory: str
     """The directory's own name: a copy under another name is not a run."""
-    pid: int
-    pid_started: int
+
+
+def own(directory: Path) -> None:
+    """Make a directory a run of this process until it and all that it forks have ended. Raises ``OSError``."""
+    unlocked = directory / f"{OWNER_FILE}.new"  # which nobody takes for the file of a run that has ended
+    descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        unlocked.write_text(RunOwner(directory=directory.name).model_dump_json())
+        unlocked.replace(directory / OWNER_FILE)
+    except OSError:
+        os.close(descriptor)  # else it stays open for as long as the process lives
+        raise
 
 
 def run_id_of(run_dir: Path) -> str:
@@ -27,14 +46,26 @@ def run_id_of(run_dir: Path) -> str:
 
 
 def is_ended_run(path: Path) -> bool:
-    """Return whether a directory says that it is a run, and the process that made it has ended."""
+    """Return whether a directory says that it is a run, and every process that owned it has ended."""
     if path.is_symlink() or not path.is_dir():
         return False
     try:
-        owner = RunOwner.model_validate_json((path / OWNER_FILE).read_bytes())
+        with (path / OWNER_FILE).open("rb") as file:
+            owner = RunOwner.model_validate_json(file.read())
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (OSError, ValidationError):
         return False
-    return owner.directory == path.name and process_start(owner.pid) != owner.pid_started
+    return owner.directory == path.name
+
+
+def pid_space() -> str:
+    """Return the boot and the PID namespace within which the ids of this process and those that it sees mean
+    something; empty where the system does not say it."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
 
 
 def process_start(pid: int) -> int | None:

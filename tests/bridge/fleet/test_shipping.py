@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import random
 import shutil
 import sqlite3
@@ -25,7 +24,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, process_start
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from tests.bridge.fleet.fake_hub import FakeHub
@@ -425,7 +424,7 @@ async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
 
 async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened: OpenJournal) -> None:
     hub = FakeHub()
-    _run_dir(tmp_path / "1-other", pid=os.getpid())
+    _run_dir(tmp_path / "1-other", lives=True)
     other = Robot(opened(tmp_path / "1-other" / "journal.sqlite"), hub)
     other.journal.note(ROBOT_NOTE, "r1")
     other.happen(*range(1, 11))
@@ -455,11 +454,13 @@ async def test_a_journal_that_somebody_writes_is_not_renamed(tmp_path: Path, ope
     assert _written_name(tmp_path / "1-old" / "journal.sqlite") != name, "what nobody writes any more is"
 
 
-def _run_dir(path: Path, pid: int = 0) -> None:
-    """A run's directory; its owner has ended if the process does not live."""
+def _run_dir(path: Path, *, lives: bool = False) -> None:
+    """A run's directory; its owner has ended, or is this process."""
     path.mkdir()
-    owner = RunOwner(directory=path.name, pid=pid, pid_started=process_start(pid) or 0)
-    (path / OWNER_FILE).write_text(owner.model_dump_json())
+    if lives:
+        own(path)
+    else:
+        (path / OWNER_FILE).write_text(RunOwner(directory=path.name).model_dump_json())
 
 
 def _written_name(path: Path) -> str:
