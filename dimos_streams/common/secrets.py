@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
+from dimos_streams.common.readable.unescaping import Origins, unescaped
 from dimos_streams.errors import UserError
 
 REDACTED = "[redacted]"
@@ -28,6 +29,8 @@ _USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
 _TO_LAST_AT = re.compile(r"^([A-Za-z0-9+.-]*:/*)?.*@", re.DOTALL)
 _LINE_ENDS = "\r\n"
 _VISIBLE = re.compile(r"[!-~]+")
+_MOST_ESCAPED = 2
+"""Maximum number of times that a secret may be escaped and is found all the same."""
 _Span = tuple[int, int]
 
 _logger = logging.getLogger(__name__)
@@ -42,7 +45,8 @@ class _SecretText(Protocol):
 
 class Redaction:
     """Secrets, and all forms in which they are looked for: as they are, escaped as in JSON, Python, URLs and HTML,
-    and in the middle of anything in base64."""
+    and in the middle of anything in base64. In a whole text any of their characters may be escaped, and escapes
+    themselves twice."""
 
     def __init__(self) -> None:
         self._forms: frozenset[str] = frozenset()
@@ -64,7 +68,7 @@ class Redaction:
         """The spans of secrets in a text, in order; those that overlap are one. ``also`` are further such spans."""
         if not self._forms and not also:  # events ask for each of their texts
             return []
-        found = sorted([*also, *(span for form in self._forms for span in _places(form, text))])
+        found = sorted([*also, *self._places(text)])
         merged: list[_Span] = []
         for begin, end in found:
             if merged and begin < merged[-1][1]:
@@ -72,6 +76,16 @@ class Redaction:
             else:
                 merged.append((begin, end))
         return merged
+
+    def _places(self, text: str, escaped: int = _MOST_ESCAPED) -> Iterator[_Span]:
+        """Yield the spans of all forms in a text, also where they are escaped up to so many times."""
+        for form in self._forms:
+            yield from _places(form, text)
+        plain = unescaped(text) if escaped else None
+        spans = [] if plain is None else list(self._places(plain, escaped - 1))
+        if spans:
+            origins = Origins(text)
+            yield from ((origins[begin], origins[end]) for begin, end in spans)
 
     def redacted(self, text: str) -> str:
         """The text without secrets."""

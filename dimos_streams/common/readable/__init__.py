@@ -1,1 +1,1 @@
-"""What people read: numbers of bytes, dates, and the beginnings of texts that are too long."""
+"""What people read: numbers of bytes, dates, the beginnings of texts that are too long, and escaped texts."""
