@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.secrets import redacted
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -55,7 +56,7 @@ def what_is_wrong(detail: Mapping[str, Any]) -> str:
 
 def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
     """The path to what one of pydantic's errors is about; ``whole`` if it is about everything."""
-    return shortened(".".join(map(str, detail["loc"])), _MAX_PATH) or whole
+    return shortened(redacted(".".join(map(str, detail["loc"]))), _MAX_PATH) or whole
 
 
 def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
@@ -94,4 +95,4 @@ def in_a_line(problems: Mapping[str, str]) -> str:
 
 
 def _short(value: Any) -> str:
-    return shortened(repr(value), 80)
+    return shortened(redacted(repr(value)), 80)  # half a secret is not recognised any more

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
+from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import is_bridge, refusal
@@ -86,6 +87,12 @@ class Authority:
 
     def admit(self, call: CallState) -> None:
         """Check a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
+        for what, name in (("caller", call.caller), ("idempotency key", call.key or "")):
+            if has_secret(name):  # redacted, it could be another one's, and give away that one's calls
+                raise CallRejectedError(
+                    f"the {what} has a secret of this run in it, a token or key for example, and would be in its"
+                    " events: valid is any other text"
+                )
         if is_bridge(call.caller):
             raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
         call.by_agent = self.is_agent(call.caller)

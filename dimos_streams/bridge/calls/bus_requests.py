@@ -16,6 +16,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode
@@ -214,7 +215,7 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
     message = decode(SkillCall, data, channel=channel)
     if message.module:
         return None
-    arguments = json_object(message.arguments_json, channel, SkillCall.msg_name)
+    arguments = redacted_data(json_object(message.arguments_json, channel, SkillCall.msg_name))
     names = (message.skill, message.caller, message.parent)
     if not (is_call_id(message.call_id) and all(map(is_name, names))):
         raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
@@ -223,7 +224,7 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
         raise MessageError(channel, SkillCall.msg_name, why)
     return CallState(
         call_id=message.call_id,
-        skill=message.skill,
+        skill=redacted(message.skill),
         module="",
         caller=UNKNOWN,
         parent=message.parent,

@@ -83,6 +83,8 @@ class CallState(CallView):
     asked_after: int = Field(default=0, exclude=True)
     """The number of the newest order of an operator that ended calls before it, or the call that led to it, was asked
     for."""
+    unredacted: dict[str, Any] | None = Field(default=None, exclude=True)
+    """The arguments as its module is given them, for a call that may have secrets in them; None for any other."""
     begin_by: float | None = Field(default=None, exclude=True)
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)

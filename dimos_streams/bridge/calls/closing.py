@@ -14,6 +14,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bus import Bus
+from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.errors import ConflictError
 from dimos_streams.tool_stream.event import EVENTS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.wire.packing import pack_event
@@ -62,7 +63,7 @@ def _event(ledger: Ledger, call: CallState, seq: int, type: EventType, text: str
         module=call.module,
         skill=call.skill,
         caller=call.caller,
-        text=text,
-        data=data,
+        text=redacted(text),
+        data=redacted_data(data),
         instance=call.instance or _of_who_asks(ledger, call),
     )

@@ -12,6 +12,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.loss_reports import LossReports
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
@@ -91,7 +92,7 @@ class Watchdog:
             skill=call.skill,
             caller=call.caller,
             parent=call.parent,
-            arguments_json=json_text(call.arguments),
+            arguments_json=json_text(call.arguments if call.unredacted is None else call.unredacted),
             on_loss=call.on_loss,
         )
         self._bus.publish(CALLS, encode(message))
@@ -104,7 +105,7 @@ class Watchdog:
         if call.state == CLOSED and call.outcome is Outcome.LOST:
             self._losses.report(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
-            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), reason[:MAX_REASON]
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
             call.cancel.due(clock.monotonic())
             self._ledger.save(call)
             self._send_cancel(call)

@@ -18,6 +18,7 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillError
 
@@ -55,8 +56,9 @@ class ProblemError(HTTPException):
 
 
 def problem(kind: Kind, detail: str, **more: Any) -> JSONResponse:
-    """A problem response."""
-    content = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail, **more}
+    """A problem response, without secrets: what is refused is often named as it was given."""
+    said = redacted_data({"detail": detail, **more})
+    content = {"type": kind.type, "title": kind.title, "status": kind.status, **said}
     header = HEADERS.get(kind.status)
     headers = {} if header is None else {header.name: header.value}
     return JSONResponse(content, kind.status, headers=headers, media_type=MEDIA_TYPE)

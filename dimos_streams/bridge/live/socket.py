@@ -10,7 +10,7 @@ from collections.abc import Callable
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.bridge.live.viewer import Viewer, text
+from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.bridge.live.wishes import Watch, parse_wish
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
@@ -73,8 +73,8 @@ async def _take_wishes(socket: WebSocket, viewer: Viewer) -> None:
     while (received := await socket.receive())["type"] == "websocket.receive":
         try:
             wish = parse_wish(received.get("text"))
-        except ValueError as error:
-            viewer.say(text("error", text=str(error)))
+        except ValueError as problem:
+            viewer.say(error(str(problem)))
             await _paid(allowance, _TOPIC_COSTS)
             continue
         if isinstance(wish, Watch):

@@ -15,6 +15,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.live.frames import Fault
 from dimos_streams.bridge.live.topic import LiveTopic
 from dimos_streams.bridge.live.wishes import TopicWish
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.errors import UserError
 
 _MAX_TEXTS = 64
@@ -30,6 +31,11 @@ _FAULT_EVERY_S = 1.0
 def text(type: str, **fields: Any) -> str:
     """A message that is no frame."""
     return to_json({"type": type, **fields}).decode()
+
+
+def error(why: str, **fields: Any) -> str:
+    """A message that something is not possible, without secrets: it often names what was asked for."""
+    return text("error", **redacted_data({"text": why, **fields}))
 
 
 class Source(Protocol):
@@ -96,8 +102,8 @@ class Viewer:
         for name, wish in wanted.items():
             try:
                 topic = self._source.watchable(name)
-            except UserError as error:
-                self.say(text("error", text=str(error), topic=name))
+            except UserError as problem:
+                self.say(error(str(problem), topic=name))
                 continue
             interval_s = max(_SHORTEST_S, 1 / wish.max_hz if wish.max_hz else 0.0)
             watched = before.pop(name, None)
@@ -190,7 +196,7 @@ class Viewer:
         watched.due = max(watched.due + watched.interval_s, now)
         if isinstance(made, Fault):
             watched.due = now + _FAULT_EVERY_S
-            self.say(text("error", text=made.text, topic=watched.topic.info.topic))
+            self.say(error(made.text, topic=watched.topic.info.topic))
             return None
         frame = made.encoded(watched.dropped)
         self._free_at = max(now, self._free_at) + (len(frame) + _FRAME_COSTS) / self._source.bytes_per_s

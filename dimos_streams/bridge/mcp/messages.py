@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from dimos_streams.common.secrets import redacted
+
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
     -32700,
     -32600,
@@ -94,7 +96,7 @@ def result(id: Id | None, value: dict[str, Any]) -> dict[str, Any]:
 
 def error(id: Id | None, code: int, text: str) -> dict[str, Any]:
     """The response to a request that went wrong."""
-    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": text}}
+    return {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": redacted(text)}}
 
 
 def notification(method: str, **params: Any) -> dict[str, Any]:

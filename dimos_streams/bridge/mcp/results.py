@@ -8,6 +8,7 @@ from typing import Any
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.mcp.reading import Page
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
+from dimos_streams.common.secrets import redacted
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import CallView
@@ -33,6 +34,7 @@ ENDS: dict[str, bool] = {
 
 def content(text: str, *, is_error: bool = False, **structured: Any) -> dict[str, Any]:
     """The result of a tool."""
+    text = redacted(text)
     return {
         "content": [{"type": "text", "text": text}],
         "isError": is_error,

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.mcp.messages import INVALID_REQUEST, MAX_ID, Id, RpcError
+from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
+from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import MAX_NAME
@@ -147,15 +148,19 @@ class Sessions:
             self._passing -= 1
 
     def open(self, client: str) -> Session:
-        """Open a session for a client that calls itself ``client``. Raises ``SessionsBusyError``."""
+        """Open a session for a client that calls itself ``client``. Raises ``SessionsBusyError``, and ``RpcError``
+        for a name that has a secret in it: redacted, it could be another client's, and give away that one's calls."""
+        name = "".join(char for char in client if char.isprintable())
+        if has_secret(name):
+            text = "initialize can't take these parameters: params.clientInfo.name: it has a secret of this run in it"
+            raise RpcError(INVALID_PARAMS, f"{text}; valid is any other text")
         if len(self._sessions) >= MAX_SESSIONS:
             idle = next((id for id, session in self._sessions.items() if not session.busy), None)
             if idle is None:
                 raise SessionsBusyError
             del self._sessions[idle]
-        name = "".join(char for char in client if char.isprintable())[: MAX_NAME // 2] or "client"
         id = secrets.token_urlsafe(16)
-        session = self._sessions[id] = Session(id, f"{MCP}{name}")
+        session = self._sessions[id] = Session(id, f"{MCP}{name[: MAX_NAME // 2] or 'client'}")
         return session
 
     def get(self, id: str) -> Session | None:

@@ -11,6 +11,7 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import (
     DimosStreamsError,
@@ -93,7 +94,8 @@ def _reply(command: Command, call_id: str, *, text: str, outcome: str | None = N
 def _error(
     id: str | int | None, problem: CommandProblem, text: str, errors: dict[str, str] | None = None, call_id: str = ""
 ) -> bytes:
-    return message("error", id=id, problem=problem, text=text, errors=errors or {}, call_id=call_id)
+    said = redacted_data({"text": text, "errors": errors or {}})
+    return message("error", id=id, problem=problem, **said, call_id=call_id)
 
 
 def _problem(error: DimosStreamsError) -> CommandProblem:

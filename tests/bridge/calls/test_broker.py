@@ -8,7 +8,6 @@ import random
 import pytest
 
 from dimos_streams.bridge.calls.call_state import KEEP_CLOSED_BYTES
-from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     SkillArgumentError,
     SkillError,
@@ -39,18 +38,6 @@ async def test_updates_of_two_calls_of_one_skill_never_mix() -> None:
             assert [event.seq for event in events] == list(range(1, 53))
             assert [event.type for event in events] == ["open", *["update"] * 50, "close"]
             assert [event.text for event in events[1:-1]] == [f"{label} {n}" for n in range(1, 51)]
-
-
-@pytest.mark.virtual_time
-async def test_a_call_is_given_no_secret_that_the_bridge_knows() -> None:
-    know("sk-p1ant3d/key+7")
-    async with scene() as world:
-        sent: list[bytes] = []
-        world.inner.subscribe_all(lambda _, data: sent.append(data))
-        call_id = await world.broker.call("count", {"label": "a sk-p1ant3d/key+7", "to": 1}, caller="agent")
-        assert (await answered(world.broker, call_id)).answer == "a [redacted] 1"
-        assert (await closed(world.broker, call_id)).arguments["label"] == "a [redacted]"
-        assert not any(b"p1ant3d" in data for data in sent)
 
 
 @pytest.mark.virtual_time

@@ -11,6 +11,7 @@ import pytest
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     CallRejectedError,
     SettingsError,
@@ -102,6 +103,18 @@ async def test_a_change_is_heard_shown_and_journalled() -> None:
         await change(world, "kettle.warm_c=60", "kettle.label=tea")
         assert kettle.heard[1:] == [{"warm_c", "label"}]
         await until(lambda: not _state(world, "kettle"))
+
+
+async def test_a_value_with_a_secret_is_set_and_not_shown() -> None:
+    know("sk-p1ant3d/key+7")
+    async with scene() as world:
+        (kettle,) = await kettles(world, "kettle")
+        report = await change(world, "kettle.label=sk-p1ant3d/key+7")
+        assert kettle.config.label == "sk-p1ant3d/key+7"
+        assert str(report) == 'kettle.label: "tea" → "[redacted]"'
+        opened, *_ = [event for event in await collect(world.broker) if event.skill == SET]
+        call = await world.broker.view(opened.call_id)
+        assert opened.data["arguments"] == call.arguments == {"assignments": {"label": "[redacted]"}}
 
 
 async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:

@@ -21,7 +21,7 @@ from dimos_streams.bridge.calls.settings.unsettled_settings import (
     UnknownChangeError,
     UnsettledSettings,
 )
-from dimos_streams.common.secrets import know_settings
+from dimos_streams.common.secrets import know_settings, redacted_data
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, Outcome, json_text
@@ -173,7 +173,8 @@ class LiveSettings:
             skill=SET,
             module=name,
             caller=caller,
-            arguments=arguments,
+            arguments=redacted_data(arguments),
+            unredacted=arguments,
             journalled=not only_check,
         )
         self._authority.admit(call)

@@ -24,6 +24,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
@@ -91,7 +92,7 @@ class RobotStops:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
         at most and, where calls don't end, another ``CANCEL_OVERDUE_S``. Raises ``UnknownRobotError``."""
         self._check_known(robot)
-        began = clock.monotonic()
+        began, reason = clock.monotonic(), redacted(reason)
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
         self.orders.note("stop", robot)

@@ -1,0 +1,46 @@
+"""What callers and skills say brings no secret of the bridge into calls, events or messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.common.secrets import know
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome
+from tests.bridge.parts import answered, closed, collect, scene
+from tests.helpers import until
+
+
+@pytest.mark.virtual_time
+async def test_a_call_is_given_no_secret_that_the_bridge_knows() -> None:
+    know("sk-p1ant3d/key+7")
+    async with scene() as world:
+        sent: list[bytes] = []
+        world.inner.subscribe_all(lambda _, data: sent.append(data))
+        call_id = await world.broker.call("count", {"label": "a sk-p1ant3d/key+7", "to": 1}, caller="agent")
+        assert (await answered(world.broker, call_id)).answer == "a [redacted] 1"
+        assert (await closed(world.broker, call_id)).arguments["label"] == "a [redacted]"
+        running = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await world.broker.cancel(running, "for sk-p1ant3d/key+7")
+        assert (await closed(world.broker, running)).text == "for [redacted]"
+        assert not any(b"p1ant3d" in data for data in sent)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_a_skill_asks_for_brings_no_secret_in() -> None:
+    know("sk-p1ant3d/key+7")
+    async with scene() as world:
+        running = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        given = '{"label": "sk-p1ant3d/key+7"}'
+        asked = SkillCall(call_id="x", skill="sk-p1ant3d/key+7", parent=running, arguments_json=given)
+        world.inner.publish(CALLS, encode(asked))
+        await until(lambda: world.broker.ledger.calls.get("x") is not None)
+        view = await closed(world.broker, "x")
+        assert (view.outcome, view.arguments) == (Outcome.REJECTED, {"label": "[redacted]"})
+
+        world.inner.publish(CALLS, encode(SkillCall(call_id="y", skill="count", parent=running)))
+        world.inner.publish(CANCELS, encode(SkillCancel(call_id="y", reason="for sk-p1ant3d/key+7")))
+        await until(lambda: world.broker.ledger.calls.get("y") is not None)
+        assert (await closed(world.broker, "y")).text == "withdrawn before it began: for [redacted]"
+        assert not any("p1ant3d" in str(event.to_dict()) for event in await collect(world.broker))
