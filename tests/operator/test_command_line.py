@@ -236,7 +236,11 @@ def test_in_a_chat_with_several_each_line_begins_with_a_name(
     code, out, _ = console("chat")
     assert (code, heard(two)) == (2, ["robot2: move"])
     console.bridge.run(until(lambda: heard(one) == ["robot1: halt"]))
-    for said in ("begin what you say with the name of one", f"{SEVERAL} (begin with ", f"{SEVERAL} (chat --agent NAME)"):
+    for said in (
+        "begin what you say with the name of one",
+        f"{SEVERAL} (begin with ",
+        f"{SEVERAL} (chat --agent NAME)",
+    ):
         assert out.count(said) == 1
     assert two.commands == []
 
