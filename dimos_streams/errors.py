@@ -89,6 +89,10 @@ class UnknownRobotError(UserError, SkillError):
         super().__init__(f"no robot is called {robot!r}{suggest(robot, names)} (robots: {there})")
 
 
+class RobotNeededError(UserError, SkillError):
+    """Raised at a fleet's hub for what could be meant for several robots, and names none."""
+
+
 class UnknownCallError(SkillError):
     """Raised for an id of which no call is remembered."""
 

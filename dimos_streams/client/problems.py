@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from dimos_streams.errors import (
     CallRejectedError,
     ConflictError,
+    RobotNeededError,
     SettingsError,
     SkillArgumentError,
     SkillError,
@@ -30,6 +31,7 @@ _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
     UnknownSkillError: _ProblemForm("unknown-skill", lambda detail, problem: UnknownSkillError("", ())),
     UnknownAgentError: _ProblemForm("unknown-agent", lambda detail, problem: UnknownAgentError(detail)),
     UnknownRobotError: _ProblemForm("unknown-robot", lambda detail, problem: UnknownRobotError("", ())),
+    RobotNeededError: _ProblemForm("robot-needed", lambda detail, problem: RobotNeededError(detail)),
     UnknownCallError: _ProblemForm("unknown-call", lambda detail, problem: UnknownCallError("")),
     SkillArgumentError: _ProblemForm(
         "bad-arguments", lambda detail, problem: SkillArgumentError("", _errors(problem))

@@ -12,6 +12,7 @@ from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.skill.names import public_prefix
 from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.review import REVIEW
 
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
@@ -93,8 +94,9 @@ def outcome_for_people(event: ToolEvent) -> str:
     return "cancelled" if was_ended else str(event.outcome)
 
 
-def is_look(event: ToolEvent) -> bool:
-    """Return whether an event is of a call by which a program looks at an agent, or asks it, which changes nothing.
+def is_look(event: ToolEvent | CallView) -> bool:
+    """Return whether an event is of a call by which a program looks at an agent, or asks it, which changes nothing;
+    or whether a call is such a one.
 
     It is nobody's call to whoever reads of a run: not shown, not counted. What operators order and decide is.
     """

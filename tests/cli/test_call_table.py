@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.cli.bridge_client.skill_calls import CALL_COLUMNS, call_cells, in_families
+from dimos_streams.cli.bridge_client.skill_calls import call_table, in_families, shown_calls
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
 
@@ -23,10 +23,15 @@ def view(call_id: str, state: CallPhase = "open", outcome: Outcome | None = None
     )
 
 
+def cells_of(call: CallView) -> dict[str, str]:
+    headers, (row,) = call_table([call])
+    return dict(zip(headers, row, strict=True))
+
+
 @pytest.mark.feature("K1")
 def test_calls_are_listed_below_their_parents() -> None:
     ids = ["a", "b", "b~1", "a~1", "c~4", "b~1~1", "a~2", "a.1"]
-    rows = [*map(call_cells, in_families(map(view, ids)))]
+    _, rows = call_table(in_families(map(view, ids)))
     assert [(row[0], row[1]) for row in rows] == [
         ("a", "go"),
         ("a~1", "  go"),
@@ -40,7 +45,17 @@ def test_calls_are_listed_below_their_parents() -> None:
 
 
 def test_each_cell_stands_below_its_header() -> None:
-    cells = dict(zip(CALL_COLUMNS, call_cells(view("c1")), strict=True))
+    cells = cells_of(view("c1"))
     assert cells == {"CALL": "c1", "SKILL": "go", "STATE": "open", "CALLER": "me", "LAST WORD": "nearly there"}
-    closed = dict(zip(CALL_COLUMNS, call_cells(view("c1", "closed", Outcome.LOST)), strict=True))
-    assert closed["STATE"] == "lost"
+    assert cells_of(view("c1", "closed", Outcome.LOST))["STATE"] == "lost"
+
+
+def test_a_hub_s_calls_are_listed_with_their_robots() -> None:
+    assert cells_of(view("c1").model_copy(update={"robot": "r1"}))["ROBOT"] == "r1"
+
+
+def test_calls_by_which_programs_look_at_agents_are_left_out() -> None:
+    looks = [("agent", "approvals"), ("robot1/agent", "robot1_review_call"), ("agent", "plans")]
+    orders = [("agent", "decide"), ("agent", "pause")]
+    made = [view("c").model_copy(update={"module": module, "skill": skill}) for module, skill in [*looks, *orders]]
+    assert [(each.module, each.skill) for each in shown_calls(made)] == orders

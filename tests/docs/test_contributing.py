@@ -47,7 +47,7 @@ def test_the_file_to_open_is_there(task: str, where: str) -> None:
         ("what the report of a recording shows", "ConversationLine"),
         ("what the monitor says of the run", "not_ending"),
         ("what is shown of a type of message, live", "CompressedImage"),
-        ("a column of `dimos-streams calls`", "call_cells"),
+        ("a column of `dimos-streams calls`", "call_table"),
         ("a message of `WS /monitor`", "snapshot"),
         ("how the velocity gate limits motion", "max_turn"),
         ("an export format of recordings", "mcap"),

@@ -77,6 +77,13 @@ class Health(_AnswerModel):
     stopped: StoppedRobots = Field(default_factory=StoppedRobots)
     not_ending: tuple[GoingOn, ...] = ()
     hub: HubLinkState | None = None
+    database: str | None = None
+    """The state of a hub's database; a bridge has none."""
+
+    @property
+    def is_hub(self) -> bool:
+        """True if a fleet's hub has answered, and no bridge."""
+        return self.database is not None
 
 
 class ModuleAnswer(_AnswerModel):

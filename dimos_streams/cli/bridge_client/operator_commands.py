@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.event_watch import watching
 from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillArgumentError, SkillError, UserError
-from dimos_streams.operator.agents import agents_among
+from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
@@ -35,11 +37,15 @@ class CommandGateway(SkillGateway, Protocol):
 
 
 async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CallView:
-    """Have an agent do something, in one request, and return how it ended. The bridge finds the agent.
+    """Have an agent do something, at a bridge in one request, and return how it ended. The bridge finds the agent.
 
     Raises ``UnknownAgentError`` if it is not clear who is meant, ``SkillError`` if it was not done.
     """
-    view = await gateway.call_to_close(name, arguments, caller=CALLER, agent=agent, wait_s=_WAIT_S)
+
+    async def ask(skill: str, of: str | None) -> CallView:
+        return await gateway.call_to_close(skill, arguments, caller=CALLER, agent=of, wait_s=_WAIT_S)
+
+    view = await begin_at_agent(gateway, agent, name, ask)
     if view.outcome is None:
         view = await _closed(gateway, view)
     if view.outcome != "completed":
@@ -107,7 +113,7 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
     Raises ``UserError`` if there is no such approval, or more than one.
     """
     wanted = ApprovalReference.of(reference) if reference else None
-    names = [agent] if agent else [view.name for view in agents_among(await gateway.skills())] or [""]
+    names = await _asked(gateway, agent)
     found = [view for name in names for view in await _listed(gateway, name)]
     if wanted is None:
         return found
@@ -117,9 +123,31 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
     return [await _whole(gateway, _one_of(found, wanted))]
 
 
+async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
+    """Return the names of the agents that are asked for approvals. One that is not there keeps nobody from deciding
+    on those of the others. Raises ``UnknownAgentError``."""
+    agents = (await offered_agents(gateway)).agents
+    if agent or not agents:
+        return [choose_agent(agents, agent).name]
+    there = [view for view in agents if view.available] or agents
+    for view in agents:
+        if view not in there:
+            note(f"agent {view.name!r} is not there, and what waits at it is not known")
+    return [view.name for view in there]
+
+
 async def _listed(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
     view = await command(gateway, "approvals", {"approval": id} if id else {}, agent)
-    return [ApprovalView.model_validate(approval) for approval in view.result or ()]
+    return [_named_here(ApprovalView.model_validate(approval), agent) for approval in view.result or ()]
+
+
+def _named_here(approval: ApprovalView, agent: str) -> ApprovalView:
+    """Return an approval with the names that its agent and skill have here: a robot does not know that its own name
+    stands before them at a hub."""
+    robot = agent.removesuffix(f"/{approval.agent}")
+    if robot == agent:
+        return approval
+    return approval.model_copy(update={"agent": agent, "skill": f"{robot}_{approval.skill}"})
 
 
 async def decide(

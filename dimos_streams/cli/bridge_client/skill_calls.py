@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.approval_text import awaited
@@ -15,13 +16,13 @@ from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.errors import SkillError, UnknownAgentError, UserError
-from dimos_streams.operator.agents import SEVERAL, addressee, agents_among, choose_agent
+from dimos_streams.errors import SkillError, UserError
+from dimos_streams.operator.agents import is_look
 from dimos_streams.operator.reporting import SAY
 from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
-    from dimos_streams.client.http_gateway import HttpGateway
+    from dimos_streams.client.http_gateway import Begun, HttpGateway
     from dimos_streams.skill import OnLoss
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -53,7 +54,7 @@ async def follow_new_call(
     for is said on standard error: who only keeps what a call says would wait for it in vain.
     """
     reporter = create_reporter(as_json=wish.as_json)
-    call_id, offset = await gateway.begin(skill, arguments, caller=CALLER, agent=wish.agent, on_loss=wish.on_loss)
+    call_id, offset = await _begin(gateway, skill, arguments, wish)
     with contextlib.closing(reporter):
         one = call_id if only else None
         async with watching(gateway, _show(reporter, wish, call_id), after=offset, call_id=one) as watch:
@@ -68,6 +69,13 @@ async def follow_new_call(
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left"))
                 raise
+
+
+async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:
+    async def begin(name: str, agent: str | None) -> Begun:
+        return await gateway.begin(name, arguments, caller=CALLER, agent=agent, on_loss=wish.on_loss)
+
+    return await (begin(skill, None) if wish.agent is None else begin_at_agent(gateway, wish.agent, skill, begin))
 
 
 def _show(reporter: Reporter, wish: Wish, call_id: str) -> Show:
@@ -85,26 +93,12 @@ async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish
     """Say something and follow it as ``follow_new_call`` does: to the agent that is wished for or the only one, or of
     several to the one with whose name and a colon the text begins.
 
-    Nobody is asked beforehand who is there: it may be a stop.
+    Unless it begins so nobody is asked beforehand who is there: it may be a stop.
     """
-    try:
-        return await follow_new_call(gateway, SAY, arguments, wish, only=False)
-    except UnknownAgentError:
-        named = addressee(arguments["text"])
-        if wish.agent or not named:
-            raise
-    return await follow_new_call(gateway, SAY, arguments, replace(wish, agent=named), only=False)
-
-
-@contextlib.contextmanager
-def agents_named_by(how: str) -> Iterator[None]:
-    """Have the error that several agents may be meant say how one is named here: by which option, for instance."""
-    try:
-        yield
-    except UnknownAgentError as error:
-        if not str(error).startswith(SEVERAL):
-            raise
-        raise UnknownAgentError(f"{error} ({how})") from error
+    if not wish.agent:
+        agent, text = await addressed(gateway, arguments["text"])
+        arguments, wish = {**arguments, "text": text}, replace(wish, agent=agent)
+    return await follow_new_call(gateway, SAY, arguments, wish, only=False)
 
 
 async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:
@@ -113,14 +107,6 @@ async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallVie
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
         await _end(gateway, watch, view.call_id, reason)
     return await ask_until_answered(lambda: find_call(gateway, view.call_id), IN_DOUBT, arrived=True)
-
-
-async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
-    """Return the skill by which an operator talks to an agent, the only one if none is named.
-
-    Raises ``UnknownAgentError`` if there is none, or if several may be meant.
-    """
-    return choose_agent(agents_among(await gateway.skills()), wanted).skill(SAY)
 
 
 async def find_call(gateway: SkillGateway, start: str) -> CallView:
@@ -138,6 +124,11 @@ async def find_call(gateway: SkillGateway, start: str) -> CallView:
     raise UserError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
 
 
+def shown_calls(views: Iterable[CallView]) -> list[CallView]:
+    """Return the calls but those by which programs look at agents, which are nobody's calls to who reads of a run."""
+    return [view for view in views if not is_look(view)]
+
+
 def in_families(views: Iterable[CallView]) -> list[CallView]:
     """Return the calls, each followed by those that belong to it; otherwise in their order."""
     found = list(views)
@@ -151,11 +142,17 @@ def in_families(views: Iterable[CallView]) -> list[CallView]:
 
 
 CALL_COLUMNS = ("CALL", "SKILL", "STATE", "CALLER", "LAST WORD")
-"""The headers of what ``call_cells`` returns."""
 
 
-def call_cells(view: CallView) -> tuple[str, str, str, str, str]:
-    """Return a call as cells of a table, one for each of ``CALL_COLUMNS``."""
+def call_table(views: Iterable[CallView]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return calls as a table, its headers and its rows. At a hub each row begins with the call's robot."""
+    found = list(views)
+    if not any(view.robot for view in found):
+        return CALL_COLUMNS, [_call_cells(view) for view in found]
+    return ("ROBOT", *CALL_COLUMNS), [(view.robot or "", *_call_cells(view)) for view in found]
+
+
+def _call_cells(view: CallView) -> tuple[str, ...]:
     state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
     skill = "  " * len(ancestors_of(view.call_id)) + view.skill
     return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)

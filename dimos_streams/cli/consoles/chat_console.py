@@ -10,10 +10,11 @@ import threading
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
+from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
-from dimos_streams.cli.bridge_client.skill_calls import CALLER, agents_named_by, call_cells, find_call, find_say
+from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_table, find_call, in_families, shown_calls
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
@@ -23,7 +24,7 @@ from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
-from dimos_streams.operator.agents import SEVERAL, addressee
+from dimos_streams.operator.agents import SEVERAL
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -62,7 +63,7 @@ async def _chat(address: BridgeAddress, agent: str) -> int:
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
         async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
-            chat = _Chat(gateway, watch, reporter, skill)
+            chat = _Chat(gateway, watch, reporter, skill, is_named=bool(agent))
             if isinstance(screen, PromptScreen):
                 await chat.at_prompt(screen)
                 return DONE
@@ -142,11 +143,15 @@ class PromptScreen(Screen):
 
 
 class _Chat:
-    def __init__(self, gateway: HttpGateway, watch: EventWatch, reporter: TextReporter, skill: str) -> None:
+    def __init__(
+        self, gateway: HttpGateway, watch: EventWatch, reporter: TextReporter, skill: str, *, is_named: bool
+    ) -> None:
         self._gateway = gateway
         self._watch = watch
         self._reporter = reporter
         self._skill = skill
+        self._is_named = is_named
+        """True if all that is said goes to the agent of ``skill``, whatever name it begins with."""
         self._said: list[str] = []
         self._code = DONE
         """The exit code: the worst of what could not be said or done."""
@@ -215,7 +220,8 @@ class _Chat:
 
     async def _say(self, text: str, **how: bool) -> None:
         with agents_named_by("begin with 'NAME: '"):
-            skill = self._skill or await find_say(self._gateway, addressee(text))
+            name, text = ("", text) if self._is_named else await addressed(self._gateway, text)
+            skill = await find_say(self._gateway, name) if name or not self._skill else self._skill
         self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CALLER))
 
     async def _command(self, command: str, rest: str) -> None:
@@ -223,8 +229,8 @@ class _Chat:
             case "/help":
                 self._note(_HELP)
             case "/calls":
-                views = await self._gateway.calls(open_only=True)
-                self._note("\n".join(table_lines([call_cells(view) for view in views])) or "no open calls")
+                views = shown_calls(await self._gateway.calls(open_only=True))
+                self._note("\n".join(table_lines(call_table(in_families(views))[1])) or "no open calls")
             case "/skills":
                 skills = await self._gateway.skills()
                 self._note("\n".join(f"{skill.name}({signature(skill.parameters)})" for skill in skills))

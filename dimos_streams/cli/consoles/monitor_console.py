@@ -12,6 +12,7 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnre
 from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.errors import UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView
@@ -21,9 +22,13 @@ _MAX_DATA = 120
 
 
 async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
-    """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none, and
-    ``UnknownAgentError`` for a name that no agent has."""
-    await address.get("/healthz", HEALTH)
+    """Show messages until the bridge ends. Raises ``BridgeUnreachableError`` if there is none, ``UserError`` for a
+    hub, and ``UnknownAgentError`` for a name that no agent has."""
+    if (await address.get("/healthz", HEALTH)).is_hub:
+        raise UserError(
+            f"{address.url} is a fleet's hub, which has no monitor: watch a robot at its own bridge, by"
+            " `monitor --url BRIDGE` where that is reached; at the hub `calls` lists the calls of all robots"
+        )
     if agent:
         async with open_gateway(address) as gateway:
             choose_agent(agents_among(await gateway.skills()), agent)

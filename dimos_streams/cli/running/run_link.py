@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.agents import find_say
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
-from dimos_streams.cli.bridge_client.skill_calls import CALLER, find_say
+from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.errors import DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
 

@@ -99,7 +99,8 @@ AgentName = Annotated[
     typer.Option(
         "--agent",
         metavar="NAME",
-        help="Which agent (its module, its namespace or its `say` skill), if there are several.",
+        help="Which agent (its module, its namespace or its `say` skill), if there are several. At a fleet's hub: its"
+        " robot.",
         show_default=False,
     ),
 ]

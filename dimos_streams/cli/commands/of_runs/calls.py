@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import RobotNeededError, SkillError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
@@ -97,29 +97,39 @@ def call(
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        schemas = {offered.name: offered.parameters for offered in await gateway.skills()}
-        given = parse_arguments(arguments or (), arguments_json, schemas.get(skill, {}))
+        offered = {each.name: each for each in await gateway.skills()}
+        schemas = offered[skill].parameters if skill in offered else {}
+        given = parse_arguments(arguments or (), arguments_json, schemas)
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
-        return await follow_new_call(gateway, skill, given, wish, only=True)
+        try:
+            return await follow_new_call(gateway, skill, given, wish, only=True)
+        except RobotNeededError as error:
+            names = ", ".join(name for name, each in offered.items() if name == f"{each.robot}_{skill}")
+            raise RobotNeededError(f"several robots have a skill {skill!r}; call one of {names}") from error
 
     _exit_by(at_bridge(work, url, port, token))
 
 
 def calls(
     open_only: Annotated[bool, typer.Option("--open", help="Only those that are not closed.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
+    ] = False,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call."""
-    from dimos_streams.cli.bridge_client.skill_calls import CALL_COLUMNS, call_cells, in_families
+    """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
+    programs only look at agents are left out."""
+    from dimos_streams.cli.bridge_client.skill_calls import call_table, in_families, shown_calls
 
     found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
+    found = found if every else shown_calls(found)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
-        write_table(CALL_COLUMNS, [call_cells(view) for view in in_families(found)])
+        write_table(*call_table(in_families(found)))
     else:
         note("no open calls" if open_only else "no calls")
 
@@ -181,9 +191,10 @@ def say(
     otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
     that comes before the reply counts in the same way.
     """
+    from dimos_streams.cli.bridge_client.agents import agents_named_by
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, agents_named_by, follow_saying
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_saying
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")

@@ -18,8 +18,6 @@ RunOption = Annotated[
         show_default=False,
     ),
 ]
-_SET_WITHIN_S = 12.0
-"""Longer than a bridge waits for modules, which it asks twice where there are several."""
 
 
 def set_settings(
@@ -37,15 +35,13 @@ def set_settings(
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """Change settings of modules that run: those that are live, as `config` shows them."""
-    from dimos_streams.cli.bridge_client.answers import SETTINGS
+    """Change settings of modules that run: those that are live, as `config` shows them. At a fleet's hub the robot's
+    name stands before the module's: `robot1/follow.distance_m=1`."""
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
-    from dimos_streams.cli.bridge_client.skill_calls import CALLER
+    from dimos_streams.cli.bridge_client.setting_changes import change_settings
     from dimos_streams.cli.system.async_runner import run_async
 
-    bridge = find_bridge_of(run, url, port, token)
-    body = {"assignments": assignments, "caller": CALLER}
-    done = run_async(bridge.post("/settings", body, SETTINGS, timeout_s=_SET_WITHIN_S))
+    done = run_async(change_settings(find_bridge_of(run, url, port, token), assignments))
     if as_json:
         write_json(done.model_dump(mode="json"), indent=2)
     else:

@@ -202,7 +202,7 @@ def forget(
 
 def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
     """See ``at_bridge``; an error that asks for an agent's name says which option takes it."""
-    from dimos_streams.cli.bridge_client.skill_calls import agents_named_by
+    from dimos_streams.cli.bridge_client.agents import agents_named_by
 
     with agents_named_by("--agent NAME"):
         return at_bridge(work, url, port, token)

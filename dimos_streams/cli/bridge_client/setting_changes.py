@@ -1,0 +1,65 @@
+"""Changes of live settings: at a run's bridge, or through a hub at a robot of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, Settings
+from dimos_streams.cli.bridge_client.skill_calls import CALLER
+from dimos_streams.errors import SettingsError, SkillError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.connection import BridgeAddress
+
+_WITHIN_S = 12.0
+"""Longer than a bridge waits for modules, which it asks twice where there are several."""
+_AT_HUB_S = _WITHIN_S + 10.0
+"""And as long as a hub waits for a robot besides."""
+
+
+async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> Settings:
+    """Carry out ``module.setting=value`` assignments, all or none; at a hub ``robot1/module.setting=value``, all of
+    one robot.
+
+    Raises ``SettingsError`` that names each that is not possible, ``UserError`` if no single robot is named at a hub,
+    and ``SkillError``.
+    """
+    try:
+        return await _changed(bridge, "/settings", assignments, _WITHIN_S)
+    except SkillError as error:
+        # A hub has no such path of its own.
+        if type(error) is not SkillError or not (await bridge.get("/healthz", HEALTH)).is_hub:
+            raise
+    robot, own = _of_one_robot(assignments)
+    try:
+        done = await _changed(bridge, f"/robots/{quote(robot, safe='')}/settings", own, _AT_HUB_S)
+    except SettingsError as error:
+        raise SettingsError(
+            {f"{robot}/{name}" if name else "": text for name, text in error.problems.items()}
+        ) from error
+    changes = [change.model_copy(update={"module": f"{robot}/{change.module}"}) for change in done.changes]
+    return done.model_copy(update={"changes": tuple(changes)})
+
+
+async def _changed(bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float) -> Settings:
+    body = {"assignments": list(assignments), "caller": CALLER}
+    return await bridge.post(path, body, SETTINGS, timeout_s=within_s)
+
+
+def _of_one_robot(assignments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the robot that all assignments name, and what they are at its own bridge. Raises ``UserError``."""
+    robots = {_robot_of(assignment) for assignment in assignments}
+    if len(robots) > 1:
+        names = ", ".join(sorted(robots))
+        raise UserError(f"a hub changes settings of one robot at a time, and these are of {names}")
+    (robot,) = robots
+    return robot, [assignment.strip().removeprefix(f"{robot}/") for assignment in assignments]
+
+
+def _robot_of(assignment: str) -> str:
+    robot, slash, _ = assignment.partition("=")[0].strip().partition("/")
+    if not (robot and slash):
+        raise UserError(f"{assignment!r} names no robot, which a hub has to know: say 'ROBOT/MODULE.SETTING=VALUE'")
+    return robot
