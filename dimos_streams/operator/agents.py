@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
@@ -12,8 +12,10 @@ from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.skill.names import public_prefix
 from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
-from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.review import REVIEW
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.gateway import CallView
 
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
 """The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by

@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams.errors import RobotNeededError, UnknownAgentError
 from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY
-from dimos_streams.tool_stream.gateway import SkillGateway
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.gateway import SkillGateway
 
 T = TypeVar("T")
 
