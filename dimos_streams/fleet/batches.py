@@ -8,7 +8,17 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag
 from pydantic_core import to_json
 
-from dimos_streams.fleet.protocol import MAX_ENTRIES, MAX_TEXT, PROTOCOL, FleetMessage, JournalId, Offset
+from dimos_streams.fleet.protocol import (
+    MAX_ENTRIES,
+    MAX_TEXT,
+    PROTOCOL,
+    Count,
+    FleetMessage,
+    JournalId,
+    Offset,
+    Utime,
+    Whole,
+)
 
 
 class ShippedEvent(FleetMessage):
@@ -50,10 +60,10 @@ Entry = Annotated[
 class Batch(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/batches``: consecutive offsets of one journal."""
 
-    protocol: int = PROTOCOL
+    protocol: Whole = PROTOCOL
     version: Annotated[str, Field(max_length=100)]
     """The robot's version of this package."""
-    sent_utime: int
+    sent_utime: Utime
     """The robot's clock when it sent this, µs since the Unix epoch: only shown, nothing is decided by it."""
     journal: JournalId
     """The name of one history of offsets."""
@@ -63,11 +73,11 @@ class Batch(FleetMessage):
 class Position(FleetMessage):
     """The answer to ``GET /fleet/robots/{robot}/position?journal=ID``, and to a batch."""
 
-    protocol: int = PROTOCOL
+    protocol: Whole = PROTOCOL
     version: str
     """The hub's version of this package."""
     journal: JournalId
-    acknowledged: Annotated[int, Field(ge=0)]
+    acknowledged: Count
     """The offset up to which nothing is to be sent any more: all from the journal's first batch on is stored for
     good, and what is before that batch's first offset counts as the robot's past and is not stored. 0 if nothing
     is."""

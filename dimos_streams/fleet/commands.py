@@ -11,7 +11,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from dimos_streams.fleet.protocol import MAX_EXPIRES_AT_S, MAX_KEY, MAX_OFFSET, PROTOCOL, FleetMessage, RobotName
+from dimos_streams.fleet.protocol import (
+    MAX_EXPIRES_AT_S,
+    MAX_KEY,
+    PROTOCOL,
+    CommandId,
+    FleetMessage,
+    RobotName,
+    Whole,
+)
 from dimos_streams.tool_stream.event import MAX_NAME
 
 Method = Literal["GET", "POST"]
@@ -24,7 +32,7 @@ Outcome = Literal["answered", "expired", "refused"]
 class Hello(FleetMessage):
     """The first event of a stream of commands."""
 
-    protocol: int = PROTOCOL
+    protocol: Whole = PROTOCOL
     version: str
     hub: str
     """The name of the hub's process."""
@@ -34,7 +42,7 @@ class Hello(FleetMessage):
 class Command(FleetMessage):
     """A request that a robot's bridge is to get as if whoever asks had sent it there."""
 
-    id: Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+    id: CommandId
     """A number that grows with time, among the commands of one robot."""
     key: Annotated[str, Field(min_length=1, max_length=MAX_KEY)]
     """The idempotency key. A robot carries out one command of a key, across its restarts, and answers another one of
@@ -59,12 +67,12 @@ class Answer(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/answers``: what became of a command. It is sent until the hub has taken
     it; one to a command that the hub has forgotten is taken as well."""
 
-    protocol: int = PROTOCOL
-    id: Annotated[int, Field(ge=1, le=MAX_OFFSET)]
+    protocol: Whole = PROTOCOL
+    id: CommandId
     outcome: Outcome
     """``answered``: the bridge has said what follows. ``expired``: it came too late, and was not carried out.
     ``refused``: the robot does not take such commands, and did nothing."""
-    status: Annotated[int, Field(ge=100, le=599)]
+    status: Annotated[Whole, Field(ge=100, le=599)]
     headers: dict[Literal["Location", "Link"], Annotated[str, Field(max_length=2000)]] = Field(default_factory=dict)
     body: Any = None
     """JSON; a problem (RFC 9457) if the outcome is not ``answered``."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.tool_stream.event import MAX_UTIME
 
 PROTOCOL = 1
 """The version of the protocol. Both sides must speak the same one: the hub refuses others with ``FLEET_VERSION``;
@@ -60,7 +61,14 @@ JOURNAL_ID = "^[A-Za-z0-9_-]{8,64}$"
 
 RobotName = Annotated[str, Field(pattern=ROBOT_NAME)]
 JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
-Offset = Annotated[int, Field(strict=True, ge=1, le=MAX_OFFSET)]
+Whole = Annotated[int, Field(strict=True)]
+"""An integer of JSON: ``"2"``, ``2.0`` and ``true`` are none."""
+Offset = Annotated[Whole, Field(ge=1, le=MAX_OFFSET)]
+CommandId = Offset
+Count = Annotated[Whole, Field(ge=0, le=MAX_OFFSET)]
+"""A number of things, or an offset that may be none yet."""
+Utime = Annotated[Whole, Field(ge=0, le=MAX_UTIME)]
+"""A time, µs since the Unix epoch."""
 
 
 class FleetMessage(FrozenModel):

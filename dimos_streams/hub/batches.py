@@ -34,17 +34,30 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         event = ToolEvent.from_dict(fields)
     except ValueError as error:
         raise NoEventError(shipped.offset, str(error)[:500]) from error
-    if event.type != "gap" and not is_call_id(event.call_id):
+    if not is_call_id(event.call_id):
         raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
+    if event.type == "gap" and not _is_of_call(event):
+        raise NoEventError(
+            shipped.offset,
+            f"a gap of seq {event.seq} with data {str(dict(event.data))[:100]} is none of a call; valid: from_seq and"
+            " to_seq in its data, to_seq the same as its seq",
+        )
     return BatchEntry(
         shipped.offset,
         shipped.offset,
-        event.call_id.replace(_NOTHING, "\ufffd"),
+        event.call_id,
         event.caller.replace(_NOTHING, "\ufffd"),
         event.type,
         json_text(fields),
         fields,
     )
+
+
+def _is_of_call(gap: ToolEvent) -> bool:
+    """Return whether a gap stands for events of its call, as a bridge journals it. Gaps of offsets are for readers,
+    and made where they read."""
+    first, last = gap.data.get("from_seq"), gap.data.get("to_seq")
+    return type(first) is type(last) is int and 1 <= first <= last == gap.seq
 
 
 def _gap(shipped: ShippedGap) -> BatchEntry:

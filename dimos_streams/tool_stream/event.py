@@ -61,6 +61,8 @@ MAX_NAME = 200
 
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
+MAX_UTIME = 2**63 - 1
+"""The largest valid time of an event; its field, and databases, take no larger one."""
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
@@ -121,7 +123,8 @@ class ToolEvent:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> ToolEvent:
-        """The inverse of ``to_dict``. Raises ``ValueError`` for fields that are missing or of the wrong type."""
+        """The inverse of ``to_dict``. Raises ``ValueError`` for fields that are missing, of the wrong type, or
+        numbers that no event has."""
         try:
             event = cls(**fields)
         except TypeError as error:
@@ -131,6 +134,11 @@ class ToolEvent:
             raise ValueError(f"not a tool stream event: {name} is {getattr(event, name)!r}")
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
+        least = 0 if event.type == "gap" else 1  # one of offsets is of no call, and has no seq
+        if isinstance(event.seq, bool) or not least <= event.seq <= MAX_SEQ:
+            raise ValueError(f"not a tool stream event: seq is {event.seq!r}; valid: {least} to {MAX_SEQ}")
+        if isinstance(event.utime, bool) or not 0 <= event.utime <= MAX_UTIME:
+            raise ValueError(f"not a tool stream event: utime is {event.utime!r}; valid: 0 to {MAX_UTIME}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
             raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}")
         return event

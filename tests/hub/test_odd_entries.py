@@ -1,0 +1,98 @@
+"""What a hub refuses of what robots send, at the borders of what its protocol allows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME
+from tests.hub.serving import Robot, ServedHub, added, event, served_hub
+from tests.hub.test_shipping import problem
+
+
+@pytest.fixture
+def hub_and_robot(tmp_path: Path) -> Iterator[tuple[ServedHub, Robot]]:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        yield hub, robot
+
+
+def entry(**changed: Any) -> bytes:
+    """An event at offset 1 that differs from a sound one."""
+    return encoded_event(1, json.dumps({**json.loads(event(1)), **changed}).encode())
+
+
+def lost(first: Any, last: Any) -> dict[str, Any]:
+    return {"from_seq": first, "to_seq": last}
+
+
+@pytest.mark.feature("H2")
+def test_an_entry_with_values_that_no_event_has_is_refused_and_nothing_of_it_is_served(
+    hub_and_robot: tuple[ServedHub, Robot],
+) -> None:
+    hub, robot = hub_and_robot
+    odd: list[tuple[dict[str, Any], str]] = [
+        *(({"seq": seq}, f"seq is {seq}; valid: 1 to {MAX_SEQ}") for seq in (0, -3, 2**63, True)),
+        *(({"utime": utime}, f"utime is {utime}; valid: 0 to {MAX_UTIME}") for utime in (-5, 2**70, False)),
+        ({"type": "gap"}, "is none of a call; valid: from_seq and to_seq in its data"),
+        ({"type": "gap", "seq": 0, "data": {"from_offset": 1, "to_offset": 2}}, "a gap of seq 0"),
+        ({"type": "gap", "call_id": "", "seq": 2, "data": lost(1, 2)}, "call_id '' can be no call's"),
+        ({"type": "gap", "seq": 2, "data": lost(1, 3)}, "a gap of seq 2"),
+        ({"type": "gap", "seq": 2, "data": lost(3, 2)}, "a gap of seq 2"),
+        ({"type": "gap", "seq": 1, "data": lost(True, 1)}, "a gap of seq 1"),
+    ]
+    for changed, why in odd:
+        refused = problem(robot.ship(hub, entry(**changed)), 422, "fleet-entry")
+        assert refused["offset"] == 1
+        assert why in refused["detail"], changed
+    assert robot.position(hub).json()["acknowledged"] == 0
+    assert hub.get("/events").json() == []
+
+
+@pytest.mark.feature("H2")
+def test_a_gap_of_a_call_as_its_bridge_has_journalled_it_is_an_event_like_others(
+    hub_and_robot: tuple[ServedHub, Robot],
+) -> None:
+    hub, robot = hub_and_robot
+    nobody = {"module": "", "skill": "", "caller": ""}
+    gone = json.loads(event(2)) | {"type": "gap", "seq": 3, "data": lost(2, 3), **nobody}
+    shipped = [event(1, type="open"), json.dumps(gone).encode(), event(MAX_SEQ, type="close", outcome="lost")]
+    answer = robot.ship(hub, *(encoded_event(offset, each) for offset, each in enumerate(shipped, 1)))
+    assert answer.json()["acknowledged"] == 3
+    assert [json.loads(each) | {"robot": "r1"} for each in shipped] == [served for _, served in hub.events(3)]
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("value", [True, "1", 1.0, -1, 2**70])
+def test_integers_of_messages_are_integers_of_json_within_bounds(
+    hub_and_robot: tuple[ServedHub, Robot], value: Any
+) -> None:
+    hub, robot = hub_and_robot
+    for field in ("sent_utime", "last_offset", "open_calls", "modules", "skills_left_out"):
+        assert field in problem(robot.report(hub, **{field: value}), 422, "bad-request")["detail"]
+    assert "sent_utime" in problem(_batch(robot, hub, sent_utime=value), 422, "bad-request")["detail"]
+    assert "id" in problem(robot.answer(hub, value), 422, "bad-request")["detail"]
+    assert "status" in problem(robot.answer(hub, 1, value), 422, "bad-request")["detail"]
+    assert robot.position(hub).json()["acknowledged"] == 0
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("protocol", [True, "1", "2", 1.0, None])
+def test_a_version_of_the_protocol_that_is_no_integer_is_not_taken_for_one(
+    hub_and_robot: tuple[ServedHub, Robot], protocol: Any
+) -> None:
+    hub, robot = hub_and_robot
+    for refused in (_batch(robot, hub, protocol=protocol), robot.report(hub, protocol=protocol)):
+        assert "protocol" in problem(refused, 422, "bad-request")["detail"]
+
+
+def _batch(robot: Robot, hub: ServedHub, **changed: Any) -> Any:
+    body = {"protocol": 1, "version": "test", "sent_utime": 1, "journal": robot.journal, **changed}
+    entries = [{"offset": 1, "event": json.loads(event(1))}]
+    return robot.send(hub, "batches", json.dumps({**body, "entries": entries}).encode())
