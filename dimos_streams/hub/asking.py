@@ -13,7 +13,7 @@ from typing import Any
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.fleet.commands import Role
+from dimos_streams.fleet.commands import Method, Role
 from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
@@ -59,7 +59,7 @@ class BridgeRequest:
     """A request for a robot's bridge."""
 
     robot: str
-    method: str
+    method: Method
     path: str
     body: Mapping[str, Any] | None = None
     asked_by: str = "operator"

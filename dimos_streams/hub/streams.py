@@ -178,7 +178,7 @@ def _command(due: DueCommand, age_s: float) -> Command:
         expires_at_s=max(0.0, age_s + due.expires_in_s),
         asked_by=due.asked_by,
         role=due.role,
-        method="GET" if due.method == "GET" else "POST",
+        method=due.method,
         path=due.path,
         body=from_json(due.body),
     )

@@ -514,3 +514,15 @@ def test_lists_of_calls_have_pages(tmp_path: Path) -> None:
         assert found == ["c1", "c2", "c3", "c4", "c5"]
         assert hub.get("/calls/c3").json()["robot"] == "r1"
         problem(hub.get("/calls/c9"), 404, "unknown-call")
+
+
+@pytest.mark.feature("H2")
+def test_who_asks_for_headers_of_a_robots_bridge_orders_nothing_there(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub, answering(hub, robot) as (answers,):
+        for path in ("/robots/stop", "/calls/c1/cancel", "/healthz"):
+            head = requests.head(f"{hub.url}/robots/r1{path}", timeout=20)
+            assert (head.status_code, head.content) == (200, b"")
+        assert [each["method"] for each in answers.taken] == ["GET"] * 3, "what may not be read the robot refuses"
+    answers.join()

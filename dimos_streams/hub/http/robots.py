@@ -14,6 +14,7 @@ from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_LEASE_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
@@ -94,7 +95,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         responses=described | refusals(*ASKING),
     )
     async def get(robot: RobotPath, path: str, request: Request) -> Response:
-        return await _passed_on(parts, robot, path, request, None)
+        return await _passed_on(parts, robot, "GET", path, request, None)  # HEAD is answered by it, too
 
     @app.post(
         "/robots/{robot}/{path:path}",
@@ -103,11 +104,11 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         responses=described | refusals(*ASKING, takes_body=True),
     )
     async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
-        return await _passed_on(parts, robot, path, request, body)
+        return await _passed_on(parts, robot, "POST", path, request, body)
 
 
 async def _passed_on(
-    parts: HubParts, robot: str, path: str, request: Request, body: dict[str, Any] | None
+    parts: HubParts, robot: str, method: Method, path: str, request: Request, body: dict[str, Any] | None
 ) -> Response:
     """What a robot's bridge answers to a request. Raises ``ProblemError``."""
     query = f"?{request.url.query}" if request.url.query else ""
@@ -115,11 +116,11 @@ async def _passed_on(
     target = f"/{quote(path, safe=_IN_PATHS)}{query}"
     if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
         raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
-    begins = f"/{path}" == "/calls" and request.method == "POST"
+    begins = f"/{path}" == "/calls" and method == "POST"
     timeout_s = _number(request.query_params.get("timeout_s", DEFAULT_WAIT_S), MAX_WAIT_S)
     wanted = BridgeRequest(
         robot,
-        request.method,
+        method,
         target,
         body,
         lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,

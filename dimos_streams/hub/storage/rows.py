@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:
-    from dimos_streams.fleet.commands import Outcome, Role
+    from dimos_streams.fleet.commands import Method, Outcome, Role
 
 
 class StorageUnavailableError(DimosStreamsError):
@@ -112,7 +112,7 @@ class NewCommand:
     key: str
     asked_by: str
     role: Role
-    method: str
+    method: Method
     path: str
     body: str
     """The body as JSON, ``null`` without one."""
