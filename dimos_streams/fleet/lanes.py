@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import unquote
 
 from dimos_streams.fleet.commands import Role
+from dimos_streams.fleet.paths import bare_path
 
 Lane = Literal["safety", "models' cancels", "health", "others"]
 """The lane of a command, which others can't fill. ``safety`` is for what operators stop, release and cancel."""
@@ -21,7 +21,7 @@ _SAFETY = re.compile(rf"/calls/cancel|{_CANCEL.pattern}|/robots/(stop|release)")
 
 def lane_of(method: str, path: str, role: Role) -> Lane:
     """The lane of a command; ``path`` may have a query."""
-    bare = unquote(path.partition("?")[0])
+    bare = bare_path(path)
     if method == "GET":
         return "health" if _HEALTH.fullmatch(bare) else "others"
     if role == "operator":

@@ -21,7 +21,7 @@ from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
-from dimos_streams.hub.http.relaying import relayed
+from dimos_streams.hub.http.relaying import headers_below, relayed
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import NewCommand, RobotCallRow, RobotRow, StorageUnavailableError
 from dimos_streams.hub.threads import PAGES
@@ -453,6 +453,26 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     with pytest.raises(ProblemError, match="robot 'r1' has answered with what a hub does not pass on") as caught:
         relayed("r1", BridgeReply(**given))
     assert caught.value.status_code == 502
+
+
+@pytest.mark.parametrize(
+    ("headers", "below"),
+    [
+        ({"Location": "/calls/c1"}, {"Location": "/robots/r1/calls/c1"}),
+        (
+            {"Link": '</calls?limit=1&before=7-a>; rel="next"'},
+            {"Link": '</robots/r1/calls?limit=1&before=7-a>; rel="next"'},
+        ),
+        (
+            {"Location": "/calls/a%3Ab", "Link": '</tool_streams?from=9>; rel="events"'},
+            {"Location": "/robots/r1/calls/a%3Ab"},
+        ),
+        ({"Location": "/calls/c1/cancel", "Link": '</events?before=9>; rel="next"'}, {}),
+        ({"Location": "/calls/a%2F..%2F..%2Frobots"}, {}),
+    ],
+)
+def test_headers_of_a_robots_bridge_lead_to_it_or_nowhere(headers: dict[str, str], below: dict[str, str]) -> None:
+    assert headers_below("r1", headers) == below
 
 
 @pytest.mark.slow

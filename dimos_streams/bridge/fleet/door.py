@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
@@ -20,18 +18,9 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.fleet.commands import Command
+from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 
-_CALL = r"/calls/[^/?#]+"
-_OPERATORS = {
-    "GET": re.compile(rf"/(healthz|skills|modules|robots|calls)|{_CALL}"),
-    "POST": re.compile(rf"/calls|/calls/cancel|{_CALL}/cancel|/robots/(stop|release)|/settings"),
-}
-_MODELS = {
-    "GET": re.compile(rf"/(healthz|skills)|{_CALL}"),
-    "POST": re.compile(rf"/calls|(?!/calls/cancel$){_CALL}/cancel"),
-}
-"""The requests that models may make: a model holds no robot against its operators, and changes no setting."""
 _HEADERS = {b"location": "Location", b"link": "Link"}
 
 
@@ -63,9 +52,8 @@ class Door:
     async def enter(self, command: Command, begin_by: float, key: str) -> DoorReply:
         """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command
         begins has the idempotency key ``key``, unless it brings its own."""
-        path = _path(command)
-        allowed = (_MODELS if command.role == "model" else _OPERATORS)[command.method]
-        if not allowed.fullmatch(path):
+        path = bare_path(command.path)
+        if not is_open(command.role, command.method, command.path):
             return refusal(
                 problem_kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
             )
@@ -103,7 +91,7 @@ class Door:
             "http_version": "1.1",
             "method": command.method,
             "scheme": "http",
-            "path": _path(command),
+            "path": bare_path(command.path),
             "raw_path": raw_path.encode(),
             "query_string": query.encode(),
             "root_path": "",
@@ -171,8 +159,4 @@ class _ResponseEnd:
 
 def begins_call(command: Command) -> bool:
     """Return whether a command begins a call, which the bridge knows again by its idempotency key."""
-    return command.method == "POST" and _path(command) == "/calls"
-
-
-def _path(command: Command) -> str:
-    return unquote(command.path.partition("?")[0])
+    return command.method == "POST" and bare_path(command.path) == "/calls"

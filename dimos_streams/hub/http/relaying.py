@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.fleet.paths import is_open
 from dimos_streams.hub.asking import BridgeReply
 from dimos_streams.hub.http import hub_kinds
 
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
-_HEADERS = {"Location": re.compile(_HERE), "Link": re.compile(rf'<{_HERE}>; rel="[a-z]+"')}
+_HEADERS = {"Location": re.compile(f"({_HERE})"), "Link": re.compile(rf'<({_HERE})>; rel="[a-z]+"')}
 """The headers that are passed on, and the form that their values must have: paths of the same server."""
 _NO_CONTENT = (204, 205)
 
@@ -27,6 +29,16 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
         if form is None or not form.fullmatch(value):
             raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; valid: Location and Link of paths")
     return reply
+
+
+def headers_below(robot: str, headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of the headers that were passed on whose paths the hub has below ``/robots/NAME/``, with the paths that
+    they have there: what is at the robot's own path is at the hub something else, or nothing."""
+    return {
+        name: f"{value[: found.start(1)]}/robots/{robot}{value[found.start(1) :]}"
+        for name, value in headers.items()
+        if (found := _HEADERS[name].fullmatch(value)) is not None and is_open("operator", "GET", found[1])
+    }
 
 
 def _refused(robot: str, what: str) -> ProblemError:

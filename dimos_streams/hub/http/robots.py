@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -20,6 +21,7 @@ from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http.call_routes import as_response
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import MAX_NAME
@@ -126,7 +128,8 @@ async def _passed_on(
         lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,
         timeout_s=timeout_s if begins and "wait" in request.query_params else None,
     )
-    return as_response(await asked(parts, wanted))
+    reply = await asked(parts, wanted)
+    return as_response(replace(reply, headers=headers_below(robot, reply.headers)))
 
 
 def _number(given: object, most: float) -> float:

@@ -78,6 +78,26 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
         assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
 
 
+def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    with served_hub(database) as hub, robot_of(tmp_path, hub.url, token) as robot:
+        wait_for(lambda: link(robot)["commands"])
+        begun = [
+            hub.post(f"/robots/r1/calls{wait}", {"skill": "at_once", "arguments": {"value": value}})
+            for value, wait in enumerate(("", "?wait=answer", "?wait=close"))
+        ]
+        for each in begun:
+            assert (each.status_code, each.links) == (201, {}), "its events have other numbers at the hub"
+            assert hub.get(each.headers["Location"]).json()["call_id"] == each.json()["call_id"]
+        path, found = "/robots/r1/calls?limit=1&state=closed", list[str]()
+        while path:
+            page = hub.get(path)
+            found += [call["call_id"] for call in page.json()]
+            path = page.links.get("next", {}).get("url", "")
+        assert found == [each.json()["call_id"] for each in reversed(begun)]
+
+
 def test_hub_and_bridge_may_be_away_and_nothing_is_lost(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     token = added(database, "r1")["r1"]
