@@ -11,7 +11,7 @@ from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal
+from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds
@@ -19,7 +19,7 @@ from dimos_streams.client.iterators import closing
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
-from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, PROTOCOL
+from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, MAX_ANSWER_BYTES, PROTOCOL
 from dimos_streams.tool_stream.event import MAX_NAME
 
 _SLOW_START_S = 2.0
@@ -28,6 +28,8 @@ lose that time."""
 _SLOW_STARTS = 3
 """The stream that is so slow for this time in a row is kept all the same: the link may be no faster."""
 _AGE_GRACE_S = 30.0
+_LONGER_ID = 16
+"""Bytes by which an answer may grow when another command of the same key gets it."""
 _PART = "commands"
 _LATE = "the command came too late, and was not carried out"
 _TOO_MANY = "the robot has too many commands already; this one was not carried out"
@@ -191,9 +193,11 @@ def changes(command: Command) -> bool:
 
 def _answer(command: Command, reply: DoorReply, outcome: Outcome | None = None) -> Answer:
     outcome = outcome or ("refused" if reply.refused else "answered")
-    return Answer.model_validate(
+    answer = Answer.model_validate(
         {"id": command.id, "outcome": outcome, "status": reply.status, "headers": reply.headers, "body": reply.body}
     )
+    size = len(answer.model_dump_json().encode())
+    return answer if size <= MAX_ANSWER_BYTES - _LONGER_ID else _answer(command, too_large(size))
 
 
 def _call_key(key: str) -> str:

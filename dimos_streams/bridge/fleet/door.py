@@ -41,6 +41,12 @@ def refusal(kind: Kind, detail: str, *, refused: bool = True) -> DoorReply:
     return DoorReply(kind.status, body, {}, refused)
 
 
+def too_large(size: int) -> DoorReply:
+    """The reply in the place of one of so many bytes."""
+    text = f"the answer has {size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
+    return refusal(problem_kinds.TOO_LARGE, text, refused=False)
+
+
 class Door:
     """Hands commands to the bridge's app as if they had come over HTTP: the same checks, the same gates."""
 
@@ -148,8 +154,7 @@ class _ResponseEnd:
     def reply(self) -> DoorReply:
         """The reply that has come."""
         if self._size > MAX_ANSWER_BYTES:
-            text = f"the answer has {self._size} bytes, a hub takes {MAX_ANSWER_BYTES}; ask for less"
-            return refusal(problem_kinds.TOO_LARGE, text, refused=False)
+            return too_large(self._size)
         try:
             body = parse_json(bytes(self._content)) if self._content else None
         except ValueError:

@@ -17,8 +17,6 @@ from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 1.0
-_HEAD = 8192
-"""Maximum bytes of a report besides its skills."""
 _MAX_NOTES, _MAX_ROBOTS, _MAX_SKILLS = 20, 30, 1000
 
 
@@ -64,7 +62,7 @@ class HubReporter:
         if not new_skills and seen == self._reported and clock.monotonic() < self._due_at:
             return
         if new_skills:
-            report = _with_skills(report, skills)
+            report = with_skills(report, skills)
         answer = await self._hub.report(report)
         self._attempts.succeeded()
         self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
@@ -88,10 +86,11 @@ class HubReporter:
         )
 
 
-def _with_skills(report: RobotReport, skills: list[OfferedSkill]) -> RobotReport:
+def with_skills(report: RobotReport, skills: list[OfferedSkill]) -> RobotReport:
     """The report with as many skills as it has room for."""
     taken: list[OfferedSkill] = []
-    size = _HEAD + sum(len(note) for note in report.notes) * 4
+    without = report.model_copy(update={"skills": taken, "skills_left_out": len(skills)})
+    size = len(without.model_dump_json().encode())
     for skill in skills[:_MAX_SKILLS]:
         size += len(skill.model_dump_json().encode()) + 1
         if size > MAX_REPORT_BYTES:

@@ -18,7 +18,14 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
-from dimos_streams.fleet.protocol import JOURNAL_ID, MAX_BATCH_BYTES, PROTOCOL, FleetMessage
+from dimos_streams.fleet.protocol import (
+    JOURNAL_ID,
+    MAX_ANSWER_BYTES,
+    MAX_BATCH_BYTES,
+    MAX_REPORT_BYTES,
+    PROTOCOL,
+    FleetMessage,
+)
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.events import in_thread
@@ -45,7 +52,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
         responses=refusals(*_ALWAYS, hub_kinds.FLEET_VERSION, takes_body=True),
     )
     async def report(robot: RobotPath, request: Request) -> Reported:
-        body = _message(RobotReport, await request.body())
+        body = _message(RobotReport, await request.body(), "report", MAX_REPORT_BYTES)
         parts.streams.hear(robot, body.sent_utime)
         skills = None if body.skills is None else to_json(body.skills).decode()
         plain = body.model_copy(update={"skills": None}).model_dump_json()
@@ -131,7 +138,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         responses=refusals(*_ALWAYS, hub_kinds.FLEET_VERSION, takes_body=True),
     )
     async def answer(robot: RobotPath, request: Request) -> Response:
-        body = _message(Answer, await request.body())
+        body = _message(Answer, await request.body(), "answer", MAX_ANSWER_BYTES)
         with refused():
             await in_thread(parts.threads.orders, parts.storage.commands.answer, robot, body)
         parts.asker.wake()
@@ -152,8 +159,11 @@ class _Commands(EventResponse):
             await self._parts.streams.close(self._stream)
 
 
-def _message(model: type[M], body: bytes) -> M:
-    """A message of a robot. Raises ``ProblemError``."""
+def _message(model: type[M], body: bytes, what: str, most: int) -> M:
+    """A message of a robot, of ``most`` bytes. Raises ``ProblemError`` that calls it ``what``."""
+    if len(body) > most:
+        text = f"the {what} has {len(body)} bytes, one may have {most}: send less at once"
+        raise ProblemError(problem_kinds.TOO_LARGE, text)
     try:
         fields = parse_json(body)
     except ValueError as error:
@@ -161,9 +171,11 @@ def _message(model: type[M], body: bytes) -> M:
     # The version first: what else there is follows from it.
     spoken = fields.get("protocol") if isinstance(fields, dict) else None
     if isinstance(spoken, int) and spoken != PROTOCOL:
+        version = fields.get("version")
+        robot = f"the robot (version {version[:50]!r})" if isinstance(version, str) else "the robot"
         text = (
-            f"the robot (version {str(fields.get('version'))[:50]!r}) speaks version {spoken} of the protocol, this"
-            f" hub (version {__version__!r}) version {PROTOCOL}; upgrade the hub first, then the robots"
+            f"{robot} speaks version {spoken} of the protocol, this hub (version {__version__!r}) version {PROTOCOL};"
+            " upgrade the hub first, then the robots"
         )
         raise ProblemError(hub_kinds.FLEET_VERSION, text)
     try:
@@ -174,12 +186,7 @@ def _message(model: type[M], body: bytes) -> M:
 
 def _batch(body: bytes) -> Batch:
     """The batch of a body. Raises ``ProblemError``, with the offset where a single entry is to blame."""
-    if len(body) > MAX_BATCH_BYTES:
-        raise ProblemError(
-            problem_kinds.TOO_LARGE,
-            f"the batch has {len(body)} bytes, one may have {MAX_BATCH_BYTES}: send less at once",
-        )
-    batch = _message(Batch, body)
+    batch = _message(Batch, body, "batch", MAX_BATCH_BYTES)
     upto = 0
     for entry in batch.entries:
         if upto and entry.offset != upto + 1:

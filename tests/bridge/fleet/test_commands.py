@@ -369,6 +369,26 @@ async def test_what_a_bridge_says_at_length_is_not_sent() -> None:
         assert (answer.outcome, answer.status) == ("answered", 413)
 
 
+async def test_an_answer_that_fits_without_what_is_around_it_only_is_not_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        call_id = await made.broker.call("count", {"label": "x" * 1000, "to": 1}, caller="me")
+        await closed(made.broker, call_id)
+        path = f"/calls/{call_id}"
+        hub.command(1, path, method="GET")
+        whole = await answer_to(hub, 1)
+        most = len(whole.model_dump_json())
+        for id, bytes_more, status in ((2, 16, 200), (3, 15, 413)):
+            for of in ("commands", "door"):
+                monkeypatch.setattr(f"dimos_streams.bridge.fleet.{of}.MAX_ANSWER_BYTES", most + bytes_more)
+            hub.command(id, path, method="GET")
+            answer = await answer_to(hub, id)
+            assert (answer.outcome, answer.status) == ("answered", status)
+        assert f"has {most} bytes, a hub takes {most + 15}; ask for less" in answer.body["detail"]
+
+
 async def test_calls_begun_by_a_hub_go_on_when_it_has_gone() -> None:
     hub = FakeHub()
     async with scene() as made:

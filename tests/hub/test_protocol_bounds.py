@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
 from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
@@ -96,3 +97,31 @@ def _batch(robot: Robot, hub: ServedHub, **changed: Any) -> Any:
     body = {"protocol": 1, "version": "test", "sent_utime": 1, "journal": robot.journal, **changed}
     entries = [{"offset": 1, "event": json.loads(event(1))}]
     return robot.send(hub, "batches", json.dumps({**body, "entries": entries}).encode())
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize(
+    ("what", "most"), [("batches", MAX_BATCH_BYTES), ("reports", MAX_REPORT_BYTES), ("answers", MAX_ANSWER_BYTES)]
+)
+def test_a_message_has_no_more_bytes_than_its_kind_may_have(
+    hub_and_robot: tuple[ServedHub, Robot], what: str, most: int
+) -> None:
+    hub, robot = hub_and_robot
+    refused = problem(robot.send(hub, what, b" " * (most + 1)), 413, "too-large")
+    assert f"has {most + 1} bytes, one may have {most}: send less at once" in refused["detail"]
+    answer = json.dumps({"id": 1, "outcome": "answered", "status": 200, "body": ""}).encode()
+    if what == "answers":
+        assert robot.send(hub, what, answer.ljust(most)).status_code == 204
+    else:
+        problem(robot.send(hub, what, b"{}".ljust(most)), 422, "bad-request")
+
+
+@pytest.mark.feature("H2")
+def test_a_robot_of_another_protocol_is_named_with_its_version_where_it_says_that(
+    hub_and_robot: tuple[ServedHub, Robot],
+) -> None:
+    hub, robot = hub_and_robot
+    by_answer = problem(robot.answer(hub, 1, protocol=2), 409, "fleet-version")
+    assert ": the robot speaks version 2 of the protocol, this hub" in by_answer["detail"]
+    by_report = problem(robot.report(hub, protocol=2), 409, "fleet-version")
+    assert ": the robot (version 'test') speaks version 2 of the protocol" in by_report["detail"]
