@@ -415,7 +415,7 @@ def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypa
         assert asyncio.run(read(FleetView(storage, pool))) == ["r1"]
 
 
-def _unavailable() -> list[RobotRow]:
+def _unavailable(*_: Any) -> list[RobotRow]:
     raise StorageUnavailableError("the hub's database is down")
 
 
@@ -488,6 +488,29 @@ def test_what_a_robot_may_not_say_is_a_problem_that_names_it(tmp_path: Path) -> 
             answers.replies["/calls"] = (204, None)
             assert hub.post("/calls", {"skill": "r1_move"}).status_code == 204
     answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_who_asks_for_a_call_again_is_led_to_its_first_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub, answering(hub, one, two) as (answers, other):
+        two.ship(hub, *(encoded_event(n, event(n, call_id="c9")) for n in (1, 2)))
+        answers.replies["/calls"] = (201, {"call_id": "c9"})
+        body = {"skill": "move", "robot": "r1", "caller": "me", "idempotency_key": "k"}
+        begun = hub.post("/calls", body)
+        one.ship(
+            hub, *(encoded_event(n, event(n, type="open" if n == 1 else "update", call_id="c9")) for n in (1, 2))
+        )
+        assert len(hub.events(4)) == 4
+        for again in (hub.post("/calls", body), hub.post("/calls?wait=answer", body)):
+            assert (again.status_code, again.links) == (201, begun.links), "another robot's c9 is another call"
+        (_, first), *_ = hub.events(1, begun.links["events"]["url"].removeprefix("/tool_streams"))
+        assert (first["robot"], first["type"], first["call_id"]) == ("r1", "open", "c9")
+        monkeypatch.setattr(CallTable, "find", _unavailable)
+        assert (hub.post("/calls", body).json(), hub.post("/calls", body).links) == ({"call_id": "c9"}, {})
+    for each in (answers, other):
+        each.join()
 
 
 def _call(key: str) -> NewCommand:

@@ -304,6 +304,15 @@ def test_what_an_older_journal_says_late_is_not_how_a_call_stands(storage: HubSt
 
 
 @pytest.mark.slow
+def test_a_call_begins_with_the_gap_that_its_bridge_got_in_the_place_of_its_open(storage: HubStorage) -> None:
+    lost = entry(2, "events 1 to 2 of this call are lost", type="gap", from_seq=1, to_seq=2)
+    storage.store([batch(entry(1, call="c0"), lost, entry(3, "on it"))])
+    (row,) = storage.calls.find("c1")
+    call = CallView.model_validate_json(row.record)
+    assert (row.first_seq, call.state, call.answer, call.text) == (2, "open", "on it", "on it")
+
+
+@pytest.mark.slow
 def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     token = storage.robots.add("r1")
     assert (storage.robots.of_token(token), storage.robots.of_token("else")) == ("r1", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -31,7 +32,7 @@ from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import RobotCallRow
+from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError
 from dimos_streams.tool_stream.event import json_text
 
 
@@ -92,12 +93,12 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
         wait: WaitFor = None,
         timeout_s: WaitAtMost = DEFAULT_WAIT_S,
     ) -> Response:
-        first = parts.feed.broadcast.last_offset + 1
-        _, reply = await begin(parts, body, wait, timeout_s)
-        response = as_response(reply)
-        if "Link" in reply.headers:
-            response.headers["Link"] = links.events_from(first)
-        return response
+        next_event = parts.feed.broadcast.last_offset + 1
+        robot, reply = await begin(parts, body, wait, timeout_s)
+        headers = {name: value for name, value in reply.headers.items() if name != "Link"}
+        if "Link" in reply.headers and (first := await _first_event(parts, robot, reply, next_event)) is not None:
+            headers["Link"] = links.events_from(first)
+        return as_response(replace(reply, headers=headers))
 
 
 def _mount_looks(app: FastAPI, parts: HubParts) -> None:
@@ -164,6 +165,19 @@ async def begin(
         timeout_s=None if wait is None else timeout_s,
     )
     return robot, await asked(parts, request)
+
+
+async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int | None:
+    """A number that is not behind the first event of a call that a bridge says it has: with an idempotency key, or as
+    a duplicate, it may have begun before ``next_event``. None if the database does not say."""
+    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
+    if not isinstance(call_id, str):
+        return next_event
+    try:
+        rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
+    except StorageUnavailableError:
+        return None  # the call has begun all the same, which is what counts
+    return min([next_event, *(row.first_seq for row in rows if row.robot == robot)])
 
 
 def _key(body: FleetCallBody, path: str) -> str | None:

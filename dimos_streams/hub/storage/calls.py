@@ -64,7 +64,7 @@ class CallTable:
 
         What says nothing that lasts is passed over: progress, and each update of an answered call but the newest.
         """
-        said = [each for each in events if each[2].call_id and each[2].type in ("open", "update", "close")]
+        said = [each for each in events if each[2].call_id and each[2].type != "progress"]
         newest: dict[tuple[str, str], int] = {}
         for _, robot, entry in said:
             key = robot, entry.call_id
