@@ -66,5 +66,5 @@ def _new_app() -> FastAPI:
     )
     app.router.route_class = BridgeRoute
     problems.install(app)
-    describe(app, KINDS)
+    describe(app, KINDS, of_hub=True)
     return app

@@ -337,7 +337,14 @@ def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
 
 
 def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCommand:
-    given = {"robot": "r1", "asked_by": "me", "method": "POST", "path": "/calls", "body": "{}", **fields}
+    given: dict[str, Any] = {
+        "robot": "r1",
+        "asked_by": "me",
+        "method": "POST",
+        "path": "/calls",
+        "body": "{}",
+        **fields,
+    }
     return NewCommand(key=key, expires_in_s=expires_in_s, role="operator", **given)
 
 

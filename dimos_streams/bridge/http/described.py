@@ -33,35 +33,36 @@ _WITH_BODY = (
 )
 _HEADERS = {status: {header.name: header.meaning} for status, header in HEADERS.items()}
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
+_EVENT_FIELDS = {
+    "utime": {
+        "type": "integer",
+        "description": "When it happened, µs since the Unix epoch, by its module's clock.",
+    },
+    "call_id": {"type": "string", "description": "Empty for a gap that concerns several calls."},
+    "seq": {"type": "integer", "description": "1, 2, 3 … within the call; `open` is 1."},
+    "type": {"type": "string", "enum": [*sorted(EVENT_TYPES), "gap"]},
+    "module": {"type": "string"},
+    "skill": {"type": "string"},
+    "caller": {"type": "string"},
+    "text": {"type": "string", "description": "For people and models."},
+    "data": {
+        "type": "object",
+        "description": "Of `open`: arguments, parent, resources, on_loss. Of `close`: outcome, and result or "
+        "error. Of `gap`: from_seq and to_seq, or from_offset and to_offset. Of others: what the skill gives.",
+        "properties": {
+            "arguments": {"type": "object"},
+            "outcome": {"type": "string", "enum": [str(outcome) for outcome in OUTCOMES]},
+        },
+    },
+}
 _EVENT = {
     "title": "ToolStreamEvent",
     "description": "The `data` of a server-sent event of type `tool_stream`: one event of a call.",
     "type": "object",
-    "required": ["utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"],
+    "required": [*_EVENT_FIELDS],
     "additionalProperties": False,
-    "properties": {
-        "utime": {
-            "type": "integer",
-            "description": "When it happened, µs since the Unix epoch, by its module's clock.",
-        },
-        "call_id": {"type": "string", "description": "Empty for a gap that concerns several calls."},
-        "seq": {"type": "integer", "description": "1, 2, 3 … within the call; `open` is 1."},
-        "type": {"type": "string", "enum": [*sorted(EVENT_TYPES), "gap"]},
-        "module": {"type": "string"},
-        "skill": {"type": "string"},
-        "caller": {"type": "string"},
-        "text": {"type": "string", "description": "For people and models."},
-        "data": {
-            "type": "object",
-            "description": "Of `open`: arguments, parent, resources, on_loss. Of `close`: outcome, and result or "
-            "error. Of `gap`: from_seq and to_seq, or from_offset and to_offset. Of others: what the skill gives.",
-            "properties": {
-                "arguments": {"type": "object"},
-                "outcome": {"type": "string", "enum": [str(outcome) for outcome in OUTCOMES]},
-            },
-        },
-    },
 }
+_ROBOT = {"type": "string", "description": "The robot that it is from; missing in a gap of the hub's own sequence."}
 _TOKEN = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "query": {"type": "apiKey", "in": "query", "name": "token", "description": "To read only."},
@@ -74,7 +75,7 @@ _OTHERWISE = (
 
 def refusals(*of: Kind, takes_body: bool = False) -> Described:
     """The problems that a route answers with: its own, and those of all routes."""
-    every = [*of, *_ALWAYS, *(_WITH_BODY if takes_body else ())]
+    every = dict.fromkeys([*of, *_ALWAYS, *(_WITH_BODY if takes_body else ())])
     found: Described = {
         status: {**_answer(each for each in every if each.status == status), **_headers(_HEADERS.get(status, {}))}
         for status in sorted({each.status for each in every})
@@ -89,15 +90,16 @@ def answers(status: int, description: str, schema: Any = None, *, media_type: st
     return {status: {"description": description, **content, **_headers(named)}}
 
 
-def describe(app: FastAPI, every: Sequence[Kind] = KINDS) -> None:
-    """Complete the document of an app when it is first asked for; ``every`` are its kinds of problems."""
+def describe(app: FastAPI, every: Sequence[Kind] = KINDS, *, of_hub: bool = False) -> None:
+    """Complete the document of an app when it is first asked for; ``every`` are its kinds of problems. Events
+    ``of_hub`` name their robots."""
     plain = app.openapi
 
     def complete() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = plain()
             document["components"]["schemas"]["Problem"] = _problem_schema(every)
-            document["components"]["schemas"]["ToolStreamEvent"] = _EVENT
+            document["components"]["schemas"]["ToolStreamEvent"] = _event_schema(of_hub)
             document["components"]["securitySchemes"] = _TOKEN
             document["security"] = [{}, *({name: []} for name in _TOKEN)]
             for operations in document["paths"].values():
@@ -109,6 +111,10 @@ def describe(app: FastAPI, every: Sequence[Kind] = KINDS) -> None:
         return plain()
 
     app.openapi = complete  # type: ignore[method-assign]
+
+
+def _event_schema(of_hub: bool) -> dict[str, Any]:
+    return {**_EVENT, "properties": {**_EVENT_FIELDS, **({"robot": _ROBOT} if of_hub else {})}}
 
 
 def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:

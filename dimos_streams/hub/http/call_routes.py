@@ -29,7 +29,7 @@ from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError
@@ -55,13 +55,20 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         response_class=Response,
         response_model=None,
         responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
-        | refusals(*ASKING, hub_kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL, takes_body=True),
+        | refusals(
+            *ASKING,
+            hub_kinds.ROBOT_NEEDED,
+            problem_kinds.UNKNOWN_CALL,
+            problem_kinds.CALL_REJECTED,
+            takes_body=True,
+        ),
     )
     async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
         name = robot or (await find(parts, call_id, robot, for_order=True)).robot
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
-        return as_response(await asked(parts, BridgeRequest(name, "POST", path, order)))
+        reply = await asked(parts, BridgeRequest(name, "POST", path, order))
+        return as_response(replace(reply, headers={}))
 
 
 def _mount_begin(app: FastAPI, parts: HubParts) -> None:
@@ -78,15 +85,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
             Location="The call.",
             Link=links.EVENTS,
         )
-        | refusals(
-            *ASKING,
-            hub_kinds.ROBOT_NEEDED,
-            problem_kinds.UNKNOWN_SKILL,
-            problem_kinds.CALL_REJECTED,
-            problem_kinds.BAD_ARGUMENTS,
-            problem_kinds.SKILL_ERROR,
-            takes_body=True,
-        ),
+        | refusals(*ASKING, *BEGINNING, hub_kinds.ROBOT_NEEDED, takes_body=True),
     )
     async def call(
         body: FleetCallBody,
@@ -139,7 +138,12 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
     @app.get(
         "/calls/{call_id}",
         response_model=dict[str, Any],
-        responses=refusals(hub_kinds.HUB_UNAVAILABLE, hub_kinds.ROBOT_NEEDED, problem_kinds.UNKNOWN_CALL),
+        responses=refusals(
+            hub_kinds.HUB_UNAVAILABLE,
+            hub_kinds.ROBOT_NEEDED,
+            problem_kinds.UNKNOWN_CALL,
+            problem_kinds.BAD_REQUEST,
+        ),
     )
     async def one_call(call_id: str, robot: OfRobot = None) -> Response:
         row = await find(parts, call_id, robot)

@@ -17,7 +17,12 @@ from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import is_call_id
 
-_OWN_KINDS = (problem_kinds.UNKNOWN_CALL, problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST)
+_OWN_KINDS = (
+    problem_kinds.UNKNOWN_CALL,
+    problem_kinds.UNKNOWN_ROBOT,
+    problem_kinds.BAD_REQUEST,
+    hub_kinds.HUB_UNAVAILABLE,
+)
 _STREAM = answers(
     200,
     "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the number in the"
@@ -35,7 +40,7 @@ def mount_events(app: FastAPI, parts: HubParts) -> None:
         "/events",
         response_class=Response,
         response_model=None,
-        responses=pages.ANSWER | refusals(hub_kinds.HUB_UNAVAILABLE, *_OWN_KINDS),
+        responses=pages.ANSWER | refusals(*_OWN_KINDS),
     )
     async def events(
         robot: OfRobot = None,

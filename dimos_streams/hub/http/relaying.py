@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.paths import is_open
@@ -28,7 +29,7 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
         form = _HEADERS.get(name)
         if form is None or not form.fullmatch(value):
             raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; valid: Location and Link of paths")
-    return reply
+    return reply if status < 400 else replace(reply, headers={})  # a refusal leads nowhere
 
 
 def headers_below(robot: str, headers: Mapping[str, str]) -> dict[str, str]:

@@ -11,22 +11,24 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
-from dimos_streams.bridge.http import problem_kinds
+from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_LEASE_WAIT_S, MAX_WAIT_S
-from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.http.described import Described, answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
+from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.call_routes import as_response
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
+_OWN_KINDS = (problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, hub_kinds.HUB_UNAVAILABLE)
 _IN_PATHS = "/:@!$&'()*+,;="
 """Characters that stand for themselves in a path."""
 
@@ -42,13 +44,13 @@ class FleetOrder(FleetMessage):
 def mount_robots(app: FastAPI, parts: HubParts) -> None:
     """Add the routes to an app."""
 
-    @app.get("/robots", responses=refusals(problem_kinds.BAD_REQUEST))
+    @app.get("/robots", responses=refusals(hub_kinds.HUB_UNAVAILABLE))
     async def robots() -> list[ListedRobot]:
         with refused():
             now = await parts.now_utime()
             return [robot.view(now) for robot in (await parts.robots.all()).values()]
 
-    @app.get("/skills", responses=refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST))
+    @app.get("/skills", responses=refusals(*_OWN_KINDS))
     async def skills(robot: OfRobot = None) -> list[OfferedSkill]:
         with refused():
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
@@ -60,7 +62,7 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
 
 
 def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
-    @app.post(path, responses=refusals(*ASKING, takes_body=True))
+    @app.post(path, responses=refusals(*_OWN_KINDS, takes_body=True))
     async def order(body: FleetOrder | None = None) -> dict[str, Any]:
         given = body or FleetOrder()
         name, _, inner = given.robot.partition("/")
@@ -88,13 +90,12 @@ async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, An
 
 def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
     """Add the routes to each robot's bridge, as far as it takes requests from a hub."""
-    described = answers(200, "What the robot's bridge answers.", {}, media_type="application/json")
 
     @app.get(
         "/robots/{robot}/{path:path}",
         response_class=Response,
         response_model=None,
-        responses=described | refusals(*ASKING),
+        responses=_answered(200, Link=links.OLDER) | refusals(*ASKING, problem_kinds.UNKNOWN_CALL),
     )
     async def get(robot: RobotPath, path: str, request: Request) -> Response:
         return await _passed_on(parts, robot, "GET", path, request, None)  # HEAD is answered by it, too
@@ -103,10 +104,17 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         "/robots/{robot}/{path:path}",
         response_class=Response,
         response_model=None,
-        responses=described | refusals(*ASKING, takes_body=True),
+        responses=_answered(200)
+        | _answered(201, Location="The call, at its bridge.")
+        | _answered(202)
+        | refusals(*ASKING, *BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
     )
     async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
         return await _passed_on(parts, robot, "POST", path, request, body)
+
+
+def _answered(status: int, **headers: str) -> Described:
+    return answers(status, "What the robot's bridge answers.", {}, media_type="application/json", **headers)
 
 
 async def _passed_on(
