@@ -16,6 +16,7 @@ from dimos_streams.fleet.protocol import (
     FleetMessage,
     JournalId,
     Offset,
+    SoftwareVersion,
     Utime,
     Whole,
 )
@@ -61,7 +62,7 @@ class Batch(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/batches``: consecutive offsets of one journal."""
 
     protocol: Whole = PROTOCOL
-    version: Annotated[str, Field(max_length=100)]
+    version: SoftwareVersion
     """The robot's version of this package."""
     sent_utime: Utime
     """The robot's clock when it sent this, µs since the Unix epoch: only shown, nothing is decided by it."""

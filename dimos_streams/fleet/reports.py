@@ -6,7 +6,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dimos_streams.fleet.protocol import MAX_TEXT, PROTOCOL, Count, FleetMessage, JournalId, Utime, Whole
+from dimos_streams.fleet.protocol import (
+    MAX_TEXT,
+    PROTOCOL,
+    Count,
+    FleetMessage,
+    JournalId,
+    SoftwareVersion,
+    Utime,
+    Whole,
+)
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _MAX_NOTES = 50
@@ -17,7 +26,7 @@ class RobotReport(FleetMessage):
     """Body of ``POST /fleet/robots/{robot}/reports``."""
 
     protocol: Whole = PROTOCOL
-    version: Annotated[str, Field(max_length=100)]
+    version: SoftwareVersion
     sent_utime: Utime
     """The robot's clock when it sent this, µs since the Unix epoch: only shown, nothing is decided by it."""
     journal: JournalId

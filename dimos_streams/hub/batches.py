@@ -8,8 +8,6 @@ from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
 from dimos_streams.tool_stream.event import CALL_ID_RULE, ToolEvent, is_call_id, json_text
 
 _NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
-_NOTHING = "\0"
-"""A character that texts of PostgreSQL can't have. In an event's JSON it is an escape."""
 
 
 class NoEventError(DimosStreamsError):
@@ -18,6 +16,12 @@ class NoEventError(DimosStreamsError):
     def __init__(self, offset: int, why: str) -> None:
         self.offset = offset
         super().__init__(f"at offset {offset}: {why}")
+
+
+def stored_caller(caller: str) -> str:
+    """The name of a caller in the column by which its events are found: a database can't have U+0000 in a text. In an
+    event's JSON it is an escape."""
+    return caller.replace("\0", "\ufffd")
 
 
 def robot_batch(robot: str, batch: Batch) -> RobotBatch:
@@ -46,7 +50,7 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         shipped.offset,
         shipped.offset,
         event.call_id,
-        event.caller.replace(_NOTHING, "\ufffd"),
+        stored_caller(event.caller),
         event.type,
         json_text(fields),
         fields,

@@ -83,6 +83,21 @@ def test_integers_of_messages_are_integers_of_json_within_bounds(
     assert robot.position(hub).json()["acknowledged"] == 0
 
 
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_no_text_that_a_database_can_not_have_is_taken_for_a_database_that_is_gone(database_url: str) -> None:
+    robot = Robot("r1", added(database_url, "r1")["r1"])
+    with served_hub(database_url) as hub:
+        shipped = json.dumps({**json.loads(event(1)), "caller": "a\0", "text": "b\0"}).encode()
+        assert robot.ship(hub, encoded_event(1, shipped)).status_code == 200
+        for found in (hub.get("/events?caller=a%00").json()[0]["event"], hub.events(1, "?from=1&caller=a%00")[0][1]):
+            assert (found["caller"], found["text"]) == ("a\0", "b\0")
+        for refused in (robot.report(hub, version="1\0"), _batch(robot, hub, version="1\0")):
+            assert "version" in problem(refused, 422, "bad-request")["detail"]
+        problem(hub.get("/calls/a%00"), 404, "unknown-call")
+        problem(hub.post("/calls/a%00/cancel"), 404, "unknown-call")
+
+
 @pytest.mark.feature("H2")
 @pytest.mark.parametrize("protocol", [True, "1", "2", 1.0, None])
 def test_a_version_of_the_protocol_that_is_no_integer_is_not_taken_for_one(

@@ -33,7 +33,7 @@ from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError
-from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.event import is_call_id, json_text
 
 
 class FleetCallBody(CallBody):
@@ -175,7 +175,7 @@ async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_eve
     """A number that is not behind the first event of a call that a bridge says it has: with an idempotency key, or as
     a duplicate, it may have begun before ``next_event``. None if the database does not say."""
     call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
-    if not isinstance(call_id, str):
+    if not (isinstance(call_id, str) and is_call_id(call_id)):
         return next_event
     try:
         rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
@@ -199,6 +199,8 @@ async def find(parts: HubParts, call_id: str, robot: str | None, *, for_order: b
 
     Raises ``UnknownCallError`` and ``ProblemError``.
     """
+    if not is_call_id(call_id):
+        raise UnknownCallError(call_id)
     threads = parts.threads.orders if for_order else parts.threads.pages
     with refused():
         rows = await in_thread(threads, parts.storage.calls.find, call_id)
