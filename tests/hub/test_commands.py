@@ -160,7 +160,7 @@ def test_a_command_that_nobody_took_in_time_is_never_sent_and_the_hub_says_which
         with answering(hub, robot) as (answers,):
             assert answers.taken == []
             answers.mute = True
-            with _short_timeouts(monkeypatch):
+            with short_timeouts(monkeypatch):
                 silent = problem(hub.post("/calls", {**body, "idempotency_key": "k"}), 504, "robot-silent")
             assert "nobody knows whether it was carried out" in silent["detail"]
             assert answers.took.acquire(timeout=20)
@@ -194,7 +194,7 @@ def test_a_key_is_free_where_nothing_was_begun_and_bound_where_nobody_knows(
                 problem(hub.post("/calls", {**body, "arguments": {"status": status}}), status, kind)
                 assert answers.took.acquire(timeout=20)
             answers.mute = True
-            with _short_timeouts(monkeypatch):
+            with short_timeouts(monkeypatch):
                 problem(hub.post("/calls", body), 504, "robot-silent")
             assert answers.took.acquire(timeout=20)
             _let_expire(database_url)
@@ -496,6 +496,7 @@ def test_who_asks_for_a_call_again_is_led_to_its_first_event(tmp_path: Path, mon
     one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
     with served_hub(database) as hub, answering(hub, one, two) as (answers, other):
         two.ship(hub, *(encoded_event(n, event(n, call_id="c9")) for n in (1, 2)))
+        assert len(hub.events(2)) == 2
         answers.replies["/calls"] = (201, {"call_id": "c9"})
         body = {"skill": "move", "robot": "r1", "caller": "me", "idempotency_key": "k"}
         begun = hub.post("/calls", body)
@@ -527,7 +528,7 @@ def _call(key: str) -> NewCommand:
 
 
 @contextlib.contextmanager
-def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Who asks waits for a moment only, and the robot has all the time to take the command."""
     with monkeypatch.context() as patch:
         patch.setattr(BridgeRequest, "within_s", property(lambda _: 0.5))

@@ -22,7 +22,7 @@ from tests.bridge.fleet.test_with_hub import link, robot_of, wait_for
 from tests.bridge.http.test_openapi import EVERYWHERE, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
 from tests.bridge.serving import Served
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
-from tests.hub.test_commands import AnsweringRobot
+from tests.hub.test_commands import AnsweringRobot, short_timeouts
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
@@ -185,9 +185,8 @@ def failures(hub: ServedHub, odd: AnsweringRobot, monkeypatch: pytest.MonkeyPatc
     odd.late = True
     yield from asked
     odd.late, odd.mute = False, True
-    monkeypatch.setattr("dimos_streams.hub.asking._ANSWER_S", 0.1)
-    monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.6)
-    yield from asked
+    with short_timeouts(monkeypatch):
+        yield from asked
 
     def gone(*_: Any, **__: Any) -> Any:
         raise StorageUnavailableError("the database is gone")
