@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dimos_streams.errors import UserError
-from dimos_streams.recording.format import SYNC_BYTES, pack
+from dimos_streams.recording.files.claim import claim, part_numbers, part_path
+from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 
 FLUSH_US = 500_000
@@ -49,13 +50,11 @@ class LogWriter:
         self._introduced = False
 
     def open(self) -> LogWriter:
-        """Open the file. Raises ``UserError`` if it can't be written, or has something in it and is no log."""
+        """Open the file. Raises ``UserError`` if it can't be written: it has something in it and is no log, or
+        somebody else is writing it."""
         if self._append:
-            while part_path(self.path, self._part + 1).exists():
-                self._part += 1
+            self._part = max(part_numbers(self.path), default=0)
         try:
-            if not self._append:
-                _refuse_others(self.path)
             self._begin_part(append=self._append)
         except OSError as error:
             raise UserError(f"log {str(self.part)!r} can't be written: {error.strerror}") from error
@@ -109,9 +108,9 @@ class LogWriter:
                 file.close()
         lost = self._number - self._whole[0]
         self._number, self._size = self._whole
-        if self.part.exists():
-            os.truncate(self.part, self._size)
-        self._file = open(self.part, "ab", buffering=_BUFFER)  # noqa: SIM115
+        self._file = _opened(self.part)
+        if os.fstat(self._file.fileno()).st_size > self._size:
+            self._file.truncate(self._size)
         return lost
 
     def _write(self, utime: int, channel: str, data: bytes) -> None:
@@ -122,27 +121,24 @@ class LogWriter:
         self._size += len(event)
 
     def _begin_part(self, *, append: bool) -> None:
-        """Begin the part's file. Raises ``OSError``."""
-        path = self.part
+        """Begin the part's file. Raises ``OSError``, and ``UserError`` if it is appended to and has no event."""
         self._number, self._size, self._introduced = 0, 0, False
-        if append and path.exists():
-            self._number, self._size = repair(path)
-        self._whole = self._number, self._size
-        self._file = open(path, "ab" if append else "wb", buffering=_BUFFER)  # noqa: SIM115
+        self._whole = 0, 0
+        file = _opened(self.part)
+        try:
+            if append:
+                self._whole = self._number, self._size = repair(self.part)
+            else:
+                file.truncate(0)
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
 
 
-def part_path(path: Path, part: int) -> Path:
-    """The file of a log's part; 0 is the path itself."""
-    return path if part == 0 else path.with_name(f"{path.stem}.{part}{path.suffix}")
-
-
-def _refuse_others(path: Path) -> None:
-    """Raise ``UserError`` if writing a log anew would replace what is none. Raises ``OSError``."""
-    if path.is_file():
-        with path.open("rb") as file:
-            beginning = file.read(len(SYNC_BYTES))
-        if beginning not in (b"", SYNC_BYTES):
-            raise UserError(f"{str(path)!r} is no LCM log; it is not replaced by one")
+def _opened(path: Path) -> BinaryIO:
+    """A log's file to append to, claimed until it is closed. Raises ``OSError``."""
+    return open(claim(path), "ab", buffering=_BUFFER)
 
 
 def repair(path: Path) -> tuple[int, int]:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dimos_streams.errors import UserError
+from dimos_streams.recording.files.claim import part_path
 from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.writer import LogWriter, part_path
+from dimos_streams.recording.writer import LogWriter
 from tests.recording.logs import START, raw, read_log, size_of, some_events, write_log
 
 EVENTS = [*some_events(300), (START + 3_000_000, "/big#sensor_msgs.Image", bytes(3_000_000))]
@@ -82,7 +83,7 @@ def test_what_is_no_log_is_not_replaced_by_one(tmp_path: Path, is_link: bool) ->
         path.symlink_to(thesis)
     else:
         thesis.rename(path)
-    with pytest.raises(UserError, match=r"l.lcmlog' is no LCM log; it is not replaced by one"):
+    with pytest.raises(UserError, match=r"l.lcmlog' can't be written: it is no LCM log; nothing else is replaced"):
         LogWriter(path).open()
     assert path.read_text() == "my thesis"
     for before in (b"", pack(0, 1, "/a", b"x")):

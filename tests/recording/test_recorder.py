@@ -7,9 +7,11 @@ import contextlib
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -105,29 +107,38 @@ def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, caplog: pytest.L
     assert [record.getMessage() for record in caplog.records] == [f"{tmp_path}/a.lcmlog: nothing came that fits /odm"]
 
 
+@pytest.fixture
+def no_room() -> Iterator[None]:
+    """The system takes no byte of any file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 @pytest.mark.virtual_time
-async def test_a_full_disk_is_reported(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported(tmp_path: Path, no_room: None) -> None:
     bus = create_bus("memq://")
     await bus.open()
-    recorder = Recorder(bus, RecordingOptions(path=Path("/dev/full")))
+    recorder = Recorder(bus, RecordingOptions(path=tmp_path / "a.lcmlog"))
     recorder.open()
     recorder.start()
     bus.publish(TWIST, b"x")
-    with pytest.raises(DimosStreamsError, match="/dev/full can't be written: No space left"):
+    with pytest.raises(DimosStreamsError, match=r"a.lcmlog can't be written: File too large"):
         await recorder.keep_flushed()
     recorder.stop()
     await bus.close()
 
 
-def test_a_run_whose_recording_fails_says_so() -> None:
+def test_a_run_whose_recording_fails_says_so(tmp_path: Path, no_room: None) -> None:
     async def scenario() -> None:
         bus = create_bus("memq://")
         await bus.open()
-        async with recording(bus, RecordingOptions(path=Path("/dev/full"))):
+        async with recording(bus, RecordingOptions(path=tmp_path / "a.lcmlog")):
             bus.publish(TWIST, b"x")
             await asyncio.sleep(0.001)
 
-    with pytest.raises(DimosStreamsError, match="No space left"):
+    with pytest.raises(DimosStreamsError, match="File too large"):
         run_virtual(scenario())
 
 

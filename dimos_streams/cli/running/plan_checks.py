@@ -78,6 +78,8 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
         raise UserError(f"blueprint {name!r} has no bridge, so there is no agent to say anything to")
     for text in plan.say:
         plan.listener(text)
+    if plan.record is not None:
+        plan.record.check()
 
 
 def watch_sources(mode: Mode) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,11 @@ from dimos_streams.blueprint.wiring import external_channels, message_types, por
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
+from dimos_streams.recording.files.older import check_replaceable, replacing
 from dimos_streams.recording.metadata import Metadata, describe
 from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.recorder import RecordingOptions, recording
 from dimos_streams.recording.selection import EVERYTHING, Selection
-from dimos_streams.recording.writer import part_path
 from dimos_streams.runtime.events import OnRunEvent
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
@@ -37,6 +38,7 @@ class RecordPlan:
     """The plan of a run's recording: its file, and what it contains."""
 
     path: Path
+    """The file itself, whatever link leads there."""
     channels: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     split_mb: float | None = None
@@ -46,16 +48,13 @@ class RecordPlan:
         """The channels that are recorded."""
         return Selection(self.channels, self.without)
 
-    def clear(self) -> None:
-        """Remove an older recording of that name. Raises ``UserError`` if the file can't be written."""
-        try:
-            self.path.open("wb").close()
-            number = 1
-            while (part := part_path(self.path, number)).exists():
-                part.unlink()
-                number += 1
-        except OSError as error:
-            raise UserError(f"log {str(self.path)!r} can't be written: {error.strerror}") from error
+    def check(self) -> None:
+        """Raise ``UserError`` if the recording can't be made because of what is there under its name."""
+        check_replaceable(self.path, splits=self.split_mb is not None)
+
+    def replacing(self) -> AbstractContextManager[None]:
+        """Return the context in which the run starts: an older recording of that name is replaced if it does."""
+        return replacing(self.path)
 
     def attachment(self, bus: Bus, metadata: Metadata) -> AbstractAsyncContextManager[object]:
         """Return the context that records a run in this process."""
@@ -74,7 +73,7 @@ class RecordPlan:
         if NAME in blueprint.modules:
             raise UserError(f"blueprint {blueprint.name!r} has a module {NAME!r} already; leave out --record")
         config = {
-            "path": str(self.path.resolve()),
+            "path": str(self.path),
             "channels": list(self.channels),
             "without": list(self.without),
             "split_mb": self.split_mb,
@@ -90,7 +89,8 @@ def record_plan(
     """Return the plan that the options state, or None without ``--record``. Raises ``UserError`` for options that
     lack it."""
     if path is not None:
-        return RecordPlan(path=path, channels=tuple(channels or ()), without=tuple(without or ()), split_mb=split_mb)
+        file = Path(os.path.realpath(path))
+        return RecordPlan(path=file, channels=tuple(channels or ()), without=tuple(without or ()), split_mb=split_mb)
     if channels or without or split_mb:
         raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
     return None
@@ -115,7 +115,7 @@ def unused_exclusions(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
-    """Return the runner of a plan, with its recording. Raises ``UserError`` if the recording can't be written."""
+    """Return the runner of a plan, with its recording. Raises ``UserError`` if there can't be one."""
     blueprint, record = plan.blueprint, plan.record
     own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
     if record is None and not own:
@@ -138,7 +138,6 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
     )
     if record is None:
         return _runner(plan.mode, blueprint, options, on_event)
-    record.clear()
     if plan.mode == "live":
         return Supervisor(record.add_to(blueprint, metadata), options, on_event)
     return InProcessRun(blueprint, options, on_event, attach=[lambda bus: record.attachment(bus, metadata)])

@@ -98,7 +98,8 @@ class _Session:
                     f"parts on other machines can't be heard on {redacted(self._options.bus_url)}: {why}"
                 )
             async with self._among_parts() as part:
-                await self._runner.start()
+                with self._plan.record.replacing() if self._plan.record else contextlib.nullcontext():
+                    await self._runner.start()
                 async with self._changeable(), self._link() as link:
                     await link.introduced([name for process in self._runner.processes() for name in process.modules])
                     self._announce()

@@ -1,0 +1,1 @@
+"""The files of logs: which may be written, and how an older recording is replaced."""

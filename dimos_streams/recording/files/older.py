@@ -1,0 +1,72 @@
+"""The older recording of a name: whether another may replace it, and when it does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from glob import escape
+from pathlib import Path
+
+from dimos_streams.errors import UserError
+from dimos_streams.recording.files.claim import claim, part_numbers, part_path
+
+
+def check_replaceable(path: Path, *, splits: bool) -> None:
+    """Raise ``UserError`` if a log can't be recorded under that name, in parts if it ``splits``, because of what is
+    there: anything but logs that nobody is writing."""
+    if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
+        raise UserError(f"log {str(path)!r} can't be written: nothing can be written in {str(path.parent)!r}")
+    places = path.parent.glob(f"{escape(path.stem)}.*{escape(path.suffix)}") if splits else ()
+    with ExitStack() as claims:
+        _claim_all([*_files_of(path), *(place for place in places if _is_part(place, path))], claims)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[None]:
+    """Replace an older recording of that name, with its parts, by the one that begins in the block.
+
+    It is put aside meanwhile, and put back if the block raises. Raises ``UserError`` for what can't be replaced.
+    """
+    aside = path.with_name(f".{path.stem}.older{path.suffix}")
+    with ExitStack() as claims:
+        _claim_all([*_files_of(path), *_files_of(aside)], claims)
+        if part_numbers(aside):  # what is there is of a run that was killed while it started
+            _remove(path)
+        else:
+            _move(path, aside)
+        try:
+            yield
+        except BaseException:
+            if part_numbers(aside):
+                _remove(path)
+                _move(aside, path)
+            raise
+        _remove(aside)
+
+
+def _claim_all(files: Iterable[Path], claims: ExitStack) -> None:
+    for file in dict.fromkeys(files):
+        try:
+            claims.callback(os.close, claim(file, make=False))
+        except OSError as error:
+            raise UserError(f"log {str(file)!r} can't be written: {error.strerror}") from error
+
+
+def _files_of(path: Path) -> list[Path]:
+    return [part_path(path, number) for number in part_numbers(path)]
+
+
+def _is_part(place: Path, path: Path) -> bool:
+    number = place.name[len(path.stem) + 1 : len(place.name) - len(path.suffix)]
+    return number.isdecimal() and place == part_path(path, int(number))
+
+
+def _move(path: Path, to: Path) -> None:
+    for number in part_numbers(path):
+        part_path(path, number).replace(part_path(to, number))
+
+
+def _remove(path: Path) -> None:
+    for file in _files_of(path):
+        file.unlink()
