@@ -43,8 +43,14 @@ class Player:
         self.unpublishable: dict[str, int] = {}
         """The number of messages that no bus can carry, by channel: names have ``MAX_CHANNEL_BYTES`` at most."""
 
-    async def play(self, bus: Bus, on_progress: Callable[[Player], None] | None = None) -> int:
-        """Play once from the beginning and return the number of messages."""
+    async def play(
+        self,
+        bus: Bus,
+        on_progress: Callable[[Player], None] | None = None,
+        on_message: Callable[[str, bytes], None] | None = None,
+    ) -> int:
+        """Play once from the beginning and return the number of messages. ``on_message`` is called with each before
+        it is sent."""
         start_utime: int | None = None
         began = clock.monotonic()
         before = self.published
@@ -63,6 +69,8 @@ class Player:
             if len(event.channel.encode()) > MAX_CHANNEL_BYTES:
                 self.unpublishable[event.channel] = self.unpublishable.get(event.channel, 0) + 1
                 continue
+            if on_message is not None:
+                on_message(event.channel, event.data)
             bus.publish(event.channel, event.data)
             self.published += 1
             self._note(event.channel)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +18,21 @@ from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.operator.holding import GATE, VelocityGateState
+from dimos_streams.recording.cut import LogPart
+from dimos_streams.recording.player import Player
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.robot_watch import RobotWatch
 from dimos_streams.tool_stream.event import STATUS
 from tests.helpers import until
+from tests.recording.logs import read_log
 
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture
-def robot(bus_url: str) -> Iterator[list[str]]:
-    """A velocity gate that beats, and what is on the bus meanwhile."""
+@contextmanager
+def gate_on(bus_url: str, *, begins: Callable[[list[str]], bool] = lambda heard: True) -> Iterator[list[str]]:
+    """A velocity gate that beats from the moment on that the condition on what is heard holds; the channels of all
+    that is on the bus meanwhile."""
     heard: list[str] = []
     ended = threading.Event()
     ready = threading.Event()
@@ -34,18 +42,28 @@ def robot(bus_url: str) -> Iterator[list[str]]:
         bus = create_bus(bus_url)
         await bus.open()
         bus.subscribe_all(lambda channel, data: heard.append(channel))
+        ready.set()
         while not ended.is_set():
-            bus.publish(STATUS, encode(ModuleStatus(module="gate", instance="1", health="ok", state_json=state)))
-            ready.set()
+            if begins(heard):
+                bus.publish(STATUS, encode(ModuleStatus(module="gate", instance="1", health="ok", state_json=state)))
             await asyncio.sleep(0.05)
         await bus.close()
 
     thread = threading.Thread(target=asyncio.run, args=(beat(),))
     thread.start()
     assert ready.wait(10)
-    yield heard
-    ended.set()
-    thread.join()
+    try:
+        yield heard
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.fixture
+def robot(bus_url: str) -> Iterator[list[str]]:
+    """A velocity gate that beats, and what is on the bus meanwhile."""
+    with gate_on(bus_url) as heard:
+        yield heard
 
 
 def test_a_log_is_not_played_where_a_robot_runs(
@@ -64,3 +82,52 @@ def test_it_is_where_somebody_says_so(command: Any, mission_log: Path, bus_url: 
     assert code == 0
     assert "published " in out
     run_live(until(lambda: any(channel.startswith("/cmd_vel") for channel in robot)))
+
+
+@pytest.mark.parametrize("more", [(), ("--loop",)])
+def test_one_that_plays_ends_when_a_robots_run_starts(
+    command: Any, mission_log: Path, bus_url: str, more: tuple[str, ...]
+) -> None:
+    def played(heard: list[str]) -> bool:
+        return any(channel.startswith("/cmd_vel") for channel in heard)
+
+    with gate_on(bus_url, begins=played):
+        code, out, error = command("replay", mission_log, "--bus", bus_url, "--speed", "2", *more)
+    assert (code, out) == (1, "")
+    (line,) = error.splitlines()
+    count = re.search(r"playing ended after (\d+) messages: a robot runs on .* \(velocity gate 'gate'\)", line)
+    assert count is not None
+    assert 0 < int(count[1]) < len(read_log(mission_log)) / 2
+    assert "--onto-run" in line
+
+
+@pytest.mark.virtual_time
+async def test_nothing_is_sent_once_a_gate_is_heard(mission_log: Path) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    sent: list[int] = []
+    status = ModuleStatus(module="gate", instance="1", health="ok", state_json=json.dumps({GATE: {}}))
+    with LogReader(mission_log) as log:
+        player = Player([log], LogPart(), speed=1000)
+
+        def end() -> None:
+            sent.append(player.published)
+            playing.cancel()
+
+        watch = RobotWatch(bus, end)
+        playing = asyncio.ensure_future(player.play(bus, on_message=watch.note))
+        watch.start()
+        await until(lambda: player.published > 200)
+        bus.publish(STATUS, encode(status))
+        with pytest.raises(asyncio.CancelledError):
+            await playing
+    watch.stop()
+    await bus.close()
+    assert (watch.gate, sent) == ("gate", [player.published])
+
+
+def test_the_gate_of_the_log_itself_is_none(command: Any, mission_log: Path, bus_url: str) -> None:
+    assert any(GATE.encode() in event.data for event in read_log(mission_log) if event.channel == STATUS)
+    code, out, _ = command("replay", mission_log, "--bus", bus_url, "--speed", "50")
+    assert code == 0
+    assert out.startswith("published ")

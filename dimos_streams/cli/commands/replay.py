@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import typer
 from dimos_streams.cli.commands.recording import note_damage, note_unused, opened, part_of
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json
-from dimos_streams.errors import UserError
+from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dimos_streams.blueprint.model import Blueprint
     from dimos_streams.bus import Bus
     from dimos_streams.recording.cut import LogPart
@@ -170,31 +173,67 @@ def _play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, lo
 
 async def _publish(player: Player, logs: list[LogReader], url: str, *, loop: bool, onto_run: bool) -> None:
     from dimos_streams.bus import create_bus
-    from dimos_streams.cli.terminal.progress import progress
+    from dimos_streams.bus.url import leaves_process
 
     bus = create_bus(url)
     await bus.open()
     try:
-        if not onto_run:
+        if onto_run or not leaves_process(bus.url):
+            await _play_all(player, logs, bus, loop=loop)
+        else:
             await _refuse_robot(bus)
-        while True:
-            with progress("playing", sum(log.size for log in logs)) as advance:
-                count = await player.play(bus, lambda _: advance(sum(log.position for log in logs)))
-            if not loop or not count:
-                return
+            await _play_without_robot(player, logs, bus, loop=loop)
     finally:
         await bus.close()
 
 
+async def _play_all(
+    player: Player,
+    logs: list[LogReader],
+    bus: Bus,
+    *,
+    loop: bool,
+    on_message: Callable[[str, bytes], None] | None = None,
+) -> None:
+    from dimos_streams.cli.terminal.progress import progress
+
+    while True:
+        with progress("playing", sum(log.size for log in logs)) as advance:
+            count = await player.play(bus, lambda _: advance(sum(log.position for log in logs)), on_message)
+        if not loop or not count:
+            return
+
+
+async def _play_without_robot(player: Player, logs: list[LogReader], bus: Bus, *, loop: bool) -> None:
+    """Play until the end, or until a robot is driven over the bus. Raises ``DimosStreamsError`` then."""
+    from dimos_streams.recording.robot_watch import RobotWatch
+
+    watch = RobotWatch(bus, lambda: playing.cancel())
+    playing = asyncio.ensure_future(_play_all(player, logs, bus, loop=loop, on_message=watch.note))
+    watch.start()
+    try:
+        await playing
+    except asyncio.CancelledError:
+        if not watch.gate:
+            raise
+        raise DimosStreamsError(
+            f"playing ended after {plural(player.published, 'message')}: {_why_not(bus, watch.gate)}"
+        ) from None
+    finally:
+        watch.stop()
+
+
 async def _refuse_robot(bus: Bus) -> None:
-    """Raise ``UserError`` if a robot is driven over a bus: it would take the log for what happens now."""
-    from dimos_streams.bus.url import leaves_process
+    """Raise ``UserError`` if a robot is driven over a bus, which leaves the process."""
     from dimos_streams.operator.holding import GATE
     from dimos_streams.runtime.neighbours import modules_on
 
-    modules = await modules_on(bus) if leaves_process(bus.url) else []
-    if gates := sorted(module.name for module in modules if GATE in module.state):
-        raise UserError(
-            f"a robot runs on {bus.url} (velocity gate {gates[0]!r}): it would take the log for true, and obey the"
-            " commands in it; give another --bus, end that run, or say --onto-run"
-        )
+    if gates := sorted(module.name for module in await modules_on(bus) if GATE in module.state):
+        raise UserError(_why_not(bus, gates[0]))
+
+
+def _why_not(bus: Bus, gate: str) -> str:
+    return (
+        f"a robot runs on {bus.url} (velocity gate {gate!r}): it would take the log for true, and obey the"
+        " commands in it; give another --bus, end that run, or say --onto-run"
+    )
