@@ -12,6 +12,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module
+from dimos_streams.perception.module import PersonDetector
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from tests.cli.modules import Lookout, Rover
@@ -53,6 +54,16 @@ class Unplugged(Module):
 
 
 unplugged = blueprint("unplugged", module(Unplugged, name="camera"), module(Rover, name="rover"))
+
+asking_a_vision_model = blueprint(
+    "asking",
+    module(PersonDetector, name="detector", backend="vlm", vlm={"model": "eyes-1"}),
+    external=(
+        "color_image#sensor_msgs.Image",
+        "camera_info#sensor_msgs.CameraInfo",
+        "wanted_descriptions#std_msgs.String",
+    ),
+)
 
 NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000 INFO forged line\n\x00end"
 """Commands for a terminal, a bell, text that runs backwards, and what looks like a line of a log."""

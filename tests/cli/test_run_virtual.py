@@ -31,6 +31,13 @@ def test_what_makes_no_sense_is_refused(arguments: list[str], said: str, capsys:
     assert said in line
 
 
+def test_no_vision_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    asking = "tests.cli.blueprints:asking_a_vision_model"
+    assert run_command(["run", asking, "--virtual-time", "--duration", "1"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "error: the detector backend 'vlm' asks a server, which keeps no virtual time: set another one"
+
+
 def test_texts_go_to_the_agent_that_they_begin_with() -> None:
     two = RunPlan(blueprint=resolve("two-robots"), mode="virtual")
     assert two.listener("robot1: follow the person in red") == "robot1_say"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,8 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
+from dimos_streams.perception.detector import Detection, Frame
+from dimos_streams.perception.geometry import Box
 from dimos_streams.perception.module import DetectorStatistics, PersonDetector
 from dimos_streams.perception.tracking import Tracker
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
@@ -353,6 +355,8 @@ class Photographs:
         self.harness.feed("wanted_descriptions", String(data='["person in red"]'))
 
 
+UNWIRED = ("depth_image", "instances", "instance_labels", "odom", "tf")
+"""Inputs that a backend for colour images can do without."""
 FOUND = {"description": "person in red", "label": "a jogger", "score": 0.8, "box": [100, 100, 300, 900]}
 
 
@@ -363,8 +367,7 @@ async def vision_model(
     """The detector module before a scripted model, which is asked for a person in red."""
     vlm = {"base_url": server.url, "model": "eyes-1", "timeout_s": timeout_s}
     detector = PersonDetector({"backend": "vlm", "vlm": vlm, "min_score": 0.5})
-    unwired = ("depth_image", "instances", "instance_labels", "odom", "tf")
-    async with ModuleHarness(detector, unwired=unwired) as harness:
+    async with ModuleHarness(detector, unwired=UNWIRED) as harness:
         photographs = Photographs(harness)
         photographs.want()
         yield detector, photographs, harness.sent("detections")
@@ -397,31 +400,50 @@ def test_a_model_that_fails_in_every_way_stops_nothing() -> None:
             server.finds(FOUND, FOUND | {"score": 0.4})
             for failures in range(1, 5):
                 photographs.take()
-                await asyncio.sleep(0.1)
-                assert detector.statistics().failed == failures
+                await until(lambda: detector.statistics().failed == failures)  # noqa: B023
             photographs.take()
-            await asyncio.sleep(0.1)
+            await until(lambda: bool(heard))
             assert [label(d) for d in heard[-1].detections] == ["person in red"]
             assert len(heard) == 1
 
     with chat_server() as server:
-        run_virtual(scenario(server))
+        asyncio.run(scenario(server))
 
 
-def test_what_nobody_repeats_is_no_longer_wanted() -> None:
+class Granted:
+    """Sees whatever is wanted."""
+
+    inputs = ("color_image", "wanted_descriptions")
+
+    def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
+        return [Detection(box=Box(1.0, 1.0, 9.0, 9.0), label=each, score=0.9) for each in wanted]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.virtual_time
+async def test_what_nobody_repeats_is_no_longer_wanted() -> None:
+    detector = PersonDetector({"backend": f"{__name__}:Granted", "tracking": {"confirm_hits": 1}})
+    async with ModuleHarness(detector, unwired=UNWIRED) as harness:
+        photographs, heard = Photographs(harness), harness.sent("detections")
+        photographs.want()
+        photographs.take()
+        await asyncio.sleep(5.0)
+        harness.feed("wanted_descriptions", String(data="person in red"))
+        photographs.take()
+        await asyncio.sleep(0.1)
+        assert [len(message.detections) for message in heard] == [1, 0]
+
+
+def test_a_server_is_not_asked_in_virtual_time() -> None:
     async def scenario(server: ChatServer) -> None:
-        async with vision_model(server, timeout_s=5.0) as (_, photographs, heard):
-            server.finds(FOUND)
-            photographs.take()
-            await asyncio.sleep(5.0)
-            photographs.harness.feed("wanted_descriptions", String(data="person in red"))
-            photographs.take()
-            await asyncio.sleep(0.1)
-            assert [len(message.detections) for message in heard] == [1, 0]
-            assert len(server.requests) == 1
+        async with vision_model(server, timeout_s=5.0):
+            pass
 
     with chat_server() as server:
-        run_virtual(scenario(server))
+        with pytest.raises(UserError, match="backend 'vlm' asks a server, which keeps no virtual time"):
+            run_virtual(scenario(server))
+        assert server.requests == []
 
 
 def test_stopping_does_not_wait_for_the_model() -> None:

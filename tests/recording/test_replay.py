@@ -6,21 +6,47 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.errors import UserError
-from dimos_streams.recording.metadata import CHANNEL
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.image import image_from_array
+from dimos_streams.messages.time import header
+from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.selection import Selection
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.tolerances import EXACT, Tolerances
-from tests.recording.logs import raw, read_log, write_log
+from tests.cli.blueprints import asking_a_vision_model
+from tests.perception.chat_server import chat_server
+from tests.recording.logs import START, raw, read_log, write_log
 from tests.recording.recorded import record_mission
 
 
 def replayed(path: Path, *modules: str, **options: Any) -> Report:
     return replay(path, ReplayOptions(modules=modules, **options))
+
+
+@pytest.mark.parametrize("mode", ["virtual", "live"])
+def test_a_logs_settings_send_nothing_to_a_server(
+    tmp_path: Path, command: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "s3cret-s3cret")
+    with chat_server() as server:
+        vlm = {"model": "m", "base_url": server.url, "api_key_env": "SECRET"}
+        asking = asking_a_vision_model.configured({f"detector.vlm.{name}": value for name, value in vlm.items()})
+        metadata = describe(blueprint=asking.model_dump(mode="json"), mode=mode)
+        image = encode(image_from_array(np.zeros((8, 8, 3), dtype=np.uint8), "rgb8", header("camera", START)))
+        events = [(START, CHANNEL, metadata.encoded()), (START, "/color_image#sensor_msgs.Image", image)]
+        log = write_log(tmp_path / "a.lcmlog", events)
+        code, out, error = command("replay", log, "--modules", "detector")
+        assert (code, out) == (2, "")
+        assert error.endswith(
+            "the detector backend 'vlm' asks a server, which keeps no virtual time: set another one\n"
+        )
+        assert server.requests == []
 
 
 def text_of(report: Report) -> str:

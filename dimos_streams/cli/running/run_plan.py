@@ -196,11 +196,11 @@ def bridge_of(blueprint: Blueprint) -> str | None:
 
 
 def waits_for_the_world(blueprint: Blueprint) -> str | None:
-    """Return the setting of a blueprint that asks a server, or None: servers answer in wall time, and virtual time
-    can't wait."""
+    """Return the setting of a blueprint by which an agent asks a server, or None: servers answer in wall time, and
+    virtual time can't wait."""
     for name, spec in blueprint.modules.items():
         for path, value in _leaves(spec.config):
-            if (path[-1] == "model" and str(value).startswith("openai:")) or (path[-1], value) == ("backend", "vlm"):
+            if path[-1] == "model" and str(value).startswith("openai:"):
                 return f"{name}.{'.'.join(path)}={value}"
     return None
 

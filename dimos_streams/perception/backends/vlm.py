@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.secrets import redacted, without_user
 from dimos_streams.common.text import well_formed_json
@@ -60,9 +61,11 @@ class _Completion(_Strict):
 class VlmDetector:
     """Asks a vision model where the wanted descriptions are. `detect` blocks for as long as the model takes.
 
-    Raises UserError without a model's name."""
+    Raises UserError without a model's name, and in virtual time, which its server does not keep."""
 
     def __init__(self, settings: VlmSettings) -> None:
+        if clock.is_virtual():
+            raise UserError("the detector backend 'vlm' asks a server, which keeps no virtual time: set another one")
         if not settings.model:
             raise UserError("the detector backend 'vlm' needs the name of a model: set vlm.model")
         from dimos_streams.perception.backends.chat_client import ChatClient
