@@ -41,7 +41,7 @@ def older(tmp_path: Path) -> Path:
     return tmp_path / LOG
 
 
-@pytest.mark.parametrize("mode", [("--virtual-time", "--duration", "1"), ("--in-process",), ()])
+@pytest.mark.parametrize("mode", ["--virtual-time", "--in-process", "--json"])
 @pytest.mark.parametrize(
     ("there", "name", "named", "why"),
     [
@@ -56,7 +56,7 @@ def older(tmp_path: Path) -> Path:
 def test_what_is_no_log_is_refused_before_the_run(
     tmp_path: Path,
     command: Any,
-    mode: tuple[str, ...],
+    mode: str,
     there: Callable[[Path], None],
     name: str,
     named: str,
@@ -64,7 +64,7 @@ def test_what_is_no_log_is_refused_before_the_run(
 ) -> None:
     there(tmp_path / name)
     before = contents(tmp_path)
-    code, out, err = command("run", "tests/cli/rover.yaml", *mode, "--record", tmp_path / LOG)
+    code, out, err = command("run", "tests/cli/rover.yaml", mode, "--duration", "1", "--record", tmp_path / LOG)
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
     assert f"log '{tmp_path}/{named}' can't be written: {why}" in line
