@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import hashlib
 import inspect
@@ -237,9 +236,8 @@ class Module:
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        for task in tasks:
-            with contextlib.suppress(asyncio.CancelledError, Exception):  # _on_task_done has reported it
-                await task
+        if tasks:
+            await asyncio.wait(tasks)  # _on_task_done reports their errors
 
     def _on_task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)

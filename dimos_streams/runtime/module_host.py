@@ -95,14 +95,14 @@ class ModuleHost:
     async def _end(self, module: Module) -> None:
         self._modules.remove(module)
         self._starvation.remove(module)
+        # In a task of its own: a hook that swallows its cancellation must not hold up the end of all others.
+        stopping = asyncio.get_running_loop().create_task(_stop(module), name=f"{module.name}:stop")
         try:
-            async with asyncio.timeout(STOP_BOUND_S):
-                await module.end_tasks()
-                await module.stop()
-        except TimeoutError:
-            module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
-        except Exception:
-            module.log.exception("module %s failed while it stopped", module.name)
+            await asyncio.wait([stopping], timeout=STOP_BOUND_S)
+        finally:
+            if not stopping.done():
+                stopping.cancel()
+                module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
         for spec in module.streams().values():
             getattr(module, spec.name).disconnect()
 
@@ -115,6 +115,14 @@ class ModuleHost:
                 stream.silence()
             elif spec.required:
                 raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
+
+
+async def _stop(module: Module) -> None:
+    try:
+        await module.end_tasks()
+        await module.stop()
+    except Exception:
+        module.log.exception("module %s failed while it stopped", module.name)
 
 
 def _last_line(error: BaseException | None) -> str:

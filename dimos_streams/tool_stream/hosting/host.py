@@ -120,7 +120,8 @@ class SkillHost:
     async def stop(self) -> None:
         """Cancel all calls, let receivers take their ends, and leave the bus. Stopping twice is fine."""
         for hosted in list(self._modules.values()):
-            await self.remove(hosted.module, STOPS)
+            if not hosted.stops_for:  # others have been waited for already
+                await self.remove(hosted.module, STOPS)
         if self._heart.beats:
             await self.publisher.drain(_DRAIN_BOUND_S)
         for name in list(self._modules):
