@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
 import contextvars
 import heapq
 import itertools
@@ -19,6 +18,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from dimos_streams.common.process.bounded_run import run_bounded
 from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
 
@@ -35,6 +35,12 @@ _FILES_OF_A_LOOP = 1
 """The number of files that each loop has for itself: the pipe by which other threads wake it."""
 _PIPE_EVERY = 16
 """The number of turns of a loop in which it looks into its pipe once."""
+_TURNS_AT_ONCE = 500_000
+"""The number of turns that a loop may take in one instant, far more than any run needs: a task that goes on without
+ever sleeping keeps time from passing."""
+END_BOUND_S = 60.0
+"""The virtual time, in seconds, in which all tasks must end after the one that was to be run. It costs little: time
+jumps."""
 
 
 class DeadlockError(DimosStreamsError):
@@ -97,10 +103,12 @@ class _JumpingSelector(selectors.BaseSelector):
     anyway, the pipe has to be emptied and brings signals. Each look is a system call, a twentieth of a run.
     """
 
-    def __init__(self, advance: Callable[[float | None], None]) -> None:
+    def __init__(self, advance: Callable[[float | None], None], stand_still: Callable[[], None]) -> None:
+        """``stand_still`` is called when the loop has taken as many turns as it may without moving forward."""
         self._inner = selectors.DefaultSelector()
         self._advance = advance
-        self._files = self._unseen = 0
+        self._stand_still = stand_still
+        self._files = self._unseen = self._turns = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self._unseen += 1
@@ -110,7 +118,12 @@ class _JumpingSelector(selectors.BaseSelector):
             if ready:
                 return ready
         if timeout is not None and timeout <= 0:
+            self._turns += 1
+            if self._turns >= _TURNS_AT_ONCE:
+                self._turns = 0
+                self._stand_still()
             return []
+        self._turns = 0
         if timeout is None and self._files > _FILES_OF_A_LOOP:
             return self._inner.select(None)
         self._advance(timeout)
@@ -170,7 +183,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._start_utime = start_utime
         self._timers = itertools.count()
         self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9
-        super().__init__(_JumpingSelector(self._advance))
+        super().__init__(_JumpingSelector(self._advance, self._stand_still))
         self._clock_resolution = 1e-7
 
     def run_forever(self) -> None:
@@ -208,6 +221,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             self._limit_ns = None  # those that are cancelled now still need time to end
             raise VirtualTimeOverError(_report(self, f"{self.time():g} s of virtual time are over"))
 
+    def _stand_still(self) -> None:
+        what = f"time stands still at {self.time():g} s of virtual time: something goes on without ever sleeping"
+        raise VirtualTimeOverError(_report(self, what))
+
     def _due_ns(self, timeout: float) -> int:
         """The first whole microsecond at which a timer is due, in ns; less than a tenth of one counts as rounding."""
         return self._now_ns + max(1, math.ceil(timeout * 1e6 - 0.1)) * 1000
@@ -229,21 +246,10 @@ def run_virtual(main: Coroutine[Any, Any, T], *, limit_s: float | None = None) -
     Raises ``DeadlockError``, which lists who waits where, if nothing is left that could wake anybody, and
     ``VirtualTimeOverError`` with the same list after ``limit_s`` of virtual time: without it, modules that do
     something periodically would keep a run alive for ever in which nobody gets what they wait for. What other threads
-    do meanwhile does not count: virtual time does not wait for them.
+    do meanwhile does not count: virtual time does not wait for them. Raises ``UnendingError`` for tasks that can't be
+    cancelled.
     """
-    runner = asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(limit_s=limit_s))
-    try:
-        result = runner.run(main)
-    except DeadlockError:
-        # Tasks that can't even be cancelled must not hide who waited at first.
-        with contextlib.suppress(DeadlockError):
-            runner.close()
-        raise
-    except BaseException:
-        runner.close()
-        raise
-    runner.close()
-    return result
+    return run_bounded(main, lambda: VirtualTimeLoop(limit_s=limit_s), END_BOUND_S)
 
 
 def _report(loop: VirtualTimeLoop, what: str) -> str:

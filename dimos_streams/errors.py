@@ -172,6 +172,16 @@ class ModuleFailedError(DimosStreamsError):
     """Raised when a module could not start, or ended by an exception."""
 
 
+class UnendingError(DimosStreamsError):
+    """Raised at the end of a run that tasks or threads have outlived, although they were to end with it."""
+
+    def __init__(self, left: Sequence[str], bound_s: float) -> None:
+        """``left`` has a line for each of them."""
+        lines = "".join(f"\n  {line}" for line in left)
+        hint = "let asyncio.CancelledError pass, as `except Exception` does, and bound what blocks"
+        super().__init__(f"still at work {bound_s:g} s after it was cancelled ({hint}):{lines}")
+
+
 def suggest(word: str, choices: Iterable[str], *, before: str = "") -> str:
     """``"; did you mean 'x'?"`` for the nearest of ``choices``, or an empty string. Of equally near ones it has three
     at most; ``before`` is shown before each.

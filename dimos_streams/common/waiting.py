@@ -1,17 +1,20 @@
-"""The tasks of a loop that wait, each with the line of code at which it stands."""
+"""The tasks of a loop that wait and threads that go on, each with the line of code at which it stands."""
 
 from __future__ import annotations
 
 import asyncio
 import linecache
-from collections.abc import Iterator
+import sys
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from dimos_streams.common.readable.shortening import beginning
 
-_ASYNCIO = str(Path(asyncio.__file__).parent)
+_PYTHON, _INSTALLED = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
 _PACKAGE = Path(__file__).parents[1]
 _LONGEST_LINE = 100
 
@@ -19,16 +22,28 @@ Place = tuple[CodeType, int]
 """A function and a line of its file."""
 
 
-def who_waits(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """A line for each unfinished task of the loop, by name: the innermost line of code that is not asyncio's own."""
-    return sorted(f"{task.get_name()}: {_whereabouts(task)}" for task in asyncio.all_tasks(loop))
+def who_waits(loop: asyncio.AbstractEventLoop, *, without: asyncio.Task[Any] | None = None) -> list[str]:
+    """A line for each unfinished task of the loop but one, by name: the innermost line of code that is not Python's
+    own."""
+    tasks = [task for task in asyncio.all_tasks(loop) if task is not without]
+    return sorted(f"{task.get_name()}: {_whereabouts(list(_places(task.get_coro())))}" for task in tasks)
 
 
-def _whereabouts(task: asyncio.Task[Any]) -> str:
-    places = list(_places(task.get_coro()))
+def where_they_are(threads: Iterable[threading.Thread]) -> list[str]:
+    """The same of threads that go on."""
+    frames = sys._current_frames()
+    return sorted(
+        f"thread {thread.name}: {_whereabouts(_places_of(frames[thread.ident]))}"
+        for thread in threads
+        if thread.ident in frames
+    )
+
+
+def _whereabouts(places: Sequence[Place]) -> str:
+    """The last of places that is not Python's own."""
     if not places:
         return "not started"
-    own = [place for place in places if not place[0].co_filename.startswith(_ASYNCIO)] or places
+    own = [place for place in places if not _is_pythons(place[0].co_filename)] or places
     code, line = own[-1]
     source = linecache.getline(code.co_filename, line).strip()
     text = beginning(source, _LONGEST_LINE)
@@ -42,6 +57,15 @@ def _places(awaited: Any) -> Iterator[Place]:
         if frame is not None:
             yield frame.f_code, frame.f_lineno
         awaited = inner
+
+
+def _places_of(frame: FrameType | None) -> list[Place]:
+    """The lines at which a thread stands, the outermost first."""
+    return [] if frame is None else [*_places_of(frame.f_back), (frame.f_code, frame.f_lineno)]
+
+
+def _is_pythons(filename: str) -> bool:
+    return filename.startswith(_PYTHON) and not filename.startswith(_INSTALLED)
 
 
 def _look_into(awaited: Any) -> tuple[Any, Any]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from dimos_streams import clock
-from dimos_streams.clock import VirtualTimeLoop
+from dimos_streams.clock import END_BOUND_S, VirtualTimeLoop
+from dimos_streams.common.process.bounded_run import run_bounded
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 
@@ -95,7 +96,5 @@ class Feed:
 
 def run_with_feed(main: Callable[[ReplayLoop], Any], start_utime: int) -> Any:
     """Run the coroutine that ``main`` makes, in virtual time that begins at ``start_utime``."""
-    with asyncio.Runner(loop_factory=lambda: ReplayLoop(start_utime)) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, ReplayLoop)
-        return runner.run(main(loop))
+    loop = ReplayLoop(start_utime)
+    return run_bounded(main(loop), lambda: loop, END_BOUND_S)

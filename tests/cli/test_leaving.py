@@ -44,3 +44,18 @@ def test_output_that_cannot_be_written_is_an_error_as_ever() -> None:
         left = _left(0, stdout=full.fileno())
     assert "No space left on device" in left.stderr
     assert left.returncode == 120
+
+
+def test_threads_that_were_given_up_are_not_waited_for() -> None:
+    script = """
+import threading
+from dimos_streams.cli.system.leaving import leave
+from dimos_streams.common.process import given_up
+
+endless = threading.Thread(target=threading.Event().wait)
+endless.start()
+given_up.threads.append(endless)
+leave(1)
+"""
+    left = subprocess.run([sys.executable, "-E", "-c", script], capture_output=True, timeout=50, check=False)
+    assert (left.returncode, left.stderr) == (1, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +69,23 @@ def test_a_mission_that_never_ends_is_an_error_that_names_who_waits(machine: Mac
     waiting = r"move:\w+: await asyncio\.sleep\(distance_m / self\.config\.speed_m_s\)  \(.*in Rover\.move\)"
     assert re.search(waiting, result.err)
     assert "Traceback" not in result.err
+
+
+DEAF = """
+modules:
+  deaf: {type: tests.runtime.modules:DeafAtWork}
+  bridge: {type: dimos_streams.bridge.module:Bridge}
+  agent: {type: dimos_streams.agent.module:Agent}
+"""
+
+
+@pytest.mark.parametrize("mode", ["--virtual-time", pytest.param("--in-process", marks=pytest.mark.slow)])
+def test_a_skill_that_swallows_its_cancellation_is_named_and_the_run_ends(
+    machine: Machine, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "deaf.yaml").write_text(DEAF)
+    port = () if mode == "--virtual-time" else ("--port", str(machine.port))
+    result = machine("run", str(tmp_path / "deaf.yaml"), mode, *port, "--say", "patrol", "--duration", "1")
+    assert (result.code, "1 call: 1 open" in result.out) == (1, True)
+    assert "error: still at work" in result.err
+    assert re.search(r"\nerror:   patrol:\w+: await asyncio\.sleep\(0\.5\)", result.err)

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.common.process import given_up, live_loop
 from dimos_streams.common.process.live_loop import run_live
+from dimos_streams.errors import UnendingError
 
 DELAYS_S = [0.0001, 0.0004, 0.00049, 0.0014, 0.0024, 0.0034, 0.01049]
 
@@ -135,3 +137,58 @@ def test_a_process_forked_beside_a_loop_has_one_of_its_own() -> None:
         return child.exitcode
 
     assert run_live(main()) == 7
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_loop, "_END_BOUND_S", 0.05)
+    monkeypatch.setattr(given_up, "threads", [])
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_task_that_swallows_its_cancellation_is_named_and_not_waited_for() -> None:
+    async def swallow() -> None:
+        while True:
+            try:
+                await asyncio.sleep(0.01)
+            except BaseException:
+                continue
+
+    async def main() -> None:
+        await asyncio.wait([asyncio.create_task(swallow(), name="the-deaf-one")], timeout=0.01)
+        await asyncio.to_thread(int)
+
+    with pytest.raises(UnendingError, match=r"still at work 0\.05 s after .*\n  the-deaf-one: await asyncio\.sleep"):
+        run_live(main())
+    assert given_up.threads == []
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_thread_that_goes_on_is_named_and_not_waited_for() -> None:
+    go = threading.Event()
+
+    async def main() -> None:
+        asyncio.get_running_loop().run_in_executor(None, go.wait)
+        raise ValueError("what main raises counts")
+
+    try:
+        with pytest.raises(ValueError, match="what main raises counts"):
+            run_live(main())
+        (thread,) = given_up.threads
+        assert thread.is_alive()
+    finally:
+        go.set()
+    thread.join()
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_threads_say_at_their_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_loop, "_END_BOUND_S", 20.0)
+    heard = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, lambda: loop.call_soon_threadsafe(heard.set) and heard.wait(10))
+
+    run_live(main())
+    assert heard.is_set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import random
@@ -15,6 +16,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import UnendingError
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.streams.input import Reader
 
@@ -105,8 +107,7 @@ def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
         clock.run_virtual(main())
 
 
-@pytest.mark.slow
-def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock() -> None:
+def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock(caplog: pytest.LogCaptureFixture) -> None:
     async def stubborn() -> None:
         try:
             await asyncio.Event().wait()
@@ -116,8 +117,46 @@ def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock() -> None:
     with pytest.raises(clock.DeadlockError, match="Event") as deadlock:
         clock.run_virtual(stubborn())
     assert "create_future" not in str(deadlock.value)
-    del deadlock
-    gc.collect()  # asyncio complains of the task that never ended when it is collected: here, not at some other time
+    assert "await asyncio.get_running_loop().create_future()" in caplog.text
+
+
+async def swallow() -> None:
+    while True:
+        try:
+            await asyncio.sleep(1)
+        except BaseException:
+            continue  # the end of its coroutine, too, if somebody collected it
+
+
+async def spin() -> None:
+    while True:
+        with contextlib.suppress(BaseException):
+            await asyncio.sleep(0)
+
+
+def test_what_swallows_its_cancellation_is_named_and_ends_with_the_loop() -> None:
+    async def main() -> None:
+        deaf = asyncio.create_task(swallow(), name="the-deaf-one")
+        good = asyncio.create_task(asyncio.sleep(1000), name="the-good-one")
+        await asyncio.wait([deaf, good], timeout=1)
+
+    with pytest.raises(UnendingError) as left:
+        clock.run_virtual(main())
+    first, only = str(left.value).splitlines()
+    assert first.startswith("still at work 60 s after it was cancelled (let asyncio.CancelledError pass")
+    assert only.startswith("  the-deaf-one: await asyncio.sleep(1)  (")
+    gc.collect()
+
+
+@pytest.mark.slow
+def test_what_never_sleeps_ends_the_run_in_which_time_stands_still() -> None:
+    async def main() -> None:
+        await asyncio.wait([asyncio.create_task(spin(), name="the-busy-one")], timeout=1)
+
+    with pytest.raises(clock.VirtualTimeOverError, match="time stands still at 0 s of virtual time") as over:
+        clock.run_virtual(main())
+    assert "  the-busy-one: await asyncio.sleep(0)  (" in str(over.value)
+    gc.collect()
 
 
 def test_a_run_that_may_not_go_on_for_ever_ends_and_names_who_waits() -> None:

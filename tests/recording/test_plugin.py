@@ -118,6 +118,40 @@ def test_arguments_that_the_mark_does_not_have_fail_the_test(pytester: pytest.Py
         assert f"virtual_time takes no argument {given} (valid: limit_s=SECONDS)" in run.stdout.str()
 
 
+DEAF = """
+import pytest
+
+from dimos_streams.testing import ModuleHarness
+from tests.runtime.modules import DeafAtWork
+
+@pytest.mark.virtual_time
+async def test_deaf():
+    async with ModuleHarness(DeafAtWork) as harness:
+        assert await (await harness.call("patrol")).answer() == "patrolling"
+
+async def test_deaf_in_a_run(blueprint_run):
+    async with blueprint_run("deaf.yaml") as run:
+        await run.call("patrol")
+
+def test_behind_them():
+    import gc
+    gc.collect()
+"""
+
+
+@pytest.mark.slow
+def test_a_skill_that_swallows_its_cancellation_fails_its_test_and_no_other(pytester: pytest.Pytester) -> None:
+    modules = "deaf: {type: tests.runtime.modules:DeafAtWork}, bridge: {type: dimos_streams.bridge.module:Bridge}"
+    (pytester.path / "deaf.yaml").write_text(f"modules: {{{modules}}}")
+    pytester.makepyfile(test_deaf=DEAF)
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", timeout=50)
+    run.assert_outcomes(passed=1, failed=2)
+    assert run.stdout.str().count("still at work 60 s after it was cancelled") >= 2
+    run.stdout.re_match_lines(
+        [r".*  patrol:test-1: await asyncio\.sleep\(0\.5\)", r".*  deaf:run: await asyncio\.sleep"]
+    )
+
+
 UNWRITABLE = """
 async def test_beside_it(blueprint_run):
     async with blueprint_run("calm.yaml", record="golden/calm.lcmlog") as run:

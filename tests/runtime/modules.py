@@ -54,3 +54,28 @@ class Listener(Module):
         """Wait for ever."""
         await call.update("waiting")
         await asyncio.Event().wait()
+
+
+async def swallow_cancellations() -> None:
+    """Go on for ever, whoever cancels it."""
+    while True:
+        try:
+            await asyncio.sleep(0.5)
+        except BaseException:
+            continue
+
+
+class DeafAtWork(Module):
+    async def run(self) -> None:
+        await swallow_cancellations()
+
+    @skill
+    async def patrol(self, call: Call) -> None:
+        """Patrol."""
+        await call.update("patrolling")
+        await swallow_cancellations()
+
+
+class DeafAtItsEnd(Module):
+    async def stop(self) -> None:
+        await swallow_cancellations()

@@ -16,11 +16,11 @@ from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.memory import MemoryBus
-from dimos_streams.errors import BusError, ModuleFailedError, UserError
+from dimos_streams.errors import BusError, ModuleFailedError, UnendingError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.module import RunContext
+from dimos_streams.module import Module, RunContext
 from dimos_streams.runtime import liveness
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
@@ -31,7 +31,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.helpers import run_virtual, until
-from tests.runtime.modules import Listener, Talker
+from tests.runtime.modules import DeafAtItsEnd, DeafAtWork, Listener, Talker
 
 TALKER, LISTENER = "tests.runtime.modules:Talker", "tests.runtime.modules:Listener"
 
@@ -374,3 +374,19 @@ async def test_that_nobody_can_be_spoken_for_ends_nothing(
         await reporter.report(["a"], 7, "hung: for 1.2 s")
     assert "no route to the bus" in caplog.text
     await reporter.close()
+
+
+@pytest.mark.parametrize("deaf", [DeafAtWork, DeafAtItsEnd])
+def test_a_module_that_swallows_its_cancellation_holds_up_nobodys_end(
+    deaf: type[Module], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with opened(create_bus("memq://")) as bus:
+            host = ModuleHost(bus)
+            await host.start(deaf(name="deaf"), {})
+            await host.stop()
+            assert host.modules == []
+
+    with pytest.raises(UnendingError, match=r"\n  deaf:(run|stop): await asyncio\.sleep\(0\.5\)  \("):
+        clock.run_virtual(main())
+    assert "module deaf did not stop within 3 s" in caplog.text

@@ -11,15 +11,19 @@ import sys
 import threading
 from typing import Any, NoReturn
 
+from dimos_streams.common.process import given_up
+
 _threading: Any = threading
 
 
 def leave(code: int) -> NoReturn:
-    """End this process as ``sys.exit`` does: with its threads, what was registered for its exit, and its output.
+    """End this process as ``sys.exit`` does: with its threads, what was registered for its exit, and its output. It
+    waits for no thread any more if one was given up.
 
     If the output can't be written, Python says so as ever.
     """
-    _threading._shutdown()  # as multiprocessing does it: executors' threads end here, and others that are no daemons
+    if not given_up.threads:
+        _threading._shutdown()  # as multiprocessing does it: executors' threads end here, and others but daemons
     atexit._run_exitfuncs()
     try:
         for stream in (sys.stdout, sys.stderr):

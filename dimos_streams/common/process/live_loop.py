@@ -13,6 +13,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
+from dimos_streams.common.process.bounded_run import run_bounded
+
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
@@ -25,13 +27,17 @@ _SWITCH_S = 0.0005
 the interpreter's lock, some times in each turn: with Python's own 5 ms, a page that a thread reads stops it for 0.3
 s."""
 
+_END_BOUND_S = 3.0
+"""Seconds in which all tasks and threads must end after the coroutine that was to be run: `stop` waits for longer."""
+
 
 def run_live(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end in wall time, as ``asyncio.run`` does. Threads of the process give way to it."""
+    """Run a coroutine to its end in wall time, as ``asyncio.run`` does. Threads of the process give way to it.
+
+    Raises ``UnendingError`` for tasks and threads that go on after it.
+    """
     sys.setswitchinterval(_SWITCH_S)
-    with asyncio.Runner(loop_factory=new_live_loop) as runner:
-        runner.get_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "blocking"))
-        return runner.run(main)
+    return run_bounded(main, new_live_loop, _END_BOUND_S, executor=ThreadPoolExecutor(_THREADS, "blocking"))
 
 
 def new_live_loop() -> asyncio.AbstractEventLoop:

@@ -33,7 +33,7 @@ from dimos_streams.common.process.log_level import log_level
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import BusError, DimosStreamsError, UserError
+from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
@@ -86,7 +86,12 @@ def main(task: WorkerTask, reports: Connection) -> None:
     sources = LoadedSources()
     if task.supplied is not None:
         task = _prepared(task, task.supplied, reports, sources)
-    sys.exit(run_live(_Worker(task, reports, sources).run()))
+    try:
+        code = run_live(_Worker(task, reports, sources).run())
+    except UnendingError as error:
+        logging.getLogger(__name__).error("%s", error)
+        code = EXIT_FAILED
+    sys.exit(code)
 
 
 def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
