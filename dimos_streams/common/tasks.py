@@ -1,10 +1,14 @@
-"""Tasks that nobody needs any more, which are cancelled and waited for, and those that nobody waits for."""
+"""Tasks that nobody needs any more, which are cancelled and waited for, those that nobody waits for, and work that is
+to hold up nobody."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
@@ -28,6 +32,17 @@ async def end_tasks_silently(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def apart(work: Coroutine[Any, Any, T], *, name: str) -> T:
+    """Do work in a task of its own and return its result. Whoever is cancelled meanwhile cancels it and waits no
+    longer, even if it swallows that."""
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    try:
+        await asyncio.wait([task])
+    finally:
+        task.cancel()
+    return task.result()
 
 
 def report_defect(task: asyncio.Task[Any]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.bus import Bus
+from dimos_streams.common.tasks import apart
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Clocks, Module
 from dimos_streams.runtime.starvation import StarvationWatch
@@ -95,14 +96,15 @@ class ModuleHost:
     async def _end(self, module: Module) -> None:
         self._modules.remove(module)
         self._starvation.remove(module)
-        # In a task of its own: a hook that swallows its cancellation must not hold up the end of all others.
-        stopping = asyncio.get_running_loop().create_task(_stop(module), name=f"{module.name}:stop")
         try:
-            await asyncio.wait([stopping], timeout=STOP_BOUND_S)
-        finally:
-            if not stopping.done():
-                stopping.cancel()
-                module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
+            async with asyncio.timeout(STOP_BOUND_S):
+                await module.end_tasks()
+                if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
+                    await apart(module.stop(), name=f"{module.name}:stop")
+        except TimeoutError:
+            module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
+        except Exception:
+            module.log.exception("module %s failed while it stopped", module.name)
         for spec in module.streams().values():
             getattr(module, spec.name).disconnect()
 
@@ -115,14 +117,6 @@ class ModuleHost:
                 stream.silence()
             elif spec.required:
                 raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
-
-
-async def _stop(module: Module) -> None:
-    try:
-        await module.end_tasks()
-        await module.stop()
-    except Exception:
-        module.log.exception("module %s failed while it stopped", module.name)
 
 
 def _last_line(error: BaseException | None) -> str:

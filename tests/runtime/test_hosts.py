@@ -384,6 +384,7 @@ def test_a_module_that_swallows_its_cancellation_holds_up_nobodys_end(
         async with opened(create_bus("memq://")) as bus:
             host = ModuleHost(bus)
             await host.start(deaf(name="deaf"), {})
+            await asyncio.sleep(1)
             await host.stop()
             assert host.modules == []
 
