@@ -119,6 +119,10 @@ class _Loader:
 
     def resolve(self, reference: str, folder: Path) -> Blueprint:
         """The blueprint that a reference in a file of ``folder`` means. Raises ``UserError``."""
+        if reference.endswith(".py"):
+            parts = Path(display_path(Path(reference))).with_suffix("").parts
+            name = ".".join(parts) if all(map(str.isidentifier, parts)) else "package.module"
+            raise UserError(f"{reference!r} is Python code, whose blueprints are given as '{name}:ATTRIBUTE'")
         if reference.endswith((".yaml", ".yml")) or "/" in reference:
             return self.load(folder / Path(reference).expanduser())
         target = reference if ":" in reference else find_stock(reference).target

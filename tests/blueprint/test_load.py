@@ -218,6 +218,12 @@ def test_python_references() -> None:
         ("tests.blueprint.test_load:A_FILE", "there is no blueprint file 'somewhere.yaml'"),
         ("a b:c", "'a b:c' is not of the form 'package.module:Name'"),
         ("no/such/file.yaml", "there is no blueprint file 'no/such/file.yaml'"),
+        (
+            "./porter/greet.py",
+            "'./porter/greet.py' is Python code, whose blueprints are given as 'porter.greet:ATTRIBUTE'",
+        ),
+        ("greet.py", "blueprints are given as 'greet:ATTRIBUTE'"),
+        ("../my-robot/greet.py", "blueprints are given as 'package.module:ATTRIBUTE'"),
         ("folow-person", "no blueprint is called 'folow-person'; did you mean 'follow-person'?"),
     ],
 )
