@@ -7,7 +7,8 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, GetCoreSchemaHandler, SecretStr, ValidationError
+from pydantic_core import CoreSchema
 
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.readable.shortening import shortened
@@ -28,6 +29,15 @@ class Live:
 
     On a setting that is a model itself it marks all that is inside. A secret is never live: a change is shown.
     """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Refuse to be the type of a setting. Raises ``TypeError``."""
+        if source is cls:
+            name = handler.field_name or "it"
+            text = f"{name}: Live has no type, Live only marks a setting; valid: {name}: Annotated[float, Live]"
+            raise TypeError(text)
+        return handler(source)
 
 
 class Change(NamedTuple):

@@ -63,6 +63,7 @@ def check(blueprint: Blueprint) -> list[Problem]:
         problems += _unwired_problems(blueprint, ports, classes)
         problems += _skill_problems(blueprint, classes)
         problems += _skill_warnings(blueprint, classes)
+        problems += _undescribed_skills(blueprint, classes)
         problems += message_problems(blueprint, ports)
     return problems
 
@@ -254,6 +255,18 @@ def _skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -
                 if vary and path[-1].isdigit():
                     continue  # an entry of a list, which may mean a skill that is known only while it runs
                 yield Problem(f"module {name!r}: {text}", spec.where("config", *path), "warning")
+
+
+def _undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of skills for everyone that nobody could know what to do with."""
+    for module, cls in classes.items():
+        spec = blueprint.modules[module]
+        skills = module_skills(spec, cls).values()
+        names = [skill.name for skill in skills if skill.policy.audience == "everyone" and not skill.description]
+        if names:
+            text = f"module {module!r}: {spec.type} has skills without a docstring: {', '.join(names)}"
+            why = "a model knows nothing else of a skill"
+            yield Problem(f"{text}; {why}", spec.where("type"), "warning")
 
 
 def shared_outputs(cls: type[Module]) -> frozenset[str]:

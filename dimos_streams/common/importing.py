@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError, suggest
 
 EXTRAS = {
@@ -21,6 +22,7 @@ EXTRAS = {
     "cyclonedds": "ros2",
 }
 """The extra of this package that brings each Python package."""
+_MAX_SHOWN = 300
 _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 """Packages of extras that have no wheels for other machines, where the extra brings nothing."""
 
@@ -64,7 +66,12 @@ def import_module(name: str) -> ModuleType:
         why = _not_generated(error.name or "") or f"{type(error).__name__}: {error}"
         raise UserError(f"{name!r} can't be imported: {why}") from error
     except Exception as error:  # somebody's module may raise anything when it is imported
-        raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {error}") from error
+        raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {_in_a_line(error)}") from error
+
+
+def _in_a_line(error: Exception) -> str:
+    """The text of an error, without most of the advice that some libraries add."""
+    return shortened(" ".join(str(error).split()), _MAX_SHOWN)
 
 
 def _not_generated(name: str) -> str:

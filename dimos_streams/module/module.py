@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import inspect
 import json
 import logging
 import random
@@ -13,11 +12,11 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig
 from dimos_streams.module.run_context import RunContext
 from dimos_streams.module.services import Clocks
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
-from dimos_streams.skill.declaration import policy_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
 R = TypeVar("R")
@@ -94,23 +93,14 @@ class Module:
             setattr(self, spec.name, (In if spec.direction == "in" else Out).from_spec(spec))
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Refuse a skill in the place of a method that every module has, and a hook that can't be awaited. Raises
-        ``TypeError``."""
+        """Refuse what stands in the place of something that every module has. Raises ``TypeError``."""
         super().__init_subclass__(**more)
-        for name in vars(Module).keys() & vars(cls).keys():
-            if policy_of(vars(cls)[name]) is not None:
-                why = f"rename the method, and name the skill by @skill(name={name!r})"
-                raise TypeError(f"{cls.__name__}.{name} would replace a method that every module has: {why}")
-        for name in ("start", "run", "stop"):
-            hook = getattr(cls, name)
-            # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
-            if not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
-                raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
+        check_class(cls, Module)
 
     @classmethod
     def streams(cls) -> Mapping[str, StreamSpec]:
         """The declared inputs and outputs by name."""
-        return declared_streams(cls)  # type: ignore[arg-type]  # classes are hashable
+        return _streams(cls)  # type: ignore[arg-type]  # classes are hashable
 
     @classmethod
     def config_type(cls) -> type[ModuleConfig]:
@@ -251,10 +241,17 @@ class Module:
 
 
 @functools.cache
+def _streams(owner: Any) -> Mapping[str, StreamSpec]:
+    streams = declared_streams(owner)
+    check_streams(owner.__name__, streams)
+    return streams
+
+
+@functools.cache
 def _config_type(owner: Any) -> type[ModuleConfig]:
     try:
         annotation = typing.get_type_hints(owner)["config"]
-    except NameError as error:
+    except Exception as error:  # it may be any expression
         raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
     if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
         raise TypeError(f"{owner.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")

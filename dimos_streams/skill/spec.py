@@ -162,7 +162,7 @@ def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpe
     if policy.audience == "everyone" and not _NAME.fullmatch(name):
         raise TypeError(f"{where}: {name!r} can't be a skill's name ({_NAME_RULE})")
     _check_kind(where, function)
-    hints = typing.get_type_hints(function, include_extras=True)
+    hints = _hints(where, function)
     parameters = list(inspect.signature(function).parameters.values())[1:]
     text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
     fields: dict[str, Any] = {}
@@ -185,6 +185,13 @@ def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpe
     parameters_of = ModelParameters(_model(where, name, fields))
     result_type = ResultType(hints.get("return", Any))
     return SkillSpec(name, function, policy, parameters_of, text, call_parameter, result_type)
+
+
+def _hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except Exception as error:  # an annotation may be any expression
+        raise TypeError(f"{where}: an annotation can't be resolved: {error}") from error
 
 
 def _check_kind(where: str, function: Callable[..., Any]) -> None:

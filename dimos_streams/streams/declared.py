@@ -22,7 +22,7 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
     """
     try:
         hints = typing.get_type_hints(owner)
-    except NameError as error:
+    except Exception as error:  # it may be any expression
         raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
     specs: dict[str, StreamSpec] = {}
     for name, hint in hints.items():
@@ -45,7 +45,17 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
             if isinstance(value, In | Out) and name not in specs:
                 kind = type(value).__name__
                 raise TypeError(f"{base.__name__}.{name} needs a type, as in {name}: {kind}[Twist] = {kind}()")
+            _refuse_assigned(value, base, name)
     return specs
+
+
+def _refuse_assigned(value: object, owner: type, name: str) -> None:
+    """Raise ``TypeError`` for the type of a stream in the place of its value, which would declare nothing."""
+    kind = typing.get_origin(value) or value
+    if kind in (In, Out):
+        of = ", ".join(getattr(one, "__name__", repr(one)) for one in typing.get_args(value)) or "Twist"
+        declared = f"{kind.__name__}[{of}]"
+        raise TypeError(f"{owner.__name__}.{name} = {declared} declares no stream; valid: {name}: {declared}")
 
 
 def _refuse_within(hint: object, where: str) -> None:

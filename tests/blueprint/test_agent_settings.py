@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -124,8 +125,16 @@ class Crowd(Module):
     config: ModuleConfig
 
 
+def _made(number: int) -> Callable[[Crowd], str]:
+    def do_it(self: Crowd) -> str:
+        """Do it."""
+        return ""
+
+    return skill(name=f"skill_{number}", tags=("many",))(do_it)
+
+
 for number in range(128):
-    setattr(Crowd, f"skill_{number}", skill(name=f"skill_{number}", tags=("many",))(lambda self: ""))
+    setattr(Crowd, f"skill_{number}", _made(number))
 
 
 @pytest.mark.slow

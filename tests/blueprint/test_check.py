@@ -204,7 +204,8 @@ def thoroughly(function):
 class Known(Module):
     config: ModuleConfig
     @skill
-    def known(self) -> int: ...
+    def known(self) -> int:
+        '''Known.'''
 
 """
 

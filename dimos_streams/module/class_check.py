@@ -1,0 +1,54 @@
+"""Whether the class of a module declares what its author means, and nothing in the place of what every module has."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.module.config import ModuleConfig
+from dimos_streams.skill.declaration import policy_of
+
+OWN = frozenset({
+    "config", "configured", "context", "health", "live_values", "log", "name", "random", "state_json",
+    "on_live", "on_skills", "on_state", "_failed", "_tasks",
+})  # fmt: skip
+"""The names of what each module has of its own, so that a class's value of that name would never be seen."""
+_HOOKS = ("start", "run", "stop")
+_MAX_SHOWN = 60
+
+
+def check_class(cls: type, base: type) -> None:
+    """Raise ``TypeError`` for what stands in the place of something that every module has, whose class is ``base``: a
+    skill or a value in that of a method, a value that each module sets itself, a hook that can't be awaited."""
+    for name, value in vars(cls).items():
+        where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
+        if name in OWN:
+            raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
+        if name in vars(base) and policy_of(value) is not None:
+            why = f"rename the method, and name the skill by @skill(name={name!r})"
+            raise TypeError(f"{where} would replace a method that every module has: {why}")
+        if callable(getattr(base, name, None)) and not callable(getattr(cls, name)):
+            raise TypeError(f"{where} = {what} would replace a method that every module has: rename it")
+    for name in _HOOKS:
+        hook = getattr(cls, name)
+        # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
+        if not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
+            raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
+
+
+def check_streams(owner: str, streams: Iterable[str]) -> None:
+    """Raise ``TypeError`` for a stream that would replace what every module has of its own."""
+    for name in streams:
+        if name in OWN:
+            raise TypeError(f"{owner}.{name} would replace what every module has: rename the stream")
+
+
+def _instead(name: str, value: Any) -> str:
+    """What to write in the place of a value that a module's own one hides."""
+    if name != "config":
+        return f"every module has its own {name}; rename this, or set self.{name} in start()"
+    kind = value if isinstance(value, type) else type(value)
+    valid = kind.__name__ if issubclass(kind, ModuleConfig) else "MyConfig"
+    return f"valid: config: {valid}, a class of settings with their defaults"

@@ -1,0 +1,126 @@
+"""Classes of modules that would be taken without a word, and do nothing of what their authors mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.module import Module
+from dimos_streams.module.class_check import OWN
+from tests.blueprint.conftest import Write
+from tests.blueprint.test_check import found_in
+
+_HEAD = """
+from __future__ import annotations
+from typing import Annotated
+import dimos_streams
+from dimos_streams.live_settings import Live
+from dimos_streams.messages.std_msgs import String
+from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.skill import skill
+from dimos_streams.streams import In, Out
+
+class MyConfig(ModuleConfig):
+    speed: float = 1.0
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("member", "fault"),
+    [
+        (
+            "config = MyConfig",
+            "Meant.config = MyConfig would never be seen: valid: config: MyConfig, a class of settings with their"
+            " defaults",
+        ),
+        ("config = MyConfig()", "Meant.config = MyConfig(speed=1.0) would never be seen: valid: config: MyConfig"),
+        ("config: MyConfig = MyConfig()", "would never be seen: valid: config: MyConfig"),
+        ("config = {'speed': 2}", "Meant.config = {'speed': 2} would never be seen: valid: config: MyConfig"),
+        ("note = Out[String]", "Meant.note = Out[String] declares no stream; valid: note: Out[String]"),
+        ("heard = In[String]", "Meant.heard = In[String] declares no stream; valid: heard: In[String]"),
+        ("heard = In", "Meant.heard = In[Twist] declares no stream; valid: heard: In[Twist]"),
+        (
+            "log: int = 5",
+            "Meant.log = 5 would never be seen: every module has its own log; rename this, or set self.",
+        ),
+        ("name: str = 'hugo'", "Meant.name = 'hugo' would never be seen: every module has its own name"),
+        ("health = 'fine'", "Meant.health = 'fine' would never be seen: every module has its own health"),
+        ("def log(self): ...", "Meant.log = log would never be seen: every module has its own log"),
+        ("spawn = 5", "Meant.spawn = 5 would replace a method that every module has: rename it"),
+        ("stop: bool = False", "Meant.stop = False would replace a method that every module has: rename it"),
+        ("log: Out[String]", "Meant.log would replace what every module has: rename the stream"),
+        (
+            "spawn: In[String]",
+            "Meant.spawn is annotated dimos_streams.streams.input.In[dimos_streams.messages.std_msgs.",
+        ),
+        ("note: dimos_streams.Nothing", "Meant: an annotation can't be resolved: module 'dimos_streams' has no"),
+        (
+            "@skill\n    def count(self, much: Intt) -> int: ...",
+            "Meant.count: an annotation can't be resolved: name 'Intt' is not defined",
+        ),
+        (
+            "@skill\n    def count(self) -> dimos_streams.Nothing: ...",
+            "Meant.count: an annotation can't be resolved: module 'dimos_streams' has no",
+        ),
+        (
+            "class Fast(ModuleConfig):\n        speed: Live = 1.0",
+            "TypeError: speed: Live has no type, Live only marks a setting; valid: speed: Annotated[float, Live]",
+        ),
+        ("class Fast(ModuleConfig):\n        speed: Module", "Unable to generate pydantic-core schema for <class"),
+    ],
+    ids=str,
+)
+def test_what_would_be_nothing_is_refused_in_a_line(
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    member: str,
+    fault: str,
+) -> None:
+    [line] = found_in(write, _blueprint_of(member, request.node.callspec.indices["member"], tmp_path, monkeypatch))
+    assert line.startswith("x.yaml:2: module 'a': ")
+    assert fault in line
+    assert "\n" not in line
+    assert len(line) < 420
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        "log: int",
+        "speed: float = 1.0",
+        "known = None",
+        "configured = property(lambda self: 1)\n    del configured",
+        "packages = ('sys',)",
+    ],
+)
+def test_what_is_something_is_left_alone(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, member: str
+) -> None:
+    number = 1000 + request.node.callspec.indices["member"]
+    assert found_in(write, _blueprint_of(member, number, tmp_path, monkeypatch)) == []
+
+
+def test_a_skill_without_a_docstring_is_warned_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "@skill\n    def a(self) -> int: ...\n    @skill\n    def b(self) -> int: ...\n    @skill\n"
+    members += "    def c(self) -> int:\n        '''Say a number.'''\n    @skill(audience='operator')\n"
+    members += "    def d(self) -> int: ..."
+    assert found_in(write, _blueprint_of(members, 2000, tmp_path, monkeypatch)) == [
+        "x.yaml:2: warning: module 'a': declared_2000:Meant has skills without a docstring: a, b; a model knows"
+        " nothing else of a skill"
+    ]
+
+
+def test_what_every_module_has_of_its_own_is_known() -> None:
+    assert set(vars(Module())) == OWN
+
+
+def _blueprint_of(member: str, number: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (folder / f"declared_{number}.py").write_text(f"{_HEAD}class Meant(Module):\n    {member}\n")
+    monkeypatch.syspath_prepend(folder)
+    return f"modules:\n  a: {{type: 'declared_{number}:Meant'}}\n"
