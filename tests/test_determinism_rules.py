@@ -51,6 +51,8 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/common/process/threads.py",
         "threading.Thread",
     ): "what must not wait for others' threads; in virtual time it is done inline",
+    ("dimos_streams/common/process/given_up.py", "threading.Thread"): "lists threads of live processes, begins none",
+    ("dimos_streams/common/waiting.py", "threading.Thread"): "says where threads of live processes are, begins none",
     (
         "dimos_streams/cli/running/session.py",
         "time.perf_counter",
