@@ -38,6 +38,9 @@ DECISION: Final = "an operator's decision"
 """The words with which notes of a conversation name an operator's decision that it waits for."""
 MONITOR: Final = "monitor"
 """Caller of the monitor's ``report`` calls, which tools do not show among calls."""
+OPERATOR, CLI, HTTP = "operator", "cli", "http"
+"""The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
+OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""

@@ -54,7 +54,7 @@ POISON: dict[str, tuple[Reply, str]] = {
     "NaN": (Reply.calls(("move", '{"distance_m": NaN}')), "completed"),
     "infinity": (Reply.calls(("move", '{"distance_m": 1e999}')), "completed"),
     "a name that is none": (Reply.calls(("mo ve\ud83d" * 30, "{}")), "completed"),
-    "no answer": (Reply.raw(chunk({}, "stop")), "completed"),
+    "no answer": (Reply.raw(chunk({}, "stop")), "no_answer"),
     "calls that never came": (Reply.raw(chunk({}, "tool_calls")), "no_calls"),
     "babble": (Reply.say("bla " * 200_000, piece=4000), "too_long"),
     "a filter": (Reply.raw(chunk({"content": "I"}), chunk({}, "content_filter")), "content_filter"),

@@ -27,6 +27,9 @@ class KettleConfig(ModuleConfig):
     cups: Annotated[int, Field(ge=0)] = 1
     lid: bool | float = True
     limits: Limits = Limits()
+    steps: tuple[float, ...] = ()
+    place: tuple[float, float] = (0.0, 0.0)
+    by_name: dict[str, list[Limits]] = Field(default_factory=dict)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,9 @@ class KettleConfig(ModuleConfig):
     [
         ({"warm_c": True}, "it must be a number, not true"),
         ({"cups": False}, "it must be a number, not false"),
+        ({"steps": [1.0, True]}, "1: it must be a number, not true"),
+        ({"place": [True, 2]}, "0: it must be a number, not true"),
+        ({"by_name": {"a": [{"deadline_s": False}]}}, "a: 0: deadline_s: it must be a number, not false"),
         ({"limits": {"deadline_s": True}}, "deadline_s: it must be a number, not true"),
     ],
 )

@@ -32,7 +32,8 @@ def test_the_file_to_open_is_there(task: str, where: str) -> None:
     assert named or "](docs/" in where
     for path, function in named:
         assert (ROOT / path).is_file(), path
-        assert not function or re.search(rf"(def|class) {function}\(", (ROOT / path).read_text()), function
+        defined = rf"(def|class) {function}\(|^{function} = "
+        assert not function or re.search(defined, (ROOT / path).read_text(), re.MULTILINE), function
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Literal
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
+from dimos_streams.operator.reporting import OWN_CALLERS
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import is_bridge, refusal
 from dimos_streams.tool_stream.family import MAX_DEPTH, ancestors_of
@@ -87,7 +88,10 @@ class Authority:
 
     def admit(self, call: CallState) -> None:
         """Check a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
-        for what, name in (("caller", call.caller), ("idempotency key", call.key or "")):
+        names = {"caller": call.caller, "idempotency key": call.key or ""}
+        if call.caller in OWN_CALLERS or self.is_agent(call.caller):  # our words, which may be part of somebody's URL
+            names = {"idempotency key": (call.key or "").removeprefix(f"{call.caller}/")}
+        for what, name in names.items():
             if has_secret(name):  # redacted, it could be another one's, and give away that one's calls
                 raise CallRejectedError(
                     f"the {what} has a secret of this run in it, a token or key for example, and would be in its"

@@ -58,19 +58,19 @@ class CallAdmission:
         self._stops = stops
         self._reviews = reviews
         self._contention = Contention(ledger, watchdog, self._check_form, authority.may_replace)
-        self._waiting = 0
 
     async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
         if not call.parent:
             self._authority.admit(call)
         parent = self._ledger.calls.get(call.parent)
-        call.asked_after = self._stops.orders.newest if parent is None else parent.asked_after
+        call.overruled = {} if parent is None else parent.overruled
         room = self._room_for(call, self._check_form(call))
         make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
-        self._waiting += 1
+        waiting = self._ledger.waiting
+        waiting[call.call_id] = call
         try:
-            if self._waiting > room.waiting or len(self._ledger.calls.open) >= room.open:
+            if len(waiting) > room.waiting or len(self._ledger.calls.open) >= room.open:
                 raise CallRejectedError("too many calls are open or waiting; try again later")
             if self._authority.reviewer(call) is None:
                 await make_way(call, on_duplicate)
@@ -78,7 +78,7 @@ class CallAdmission:
             else:
                 await self._reviews.begin(call, make_way, self.begin)
         finally:
-            self._waiting -= 1
+            waiting.pop(call.call_id, None)
 
     def begin(self, call: CallState) -> None:
         """Begin a call that may begin. Raises ``CallRejectedError`` if it is too late for that."""

@@ -6,7 +6,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -29,6 +29,8 @@ _NO_FIELDS_SET: Final[set[str]] = set()
 """A stand-in for pydantic's set of the fields that were given at the beginning, which nobody asks a call for."""
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
+OrderKind = Literal["stop", "cancel"]
+"""What an operator orders: that a robot stands still, or that all calls end."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
 """Maximum characters of a text, and number of values, that are remembered of an unsolicited call."""
 
@@ -80,9 +82,11 @@ class CallState(CallView):
     cancel_reason: str | None = None
     """The reason why it was asked to end; None if it was not."""
 
-    asked_after: int = Field(default=0, exclude=True)
-    """The number of the newest order of an operator that ended calls before it, or the call that led to it, was asked
-    for."""
+    overruled: dict[str, OrderKind] = Field(default_factory=dict)
+    """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
+    calls that it begins."""
+    has_secrets: bool = False
+    """True if its arguments here are not those that its module was given."""
     unredacted: dict[str, Any] | None = Field(default=None, exclude=True)
     """The arguments as its module is given them, for a call that may have secrets in them; None for any other."""
     begin_by: float | None = Field(default=None, exclude=True)

@@ -57,6 +57,8 @@ class Ledger:
         self.live_reader: LiveReader | None = None
         self._unsolicited: dict[str, int] = {}
         """The memory of each open call that is unsolicited."""
+        self.waiting: dict[str, CallState] = {}
+        """The calls that have been asked for and wait to begin, by id."""
         self._unsolicited_bytes = 0
         self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
         self._entered_at = float("-inf")
@@ -79,7 +81,7 @@ class Ledger:
                 continue
             if call.state != CLOSED:
                 self.leases.grant(call.call_id, call.resources)
-            if call.last_seq == 0:
+            if call.last_seq == 0 and not call.has_secrets:  # which nobody knows any more
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
         emptied = self.journal.first_offset > self.journal.last_offset > 0
@@ -92,9 +94,10 @@ class Ledger:
         self.calls.add(call)
         self.save(call)
 
-    def save(self, call: CallState) -> None:
-        """Keep what is new of a call besides its events."""
-        self.journal.append([], [call.row()])
+    def save(self, *calls: CallState) -> None:
+        """Keep what is new of calls besides their events."""
+        if calls:
+            self.journal.append([], [call.row() for call in calls])
 
     def enter(self, events: Sequence[ToolEvent]) -> None:
         """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""

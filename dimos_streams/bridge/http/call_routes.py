@@ -17,6 +17,7 @@ from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
+from dimos_streams.operator.reporting import HTTP
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_NAME, MAX_REASON, is_name
 from dimos_streams.tool_stream.gateway import CallView
@@ -60,7 +61,7 @@ class CallBody(FrozenModel, defer_build=False):
     """The agent whose ``skill`` it is, by the name of its module or namespace, empty for the only agent; ``skill`` is
     then without the namespace."""
     arguments: dict[str, Any] = Field(default_factory=dict)
-    caller: Name = "http"
+    caller: Name = HTTP
     on_duplicate: OnDuplicate | None = None
     idempotency_key: Key | None = None
     lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)

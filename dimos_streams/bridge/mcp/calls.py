@@ -75,8 +75,7 @@ class BrokerCalls:
 
     async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
         """See ``McpCalls``. Calls of models that have not begun yet don't begin any more."""
-        self._broker.stops.orders.note("cancel for models", "")
-        return await self._broker.stops.cancel([call.call_id for call in calls], reason)
+        return await self._broker.stops.cancel_for_models([call.call_id for call in calls], reason)
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """See ``McpCalls``."""

@@ -23,9 +23,9 @@ from dimos_streams.errors import (
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
+from dimos_streams.operator.reporting import OPERATOR
 from dimos_streams.operator.schema import COMMANDS
 
-CALLER = "operator"
 _WAIT_S = 10.0
 """Maximum time, in seconds, that an operator's skill may take."""
 
@@ -66,7 +66,7 @@ class Commands:
         agent = choose_agent(agents_among(await self._broker.skills()), command.agent)
         name, arguments = call_for(command)
         skill = agent.skill(name)
-        call_id = await self._broker.call(skill, arguments, caller=CALLER)
+        call_id = await self._broker.call(skill, arguments, caller=OPERATOR)
         until: Literal["answer", "close"] = "answer" if isinstance(command, Say) else "close"
         ended = await self._broker.wait(call_id, until, _WAIT_S)
         view = await self._broker.view(call_id)

@@ -9,8 +9,8 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
-from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
+from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
 _ANSWERS_WITHIN_S = 10.0
@@ -53,7 +53,7 @@ async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: 
     public = f"{machine.replace('/', '_')}_{skill}"
     try:
         async with open_gateway(address) as gateway:
-            close = await gateway.call_to_close(public, arguments, caller=CALLER, wait_s=_ANSWERS_WITHIN_S)
+            close = await gateway.call_to_close(public, arguments, caller=CLI, wait_s=_ANSWERS_WITHIN_S)
     except SkillError as error:
         raise DimosStreamsError(f"machine {machine!r}: {error}") from error
     if close.outcome != "completed":

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.event_watch import watching
-from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -17,6 +16,7 @@ from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, An
     """
 
     async def ask(skill: str, of: str | None) -> CallView:
-        return await gateway.call_to_close(skill, arguments, caller=CALLER, agent=of, wait_s=_WAIT_S)
+        return await gateway.call_to_close(skill, arguments, caller=CLI, agent=of, wait_s=_WAIT_S)
 
     view = await begin_at_agent(gateway, agent, name, ask)
     if view.outcome is None:

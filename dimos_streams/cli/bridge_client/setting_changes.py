@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, Settings
-from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.errors import SettingsError, SkillError, UserError
+from dimos_streams.operator.reporting import CLI
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
@@ -44,7 +44,7 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
 
 
 async def _changed(bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float) -> Settings:
-    body = {"assignments": list(assignments), "caller": CALLER}
+    body = {"assignments": list(assignments), "caller": CLI}
     return await bridge.post(path, body, SETTINGS, timeout_s=within_s)
 
 

@@ -18,7 +18,7 @@ from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import is_look
-from dimos_streams.operator.reporting import SAY
+from dimos_streams.operator.reporting import CLI, SAY
 from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
-CALLER = "cli"
 _CLOSE_BOUND_S = 3.0
 _LAST_WORD = 80
 
@@ -73,7 +72,7 @@ async def follow_new_call(
 
 async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:
     async def begin(name: str, agent: str | None) -> Begun:
-        return await gateway.begin(name, arguments, caller=CALLER, agent=agent, on_loss=wish.on_loss)
+        return await gateway.begin(name, arguments, caller=CLI, agent=agent, on_loss=wish.on_loss)
 
     return await (begin(skill, None) if wish.agent is None else begin_at_agent(gateway, wish.agent, skill, begin))
 

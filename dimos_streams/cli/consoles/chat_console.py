@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, f
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
-from dimos_streams.cli.bridge_client.skill_calls import CALLER, call_table, find_call, in_families, shown_calls
+from dimos_streams.cli.bridge_client.skill_calls import call_table, find_call, in_families, shown_calls
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
@@ -25,6 +25,7 @@ from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
 from dimos_streams.operator.agents import SEVERAL
+from dimos_streams.operator.reporting import CLI
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -222,7 +223,7 @@ class _Chat:
         with agents_named_by("begin with 'NAME: '"):
             name, text = ("", text) if self._is_named else await addressed(self._gateway, text)
             skill = await find_say(self._gateway, name) if name or not self._skill else self._skill
-        self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CALLER))
+        self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CLI))
 
     async def _command(self, command: str, rest: str) -> None:
         match command:

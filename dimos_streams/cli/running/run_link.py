@@ -13,9 +13,9 @@ from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import find_say
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
-from dimos_streams.cli.bridge_client.skill_calls import CALLER
 from dimos_streams.errors import DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
+from dimos_streams.operator.reporting import CLI
 
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus
@@ -77,7 +77,7 @@ class RunLink:
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
-                return await gateway.call(await find_say(gateway, skill or ""), {"text": text}, caller=CALLER)
+                return await gateway.call(await find_say(gateway, skill or ""), {"text": text}, caller=CLI)
             except (UserError, SkillUnavailableError):
                 if clock.monotonic() > deadline:
                     raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, NewType, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -18,12 +19,25 @@ def refuse_flags(wanted: Any, value: object, path: str = "") -> None:
     if isinstance(value, bool):
         if (int in kinds or float in kinds) and bool not in kinds and Any not in kinds:
             raise ValueError(f"{path}it must be a number, not {str(value).lower()}")
-    elif isinstance(value, Mapping):
-        fields = [kind.model_fields for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    else:
+        for kind in kinds:
+            for part, item, name in _parts(kind, value):
+                refuse_flags(part, item, f"{path}{name}: ")
+
+
+def _parts(kind: Any, value: object) -> Iterator[tuple[Any, object, object]]:
+    """Yield what a value consists of: the type that is wanted of each part, the part, and its name or number."""
+    inner = get_args(kind)
+    if isinstance(value, Mapping) and isinstance(kind, type) and issubclass(kind, BaseModel):
+        for name, field in kind.model_fields.items():
+            if name in value:
+                yield field.annotation, value[name], name
+    elif isinstance(value, Mapping) and len(inner) == len(("key", "value")):
         for name, item in value.items():
-            for each in fields:
-                if name in each:
-                    refuse_flags(each[name].annotation, item, f"{path}{name}: ")
+            yield inner[1], item, name
+    elif isinstance(value, list | tuple) and inner:
+        each = itertools.repeat(inner[0]) if len(inner) == 1 or inner[-1] is Ellipsis else inner
+        yield from zip(each, value, itertools.count())
 
 
 def _kinds(wanted: Any) -> Iterator[Any]:
@@ -33,5 +47,7 @@ def _kinds(wanted: Any) -> Iterator[Any]:
             yield from _kinds(each)
     elif get_origin(wanted) is Annotated:
         yield from _kinds(get_args(wanted)[0])
+    elif isinstance(wanted, NewType):
+        yield from _kinds(wanted.__supertype__)
     else:
         yield wanted

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.message import MAX_TEXT, Name
+from dimos_streams.operator.reporting import HTTP
 
 _MAX_ASSIGNMENTS = 100
 _Assignment = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
@@ -19,7 +20,7 @@ class SettingsOrder(FrozenModel, defer_build=False):
 
     assignments: Annotated[tuple[_Assignment, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]
     """Each ``module.setting=value``, with the value as YAML; all of them hold or none."""
-    caller: Name = "http"
+    caller: Name = HTTP
 
 
 class SettingChange(FrozenModel):

@@ -93,6 +93,8 @@ class Slot:
         return clock.monotonic() - self.started_at >= STEADY_AFTER_S
 
     def _failing(self) -> str:
+        if self.replaced:  # by an operator's order, which says what becomes of it
+            return ""
         if self.state == "hung":
             return "its loop does not run"
         if self.state in ("waiting", "starting"):

@@ -182,6 +182,7 @@ class Supervisor:
         slot.take(clock.monotonic())
         slot.restarts += 1
         slot.why = reason
+        slot.ended_again, slot.pause_s = "", 0.0  # what ended the old code says nothing of the new one
         self._emit("restarting", slot, text=reason)
         self._emit("starting", slot)
         await succession.begin(slot, old, bound_s, reason)

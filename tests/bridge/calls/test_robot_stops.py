@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CallState, OrderKind
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender
+from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, decode, encode
-from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.holding import HOLD_PERIOD_S
@@ -330,13 +332,16 @@ async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> N
             await asyncio.gather(broker.stops.stop_robot("", ""), broker.stops.release(""))
         else:
             await broker.stops.cancel_all("", "")
-        with pytest.raises(CallRejectedError, match="does not begin: an operator has"):
+        with pytest.raises(CallRejectedError, match="since it was asked for"):
             await waiting
         assert await hold_tight("c")
 
 
-async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release() -> None:
-    async with yard("robot1") as made:
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release(
+    restarts: bool, tmp_path: Path
+) -> None:
+    async with yard("robot1", journal=tmp_path / "journal.sqlite") as made:
         broker, watcher = made.world.broker, Watcher(**of("robot1", "watcher"))
         for module in (Gripper(**of("robot1", "gripper")), watcher):
             await made.world.add(module)
@@ -345,6 +350,11 @@ async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release(
         await answered(broker, before)
         assert str(await broker.stops.stop_robot("", "")).endswith("no motion was under way")
         await broker.stops.release("")
+        if restarts:
+            await made.world.kill_bridge()
+            await made.world.start_bridge()
+            broker = made.world.broker
+            await made.world.offered("robot1_watch")
         after = await broker.call("robot1_watch", {}, caller="a", on_duplicate="allow")
         await answered(broker, after)
         watcher.seen.set()
@@ -352,6 +362,53 @@ async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release(
         assert refused.outcome is Outcome.FAILED
         assert "an operator has stopped the robot since it was asked for" in refused.text
         assert (await closed(broker, after)).outcome is Outcome.COMPLETED
+
+
+async def test_what_a_script_began_without_the_bridge_after_an_order_begins_what_it_wants() -> None:
+    async with yard("robot1") as made:
+        broker, watcher = made.world.broker, Watcher(**of("robot1", "watcher"))
+        for module in (Gripper(**of("robot1", "gripper")), watcher):
+            await made.world.add(module)
+        await made.world.offered("robot1_watch")
+        await broker.stops.stop_robot("", "")
+        await broker.stops.release("")
+        await broker.stops.cancel_all("", "")
+        asked = SkillCall(
+            utime=clock.utime(), call_id="c1", module="robot1/watcher", skill="robot1_watch", caller="script"
+        )
+        made.world.inner.publish("/skill_calls#dimos_streams.SkillCall", encode(asked))
+        await until(lambda: broker.ledger.calls.get("c1") is not None)
+        watcher.seen.set()
+        assert (await closed(broker, "c1")).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("orders", "refused"),
+    [
+        ({"": "stop"}, True),
+        ({"robot1": "stop"}, True),
+        ({"robot2": "stop"}, False),
+        ({"robot2": "stop", "": "cancel"}, True),
+        ({}, False),
+    ],
+)
+def test_an_order_is_about_its_robot(orders: dict[str, OrderKind], refused: bool) -> None:
+    call = CallState(call_id="c1", skill="wave", module="robot1/arm", caller="a")
+    for robot, kind in orders.items():
+        overrule(call, kind, robot)
+    overrule(call, "stop", "robot3")
+    with pytest.raises(CallRejectedError) if refused else contextlib.nullcontext():
+        check_overruled(call, "robot1/arm", may_move=True)
+
+
+def test_a_stop_is_about_motions_and_the_end_of_all_calls_stays_that() -> None:
+    call = CallState(call_id="c1", skill="look", module="robot1/eye", caller="a")
+    overrule(call, "stop", "")
+    check_overruled(call, "robot1/eye", may_move=False)
+    overrule(call, "cancel", "")
+    overrule(call, "stop", "")
+    with pytest.raises(CallRejectedError, match="all calls were ended since it was asked for"):
+        check_overruled(call, "robot1/eye", may_move=False)
 
 
 def test_the_innermost_word_counts() -> None:

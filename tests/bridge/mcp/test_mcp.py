@@ -12,8 +12,8 @@ import requests
 
 from dimos_streams.bridge.mcp import server
 from dimos_streams.bridge.mcp.results import skill_tool
-from dimos_streams.bridge.monitor.commands import CALLER
 from dimos_streams.module import Module, RunContext, Services
+from dimos_streams.operator.reporting import OPERATOR
 from dimos_streams.skill import skill, skills_of
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
@@ -161,7 +161,7 @@ def test_errors_and_what_is_not_for_everyone() -> None:
 
             wrong = await client.call_tool("follow", {}, progress_callback=hear)
             assert (wrong.is_error, refused) == (True, [])
-            own = await made.broker.call("say", {"text": "x"}, caller=CALLER)
+            own = await made.broker.call("say", {"text": "x"}, caller=OPERATOR)
             shown = structured(await client.call_tool("list_calls"))["calls"]
             assert [call["skill"] for call in shown] == ["fail"]
             for tool in ("get_call", "skill_updates", "cancel_call"):

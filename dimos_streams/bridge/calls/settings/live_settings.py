@@ -168,13 +168,15 @@ class LiveSettings:
         size = len(json_text({"caller": caller, "arguments": arguments}).encode())
         if size > MAX_ARGUMENTS:
             raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
+        redacted = redacted_data(arguments)
         call = CallState(
             call_id=self._new_id(),
             skill=SET,
             module=name,
             caller=caller,
-            arguments=redacted_data(arguments),
+            arguments=redacted,
             unredacted=arguments,
+            has_secrets=redacted != arguments,
             journalled=not only_check,
         )
         self._authority.admit(call)

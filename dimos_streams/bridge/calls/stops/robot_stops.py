@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
+from dimos_streams.bridge.calls.authority import by_model
+from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState, OrderKind
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
-from dimos_streams.bridge.calls.stops.order_log import OrderLog
+from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
@@ -58,7 +59,6 @@ class RobotStops:
         self._watchdog = watchdog
         self._file = StopFile(path)
         self._state = StopState()
-        self.orders = OrderLog()
         self._changed = asyncio.Event()
         self._holds = HoldSender(bus)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
@@ -86,7 +86,7 @@ class RobotStops:
                 f"skill {skill.name!r} may move a robot that an operator has stopped{why}: nothing moves it until an"
                 " operator releases it"
             )
-        self.orders.check(call, module.name, may_move=skill.may_move)
+        check_overruled(call, module.name, may_move=skill.may_move)
 
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
@@ -95,10 +95,10 @@ class RobotStops:
         began, reason = clock.monotonic(), redacted(reason)
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
-        self.orders.note("stop", robot)
         motions = [
             call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
         ]
+        self._overrule("stop", robot)
         self._cancel(motions, reason)
         self._changed.set()
         view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
@@ -124,9 +124,16 @@ class RobotStops:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
         may begin calls may begin others. Raises ``UnknownRobotError``."""
         self._check_known(robot)
-        self.orders.note("cancel", robot)
+        self._overrule("cancel", robot)
         calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
+
+    async def cancel_for_models(self, call_ids: Iterable[str], reason: str) -> CancelReport:
+        """The same for those calls that models may know of, and those that they wait for."""
+        for call in self._ledger.waiting.values():
+            if by_model(call):
+                overrule(call, "cancel", "")
+        return await self.cancel(call_ids, reason)
 
     async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:
         """Ask calls to end, and give them ``CANCEL_OVERDUE_S``; those that are not known any more have ended."""
@@ -195,6 +202,13 @@ class RobotStops:
             ended=tuple(call.call_id for call in calls if call.state == CLOSED),
             going_on=tuple(_going_on(call) for call in calls if call.state != CLOSED),
         )
+
+    def _overrule(self, kind: OrderKind, robot: str) -> None:
+        """Have what is open or waits begin nothing that the order is about; the journal keeps that of open calls."""
+        calls = [call for call in self._ledger.calls.open if call.journalled]
+        for call in (*calls, *self._ledger.waiting.values()):
+            overrule(call, kind, robot)
+        self._ledger.save(*calls)
 
     async def _keep(self) -> str:
         return await self._file.keep(self._state, CONFIRM_S)

@@ -1,0 +1,31 @@
+"""Calls that an operator's order has overtaken: what they would still begin is not begun any more.
+
+A call may wait for a lease, for the end of another one, or for an approval; a lookout may begin another call long
+after it was asked for. The order that ends a call is just what lets such a one begin, and nobody means it to.
+"""
+
+from __future__ import annotations
+
+from dimos_streams.bridge.calls.call_state import CallState, OrderKind
+from dimos_streams.bridge.calls.stops.stop_state import is_of
+from dimos_streams.errors import CallRejectedError
+
+_ANEW = "since it was asked for; what is still wanted is to be asked for anew"
+_SAID: dict[OrderKind, str] = {
+    "stop": f"an operator has stopped the robot {_ANEW}",
+    "cancel": f"all calls were ended {_ANEW}",
+}
+
+
+def overrule(call: CallState, kind: OrderKind, robot: str) -> None:
+    """Note an order that was given for a robot, or for every one (``""``), while a call was open or waited."""
+    if call.overruled.get(robot) != "cancel":
+        call.overruled = {**call.overruled, robot: kind}
+
+
+def check_overruled(call: CallState, module: str, *, may_move: bool) -> None:
+    """Raise ``CallRejectedError`` for a call of a module if an order since it was asked for keeps it from beginning:
+    a stop does so with what may move the robot, the end of all calls with everything."""
+    for robot, kind in call.overruled.items():
+        if is_of(module, robot) and (kind == "cancel" or may_move):
+            raise CallRejectedError(f"{call.skill!r} does not begin: {_SAID[kind]}")
