@@ -68,7 +68,7 @@ class _MissionReading:
                 self._note_end(event)
             case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
                 text = event.data["text"] or self.found.text
-                self._stop(text, *self._reason(event, text), event.data.get("about", ()))
+                self._stop(text, *self._reason(event), event.data.get("about", ()))
             case EventKind.STOP:
                 note = event.data["note"] or event.data.get("why", "")
                 self._stop(event.data["text"], event.data["reason"], note, event.data.get("about", ()))
@@ -82,8 +82,8 @@ class _MissionReading:
                 self.found.asked = []
         self.found.in_turn = True
 
-    def _reason(self, answer: AgentEvent, text: str) -> tuple[str, str]:
-        ignored = self._heard and not text.strip() and not self.found.asked
+    def _reason(self, answer: AgentEvent) -> tuple[str, str]:
+        ignored = self._heard and not answer.data["text"].strip() and not self.found.asked
         reason, note = of_last_answer(answer.data["finish"], ignored=ignored)
         return reason, note or answer.data.get("why_cut", "")
 
