@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,13 @@ from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.http.relaying import headers_below, relayed
 from dimos_streams.hub.storage.calls import CallTable
-from dimos_streams.hub.storage.rows import NewCommand, RobotCallRow, RobotRow, StorageUnavailableError
+from dimos_streams.hub.storage.rows import (
+    NewCommand,
+    RobotCallRow,
+    RobotRow,
+    StorageUnavailableError,
+    WrongSchemaError,
+)
 from dimos_streams.hub.threads import PAGES
 from tests.hub.serving import Robot, ServedHub, added, event, opened_storage, served_hub
 from tests.hub.test_shipping import problem
@@ -508,10 +514,34 @@ def test_who_asks_for_a_call_again_is_led_to_its_first_event(tmp_path: Path, mon
             assert (again.status_code, again.links) == (201, begun.links), "another robot's c9 is another call"
         (_, first), *_ = hub.events(1, begun.links["events"]["url"].removeprefix("/tool_streams"))
         assert (first["robot"], first["type"], first["call_id"]) == ("r1", "open", "c9")
-        monkeypatch.setattr(CallTable, "find", _unavailable)
-        assert (hub.post("/calls", body).json(), hub.post("/calls", body).links) == ({"call_id": "c9"}, {})
+        for why in (StorageUnavailableError("it is down"), WrongSchemaError("its tables are newer")):
+            monkeypatch.setattr(CallTable, "find", _raising(why))
+            unknown = hub.post("/calls", body)
+            assert unknown.json() == {"call_id": "c9"}, "it has begun, whatever the database says"
+            assert unknown.links["events"]["url"] == "/tool_streams?from=5", "what comes next"
     for each in (answers, other):
         each.join()
+
+
+@pytest.mark.feature("H2")
+def test_a_new_call_is_not_looked_for_in_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub, answering(hub, robot) as (answers,):
+        robot.ship_events(hub, 1, 2)
+        assert len(hub.events(2)) == 2
+        monkeypatch.setattr(CallTable, "find", _raising(AssertionError("it is looked for")))
+        answers.replies["/calls"] = (201, {"call_id": "c9"})
+        begun = hub.post("/calls", {"skill": "move", "robot": "r1"})
+        assert (begun.status_code, begun.links["events"]["url"]) == (201, "/tool_streams?from=3")
+    answers.join()
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: Any) -> Any:
+        raise error
+
+    return fail
 
 
 def _call(key: str) -> NewCommand:

@@ -32,7 +32,7 @@ from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError
+from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.tool_stream.event import is_call_id, json_text
 
 
@@ -95,7 +95,10 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
         next_event = parts.feed.broadcast.last_offset + 1
         robot, reply = await begin(parts, body, wait, timeout_s)
         headers = {name: value for name, value in reply.headers.items() if name != "Link"}
-        if "Link" in reply.headers and (first := await _first_event(parts, robot, reply, next_event)) is not None:
+        if "Link" in reply.headers:
+            # Without a key the call is a new one, so its first event is still to come.
+            has_key = body.idempotency_key is not None
+            first = await _first_event(parts, robot, reply, next_event) if has_key else next_event
             headers["Link"] = links.events_from(first)
         return as_response(replace(reply, headers=headers))
 
@@ -171,16 +174,16 @@ async def begin(
     return robot, await asked(parts, request)
 
 
-async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int | None:
-    """A number that is not behind the first event of a call that a bridge says it has: with an idempotency key, or as
-    a duplicate, it may have begun before ``next_event``. None if the database does not say."""
+async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int:
+    """A number that is not behind the first event of a call with an idempotency key that a bridge says it has: it may
+    have begun before ``next_event``, which is what is known if the database does not say."""
     call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
     if not (isinstance(call_id, str) and is_call_id(call_id)):
         return next_event
     try:
         rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
-    except StorageUnavailableError:
-        return None  # the call has begun all the same, which is what counts
+    except (StorageUnavailableError, WrongSchemaError):
+        return next_event  # the call has begun all the same, and what it says from now on can be read
     return min([next_event, *(row.first_seq for row in rows if row.robot == robot)])
 
 
