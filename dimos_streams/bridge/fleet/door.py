@@ -18,6 +18,7 @@ from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.fleet.commands import Command
+from dimos_streams.fleet.last_order import LastOrder
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 
@@ -54,6 +55,7 @@ class Door:
         """``app`` is the app without its guard, which checks hosts and tokens: a hub has shown who it is."""
         self._app = app
         self._broker = broker
+        self._last_order = LastOrder()
 
     async def enter(self, command: Command, begin_by: float, key: str) -> DoorReply:
         """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command
@@ -63,16 +65,27 @@ class Door:
             return refusal(
                 problem_kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
             )
+        self._last_order.note(command)
         body = command.body
         if begins_call(command):
             body = {**(body or {})}
-            if command.role == "operator" and (why := _not_for_operators(body.get("caller"))):
-                return refusal(problem_kinds.CALL_REJECTED, why)
             if body.get("idempotency_key") is None:
                 body["idempotency_key"] = key
+            if why := self._begins_not(command, body):
+                return refusal(problem_kinds.CALL_REJECTED, why)
         if command.role == "model" and (why := await self._not_for_models(path, body)):
             return refusal(problem_kinds.CALL_REJECTED, why)
         return await self._ask(command, body, begin_by)
+
+    def _begins_not(self, command: Command, body: dict[str, Any]) -> str:
+        """The reason why a command begins no call; empty if it may, or if the call has begun before."""
+        caller, key = body.get("caller"), body["idempotency_key"]
+        if command.role == "operator" and (why := _not_for_operators(caller)):
+            return why
+        why = self._last_order.against(command)
+        if why and any((call.caller, call.key) == (caller, key) for call in self._broker.ledger.calls):
+            return ""
+        return why
 
     async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
         """The reason why a model may not ask for this; empty if it may."""

@@ -21,6 +21,7 @@ from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import Scene, closed, scene
@@ -212,6 +213,56 @@ async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_ag
         hub.command(5, "/calls?wait=close&timeout_s=300", key="other", body=call("follow", description="b"))
         assert (await answer_to(hub, 5)).body["waited"] == "close"
         assert [view.skill for view in await made.broker.calls()] == ["follow", "at_once", "follow"]
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        ("/robots/stop", "an operator has stopped the robot since it was asked for"),
+        ("/calls/cancel", "an operator has ended all calls since it was asked for"),
+    ],
+)
+async def test_a_call_that_an_order_has_overtaken_does_not_begin(order: str, why: str) -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(5, order)
+        hub.command(3, "/calls", body=call("at_once", value=3))
+        hub.command(2, "/calls", role="model", body=call("at_once", caller="mcp/1", value=3))
+        assert (await answer_to(hub, 5)).status == 200
+        hub.command(6, "/robots/release")
+        assert (await answer_to(hub, 6)).status == 200
+        hub.command(4, "/calls", body=call("at_once", value=3))
+        for id in (2, 3, 4):
+            answer = await answer_to(hub, id)
+            assert (answer.outcome, answer.body["type"]) == ("refused", "urn:dimos-streams:problem:call-rejected")
+            assert answer.body["detail"] == (
+                f"'at_once' does not begin: {why}; what is still wanted is to be asked for anew"
+            )
+        assert not await made.broker.calls()
+        hub.command(7, "/calls", body=call("at_once", value=3))
+        assert (await answer_to(hub, 7)).status == 201, "it was asked for later"
+
+
+async def test_a_call_that_began_before_the_order_is_found_by_its_key() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        body = {**call("at_once", value=3), "idempotency_key": "mine"}
+        hub.command(1, "/calls?wait=close", body=body)
+        begun = (await answer_to(hub, 1)).body["call_id"]
+        hub.command(5, "/calls/cancel")
+        assert (await answer_to(hub, 5)).status == 200
+        hub.command(2, "/calls", body=body)
+        assert (await answer_to(hub, 2)).body == {"call_id": begun}
+
+
+async def test_a_hub_that_counts_anew_is_refused_nothing_for_long() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(500, "/calls/cancel")
+        assert (await answer_to(hub, 500)).status == 200
+        await asyncio.sleep(MAX_EXPIRY_S + 1.0)
+        hub.command(1, "/calls", body=call("at_once", value=3))
+        assert (await answer_to(hub, 1)).status == 201
 
 
 async def test_what_nobody_knows_of_a_call_is_asked_again_by_its_key(tmp_path: Path) -> None:

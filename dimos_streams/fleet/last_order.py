@@ -1,0 +1,51 @@
+"""The last order of a hub to stop or to cancel all, which commands to begin older calls are not to survive.
+
+What stops a robot goes first, at the hub and on the way, so a call that the hub had taken before may arrive after it.
+Nobody means that one to begin any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dimos_streams import clock
+from dimos_streams.fleet.commands import Command
+from dimos_streams.fleet.paths import bare_path
+from dimos_streams.fleet.protocol import MAX_EXPIRY_S, CommandId
+
+_ORDERS = {
+    "/robots/stop": "an operator has stopped the robot since it was asked for",
+    "/calls/cancel": "an operator has ended all calls since it was asked for",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    id: CommandId
+    said: str
+    at: float
+    """Time at which it came, on ``clock.steady``."""
+
+
+class LastOrder:
+    """The last order of a hub that ends what was asked for before it, whichever part of the robot it is about."""
+
+    def __init__(self) -> None:
+        self._noted: _Noted | None = None
+
+    def note(self, command: Command) -> None:
+        """Note a command that is about to be carried out, if it is such an order."""
+        said = _ORDERS.get(bare_path(command.path))
+        if said is not None and command.method == "POST":
+            self._noted = _Noted(command.id, said, clock.steady())
+
+    def against(self, command: Command) -> str:
+        """The reason why a command to begin a call comes too late; empty if no order has overtaken it.
+
+        An order counts for as long as an older command can be valid: a hub that has lost its database counts anew.
+        """
+        noted = self._noted
+        if noted is None or command.id > noted.id or clock.steady() > noted.at + MAX_EXPIRY_S:
+            return ""
+        skill = (command.body or {}).get("skill")
+        return f"{skill!r} does not begin: {noted.said}; what is still wanted is to be asked for anew"
