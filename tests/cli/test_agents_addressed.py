@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent, find_say
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, decide, pending
-from dimos_streams.errors import RobotNeededError, SkillArgumentError, UnknownAgentError
+from dimos_streams.errors import RobotNeededError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.tool_stream.event import Outcome
@@ -140,6 +140,14 @@ async def test_a_robot_is_not_told_the_name_that_only_its_hub_knows(
     agents: list[str], without: list[str], hub: bool, text: str, to: str, told: str
 ) -> None:
     assert await addressed(Fleet(agents, without, hub=hub), text) == (to, told)
+
+
+async def test_a_stop_is_said_as_it_stands_where_nobody_says_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unavailable(self: Fleet) -> list[OfferedSkill]:
+        raise SkillUnavailableError("the hub's database is down")
+
+    monkeypatch.setattr(Fleet, "skills", unavailable)
+    assert await addressed(Fleet(["robot1"], hub=True), "robot1: stop") == ("", "robot1: stop")
 
 
 async def test_what_is_said_to_a_robot_without_an_agent_goes_to_no_other_one() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from dimos_streams.errors import RobotNeededError, UnknownAgentError
+from dimos_streams.errors import RobotNeededError, SkillError, UnknownAgentError
 from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_among, choose_agent
 from dimos_streams.operator.reporting import SAY
 
@@ -62,10 +62,16 @@ async def addressed(gateway: SkillGateway, text: str) -> tuple[str, str]:
     the agent is empty if the text names none, and it goes to the only one.
 
     An agent of a run is told all of it: its model knows the run's names. A robot does not know its name at a hub.
+    Where nobody says who is there the text goes as it stands to the only one: it may be a stop.
     """
     name = addressee(text)
-    offered = await offered_agents(gateway) if name else None
-    if offered is None or (len(offered.agents) < 2 and name not in offered.robots):
+    if not name:
+        return "", text
+    try:
+        offered = await offered_agents(gateway)
+    except SkillError:
+        return "", text
+    if len(offered.agents) < 2 and name not in offered.robots:
         return "", text
     return name, text.partition(":")[2].strip() if offered.robots else text
 
