@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from dimos_streams.fleet.commands import Method, Role
 
-_CALL = r"/calls/[^/?#]+"
+_CALL = r"/calls/(?!\.{1,2}(?:/|\Z))[^/?#]+"
+"""A call's path: ``.`` and ``..`` are no calls, and who follows such a path is led elsewhere."""
 _OPEN: Mapping[Role, Mapping[Method, re.Pattern[str]]] = {
     "operator": {
         "GET": re.compile(rf"/(healthz|skills|modules|robots|calls)|{_CALL}"),

@@ -475,6 +475,9 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
         ),
         ({"Location": "/calls/c1/cancel", "Link": '</events?before=9>; rel="next"'}, {}),
         ({"Location": "/calls/a%2F..%2F..%2Frobots"}, {}),
+        ({"Location": "/calls/..", "Link": '</calls/%2e%2e>; rel="next"'}, {}),
+        ({"Location": "/calls/.", "Link": '</calls/.%2E?limit=1>; rel="next"'}, {}),
+        ({"Location": "/calls/..a"}, {"Location": "/robots/r1/calls/..a"}),
     ],
 )
 def test_headers_of_a_robots_bridge_lead_to_it_or_nowhere(headers: dict[str, str], below: dict[str, str]) -> None:

@@ -153,7 +153,15 @@ async def test_no_commands_keep_out_what_makes_the_robot_stop() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["//127.0.0.1:1/healthz", "/healthz#x", "/calls%3Flimit=1", "/calls/a%23b", "/calls/../settings"]
+    "path",
+    [
+        "//127.0.0.1:1/healthz",
+        "/healthz#x",
+        "/calls%3Flimit=1",
+        "/calls/a%23b",
+        "/calls/../settings",
+        "/calls/%2e%2e",
+    ],
 )
 async def test_a_path_is_taken_as_it_stands(path: str) -> None:
     hub = FakeHub()
