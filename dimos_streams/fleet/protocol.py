@@ -65,6 +65,7 @@ Whole = Annotated[int, Field(strict=True)]
 """An integer of JSON: ``"2"``, ``2.0`` and ``true`` are none."""
 Offset = Annotated[Whole, Field(ge=1, le=MAX_OFFSET)]
 CommandId = Offset
+"""The number that a hub has given to a command, see ``Command.id``."""
 SoftwareVersion = Annotated[str, Field(max_length=100, pattern="^[ -~]*$")]
 """A version of this package. A text that goes into a database as it is may not have every character."""
 Count = Annotated[Whole, Field(ge=0, le=MAX_OFFSET)]
