@@ -61,8 +61,8 @@ MAX_NAME = 200
 
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
-MAX_UTIME = 2**63 - 1
-"""The largest valid time of an event; its field, and databases, take no larger one."""
+MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
+"""The bounds of an event's time, those of its field and of databases. Who has no clock may be before 1970."""
 
 EventType = Literal["open", "update", "progress", "close", "gap"]
 EVENT_TYPES = frozenset({"open", "update", "progress", "close"})
@@ -137,8 +137,8 @@ class ToolEvent:
         least = 0 if event.type == "gap" else 1  # one of offsets is of no call, and has no seq
         if isinstance(event.seq, bool) or not least <= event.seq <= MAX_SEQ:
             raise ValueError(f"not a tool stream event: seq is {event.seq!r}; valid: {least} to {MAX_SEQ}")
-        if isinstance(event.utime, bool) or not 0 <= event.utime <= MAX_UTIME:
-            raise ValueError(f"not a tool stream event: utime is {event.utime!r}; valid: 0 to {MAX_UTIME}")
+        if isinstance(event.utime, bool) or not MIN_UTIME <= event.utime <= MAX_UTIME:
+            raise ValueError(f"not a tool stream event: utime is {event.utime!r}; valid: {MIN_UTIME} to {MAX_UTIME}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
             raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}")
         return event

@@ -11,7 +11,7 @@ import pytest
 
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 
@@ -40,7 +40,10 @@ def test_an_entry_with_values_that_no_event_has_is_refused_and_nothing_of_it_is_
     hub, robot = hub_and_robot
     odd: list[tuple[dict[str, Any], str]] = [
         *(({"seq": seq}, f"seq is {seq}; valid: 1 to {MAX_SEQ}") for seq in (0, -3, 2**63, True)),
-        *(({"utime": utime}, f"utime is {utime}; valid: 0 to {MAX_UTIME}") for utime in (-5, 2**70, False)),
+        *(
+            ({"utime": utime}, f"utime is {utime}; valid: {MIN_UTIME} to {MAX_UTIME}")
+            for utime in (-(2**70), 2**70, False)
+        ),
         ({"type": "gap"}, "is none of a call; valid: from_seq and to_seq in its data"),
         ({"type": "gap", "seq": 0, "data": {"from_offset": 1, "to_offset": 2}}, "a gap of seq 0"),
         ({"type": "gap", "call_id": "", "seq": 2, "data": lost(1, 2)}, "call_id '' can be no call's"),

@@ -140,7 +140,10 @@ def test_behind_them():
 
 
 @pytest.mark.slow
-def test_a_skill_that_swallows_its_cancellation_fails_its_test_and_no_other(pytester: pytest.Pytester) -> None:
+def test_a_skill_that_swallows_its_cancellation_fails_its_test_and_no_other(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     modules = "deaf: {type: tests.runtime.modules:DeafAtWork}, bridge: {type: dimos_streams.bridge.module:Bridge}"
     (pytester.path / "deaf.yaml").write_text(f"modules: {{{modules}}}")
     pytester.makepyfile(test_deaf=DEAF)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, ToolEvent, json_text
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent, json_text
 
 _FIELDS: dict[str, Any] = {
     "utime": 1, "call_id": "c", "seq": 2, "type": "update", "module": "m", "skill": "s", "caller": "x",
@@ -27,7 +27,7 @@ def test_an_event_is_read_from_what_is_served_of_it() -> None:
         ({"seq": True}, "seq is True; valid: 1 to "),
         ({"seq": 0}, "seq is 0"),
         ({"seq": MAX_SEQ + 1}, "seq is "),
-        ({"utime": -1}, "utime is -1; valid: 0 to "),
+        ({"utime": MIN_UTIME - 1}, f"valid: {MIN_UTIME} to "),
         ({"utime": MAX_UTIME + 1}, "utime is "),
         ({"utime": False}, "utime is False"),
         ({"type": "gap", "seq": -1}, "seq is -1; valid: 0 to "),

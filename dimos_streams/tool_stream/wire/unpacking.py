@@ -143,8 +143,6 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
     instance = value.pop(INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
-    if utime < 0:
-        raise MessageError(channel, TYPE, f"utime is {utime}")
     if not 1 <= seq <= MAX_SEQ or not is_call_id(call_id):
         raise MessageError(channel, TYPE, f"call {call_id!r} has seq {seq}")
     if type == "close" and value.get("outcome") not in OUTCOMES:
