@@ -12,17 +12,15 @@ from dimos_streams import clock
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S, CommandId
+from dimos_streams.tool_stream.overtaken import OrderKind, overtaken
 
-_ORDERS = {
-    "/robots/stop": "an operator has stopped the robot since it was asked for",
-    "/calls/cancel": "an operator has ended all calls since it was asked for",
-}
+_ORDERS: dict[str, OrderKind] = {"/robots/stop": "stop", "/calls/cancel": "cancel"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
     id: CommandId
-    said: str
+    kind: OrderKind
     at: float
     """Time at which it came, on ``clock.steady``."""
 
@@ -35,9 +33,9 @@ class LastOrder:
 
     def note(self, command: Command) -> None:
         """Note a command that is about to be carried out, if it is such an order."""
-        said = _ORDERS.get(bare_path(command.path))
-        if said is not None and command.method == "POST":
-            self._noted = _Noted(command.id, said, clock.steady())
+        kind = _ORDERS.get(bare_path(command.path))
+        if kind is not None and command.method == "POST":
+            self._noted = _Noted(command.id, kind, clock.steady())
 
     def against(self, command: Command) -> str:
         """The reason why a command to begin a call comes too late; empty if no order has overtaken it.
@@ -47,5 +45,4 @@ class LastOrder:
         noted = self._noted
         if noted is None or command.id > noted.id or clock.steady() > noted.at + MAX_EXPIRY_S:
             return ""
-        skill = (command.body or {}).get("skill")
-        return f"{skill!r} does not begin: {noted.said}; what is still wanted is to be asked for anew"
+        return overtaken((command.body or {}).get("skill"), noted.kind)

@@ -184,6 +184,10 @@ class Broker:
         await admit()
         return new.call_id
 
+    def has_begun(self, caller: str, key: str) -> bool:
+        """Return whether a caller has begun a call with an idempotency key, which begins no other one."""
+        return self._keys.knows(caller, key)
+
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
         self._watchdog.cancel(self._known(call_id), reason)

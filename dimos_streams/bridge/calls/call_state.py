@@ -6,7 +6,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
@@ -19,6 +19,7 @@ from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
 from dimos_streams.tool_stream.opening import opening_of
+from dimos_streams.tool_stream.overtaken import OrderKind
 
 _SEEN = tuple(CallView.model_fields)
 _LONGEST_PAUSE_S = 0.5
@@ -29,8 +30,6 @@ _NO_FIELDS_SET: Final[set[str]] = set()
 """A stand-in for pydantic's set of the fields that were given at the beginning, which nobody asks a call for."""
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
-OrderKind = Literal["stop", "cancel"]
-"""What an operator orders: that a robot stands still, or that all calls end."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
 """Maximum characters of a text, and number of values, that are remembered of an unsolicited call."""
 
@@ -88,7 +87,7 @@ class CallState(CallView):
     has_secrets: bool = False
     """True if its arguments here are not those that its module was given."""
     unredacted: dict[str, Any] | None = Field(default=None, exclude=True)
-    """The arguments as its module is given them, for a call that may have secrets in them; None for any other."""
+    """The arguments as its module is given them, if they have secrets."""
     begin_by: float | None = Field(default=None, exclude=True)
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)

@@ -40,6 +40,10 @@ class IdempotencyKeys:
         """Remember a call of the journal by its key."""
         self._remember(call).set_result(call.call_id)
 
+    def knows(self, caller: str, key: str) -> bool:
+        """Return whether a caller has begun a call with a key."""
+        return key in self._callers.get(caller, ())
+
     async def begin(self, call: CallState, admit: Callable[[], Awaitable[None]]) -> str:
         """Begin a call that has a key by ``admit``, unless it was begun before; return its id, or that of the first
         one.

@@ -94,18 +94,7 @@ _BEGUN = answers(
     "The call was requested; with `wait`, as it is after that.",
     Location="The call.",
     Link=links.EVENTS,
-) | refusals(
-    problem_kinds.SKILL_ERROR,
-    problem_kinds.UNKNOWN_SKILL,
-    problem_kinds.UNKNOWN_AGENT,
-    problem_kinds.UNKNOWN_CALL,
-    problem_kinds.CALL_REJECTED,
-    problem_kinds.CONFLICT,
-    problem_kinds.BAD_REQUEST,
-    problem_kinds.BAD_ARGUMENTS,
-    problem_kinds.SKILL_UNAVAILABLE,
-    takes_body=True,
-)
+) | refusals(*problem_kinds.BEGINNING, problem_kinds.BAD_REQUEST, takes_body=True)
 
 
 def mount_calls(app: FastAPI, broker: Broker) -> None:

@@ -52,6 +52,17 @@ TOO_MANY_CONNECTIONS = Kind(503, "too-many-connections", "Too many connections a
 HTTP_ERROR = Kind(400, "http-error", "The request was refused")
 """A refusal of the framework for a reason of its own, with any status."""
 
+BEGINNING = (
+    SKILL_ERROR,
+    UNKNOWN_SKILL,
+    UNKNOWN_AGENT,
+    UNKNOWN_CALL,
+    CALL_REJECTED,
+    CONFLICT,
+    BAD_ARGUMENTS,
+    SKILL_UNAVAILABLE,
+)
+"""The kinds with which a bridge answers a request for a call, besides those of all routes."""
 KINDS = tuple(value for value in globals().values() if isinstance(value, Kind))
 _BY_NAME = {kind.name: kind for kind in KINDS}
 

@@ -32,9 +32,9 @@ def _parts(kind: Any, value: object) -> Iterator[tuple[Any, object, object]]:
         for name, field in kind.model_fields.items():
             if name in value:
                 yield field.annotation, value[name], name
-    elif isinstance(value, Mapping) and len(inner) == len(("key", "value")):
+    elif isinstance(value, Mapping) and inner:
         for name, item in value.items():
-            yield inner[1], item, name
+            yield inner[-1], item, name
     elif isinstance(value, list | tuple) and inner:
         each = itertools.repeat(inner[0]) if len(inner) == 1 or inner[-1] is Ellipsis else inner
         yield from zip(each, value, itertools.count())

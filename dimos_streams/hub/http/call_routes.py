@@ -29,7 +29,7 @@ from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
@@ -85,7 +85,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
             Location="The call.",
             Link=links.EVENTS,
         )
-        | refusals(*ASKING, *BEGINNING, hub_kinds.ROBOT_NEEDED, takes_body=True),
+        | refusals(*ASKING, *problem_kinds.BEGINNING, hub_kinds.ROBOT_NEEDED, takes_body=True),
     )
     async def call(
         body: FleetCallBody,

@@ -34,17 +34,6 @@ ASKING = (
     hub_kinds.ROBOT_SILENT,
 )
 """The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
-BEGINNING = (
-    problem_kinds.SKILL_ERROR,
-    problem_kinds.UNKNOWN_SKILL,
-    problem_kinds.UNKNOWN_AGENT,
-    problem_kinds.UNKNOWN_CALL,
-    problem_kinds.CALL_REJECTED,
-    problem_kinds.CONFLICT,
-    problem_kinds.BAD_ARGUMENTS,
-    problem_kinds.SKILL_UNAVAILABLE,
-)
-"""The problems with which a bridge answers a request for a call, besides those of all routes."""
 _GONE_S = 60.0
 """Time, in seconds, after which a robot that was not heard of is not waited for."""
 

@@ -21,7 +21,7 @@ from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.call_routes import as_response
-from dimos_streams.hub.http.refusing import ASKING, BEGINNING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
@@ -107,7 +107,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         responses=_answered(200)
         | _answered(201, Location="The call, at its bridge.")
         | _answered(202)
-        | refusals(*ASKING, *BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
+        | refusals(*ASKING, *problem_kinds.BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
     )
     async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
         return await _passed_on(parts, robot, "POST", path, request, body)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState, OrderKind
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
@@ -25,6 +25,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.parts import Scene, Worker, answered, closed, scene
 from tests.helpers import until
 

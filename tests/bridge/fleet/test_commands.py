@@ -227,7 +227,7 @@ async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_ag
     ("order", "why"),
     [
         ("/robots/stop", "an operator has stopped the robot since it was asked for"),
-        ("/calls/cancel", "an operator has ended all calls since it was asked for"),
+        ("/calls/cancel", "all calls were ended since it was asked for"),
     ],
 )
 async def test_a_call_that_an_order_has_overtaken_does_not_begin(order: str, why: str) -> None:

@@ -169,14 +169,15 @@ class LiveSettings:
         if size > MAX_ARGUMENTS:
             raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
         redacted = redacted_data(arguments)
+        has_secrets = redacted != arguments
         call = CallState(
             call_id=self._new_id(),
             skill=SET,
             module=name,
             caller=caller,
             arguments=redacted,
-            unredacted=arguments,
-            has_secrets=redacted != arguments,
+            unredacted=arguments if has_secrets else None,
+            has_secrets=has_secrets,
             journalled=not only_check,
         )
         self._authority.admit(call)

@@ -6,15 +6,10 @@ after it was asked for. The order that ends a call is just what lets such a one 
 
 from __future__ import annotations
 
-from dimos_streams.bridge.calls.call_state import CallState, OrderKind
+from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.stops.stop_state import is_of
 from dimos_streams.errors import CallRejectedError
-
-_ANEW = "since it was asked for; what is still wanted is to be asked for anew"
-_SAID: dict[OrderKind, str] = {
-    "stop": f"an operator has stopped the robot {_ANEW}",
-    "cancel": f"all calls were ended {_ANEW}",
-}
+from dimos_streams.tool_stream.overtaken import OrderKind, overtaken
 
 
 def overrule(call: CallState, kind: OrderKind, robot: str) -> None:
@@ -28,4 +23,4 @@ def check_overruled(call: CallState, module: str, *, may_move: bool) -> None:
     a stop does so with what may move the robot, the end of all calls with everything."""
     for robot, kind in call.overruled.items():
         if is_of(module, robot) and (kind == "cancel" or may_move):
-            raise CallRejectedError(f"{call.skill!r} does not begin: {_SAID[kind]}")
+            raise CallRejectedError(overtaken(call.skill, kind))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import by_model
-from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState, OrderKind
+from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
@@ -41,6 +41,7 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.overtaken import OrderKind
 
 _MAX_ROBOTS = 200
 
@@ -98,8 +99,8 @@ class RobotStops:
         motions = [
             call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
         ]
-        self._overrule("stop", robot)
         self._cancel(motions, reason)
+        self._overrule("stop", robot)
         self._changed.set()
         view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
         calls = await self._ended(motions)

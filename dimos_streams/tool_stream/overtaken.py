@@ -1,0 +1,17 @@
+"""Calls that an operator's order has overtaken: why they do not begin, in the same words at a bridge and at a hub."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+OrderKind = Literal["stop", "cancel"]
+"""What an operator orders: that a robot stands still, or that all calls end."""
+_SAID: dict[OrderKind, str] = {
+    "stop": "an operator has stopped the robot since it was asked for",
+    "cancel": "all calls were ended since it was asked for",
+}
+
+
+def overtaken(skill: object, kind: OrderKind) -> str:
+    """The reason why a call does not begin that was asked for before an order."""
+    return f"{skill!r} does not begin: {_SAID[kind]}; what is still wanted is to be asked for anew"
