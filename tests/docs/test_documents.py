@@ -60,12 +60,14 @@ def commands(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path, bus_url: str, free_port: int) -> Iterator[dict[str, str]]:
+def environment(tmp_path_factory: pytest.TempPathFactory, bus_url: str, free_port: int) -> Iterator[dict[str, str]]:
     env = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "LCM_DEFAULT_URL": bus_url,
         "DIMOS_STREAMS__BRIDGE__PORT": str(free_port),
+        # Sessions that begin and end at once beside others of one root fail over what these remove there.
+        "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("sessions")),
     }
     yield env
     if Path(env["DIMOS_STREAMS_STATE_DIR"]).exists():  # else nothing has run

@@ -35,6 +35,7 @@ def run(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     environment |= {
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "XDG_STATE_HOME": str(folder / "state"),
+        "PYTEST_DEBUG_TEMPROOT": str(folder),  # other sessions clean up in the usual place
     }
 
     def execute(*command: str, cwd: Path, code: int = 0) -> str:
