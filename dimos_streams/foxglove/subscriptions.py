@@ -7,6 +7,7 @@ import asyncio
 import json
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.frames import ClientFrame, read_client_frame, text_frame
 
 _MOST = 1000
@@ -68,7 +69,7 @@ class Subscriptions:
     def _note(self, text: bytes) -> bool:
         """Take note of a text's subscriptions; return whether it subscribes to something, or unsubscribes."""
         try:
-            said = json.loads(text)
+            said = parse_json(text)
             match said["op"]:
                 case "subscribe":
                     self._channels |= {int(each["id"]): int(each["channelId"]) for each in said["subscriptions"]}
@@ -77,7 +78,7 @@ class Subscriptions:
                         self._channels.pop(int(number), None)
                 case _:
                     return False
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except (ValueError, TypeError, KeyError):
             return False  # the SDK says what is wrong with it
         self._is_known = self._is_known and len(self._channels) <= _MOST
         return True
