@@ -148,8 +148,9 @@ def test_what_swallows_its_cancellation_is_named_and_ends_with_the_loop() -> Non
     gc.collect()
 
 
-@pytest.mark.slow
-def test_what_never_sleeps_ends_the_run_in_which_time_stands_still() -> None:
+def test_what_never_sleeps_ends_the_run_in_which_time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_TURNS_AT_ONCE", 5_000)
+
     async def main() -> None:
         await asyncio.wait([asyncio.create_task(spin(), name="the-busy-one")], timeout=1)
 
