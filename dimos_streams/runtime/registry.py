@@ -84,9 +84,9 @@ def new_run_dir(name: str) -> Path:
     directory = runs_dir / f"{clock.utime() // 1000}-{name}-{os.getpid()}"
     try:
         _make_shared(runs_dir)
+        _forget_old(runs_dir)
         (directory / "logs").mkdir(parents=True, mode=0o700)
         own(directory)
-        _forget_old(runs_dir)
     except OSError as error:
         shutil.rmtree(directory, ignore_errors=True)
         raise cannot_write(runs_dir, error) from error

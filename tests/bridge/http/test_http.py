@@ -288,11 +288,13 @@ def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> No
 
 
 @pytest.mark.slow
-def test_stopping_ends_open_streams_within_a_second(caplog: pytest.LogCaptureFixture) -> None:
-    with served() as bridge:
+def test_stopping_ends_open_streams_and_whoever_waits_within_a_second(caplog: pytest.LogCaptureFixture) -> None:
+    with served() as bridge, concurrent.futures.ThreadPoolExecutor() as pool:
         streams = [bridge.stream("?from=1") for _ in range(50)]
         stalled = [bridge.stream("?from=1", receive_buffer=4096) for _ in range(5)]
         bridge.call("count", label="x" * 10_000, to=200)
+        waiting = pool.submit(bridge.call, "patrol")
+        until(lambda: bridge.run(bridge.broker.calls(open_only=True)))
 
         async def stop() -> tuple[float, set[str]]:
             loop = asyncio.get_running_loop()
@@ -310,6 +312,8 @@ def test_stopping_ends_open_streams_within_a_second(caplog: pytest.LogCaptureFix
             assert offsets == list(range(1, len(offsets) + 1))
         for stream in stalled:
             stream.close()
+        with pytest.raises(requests.ConnectionError):
+            waiting.result(10)
     assert "Exception in ASGI" not in caplog.text
     assert "ASGI callable returned" not in caplog.text
 

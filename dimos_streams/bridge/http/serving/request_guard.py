@@ -137,6 +137,8 @@ class Guard:
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            return  # the server ends, and has cut off whoever waited: it is nobody's mistake that is to be logged
         except Exception:
             if REPORTED not in scope:
                 raise

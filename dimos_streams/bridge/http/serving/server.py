@@ -148,6 +148,8 @@ class HttpServer:
         done, _ = await asyncio.wait([task], timeout=_GRACE_S)
         if not done:
             self.abort(None)
+            for request in server.server_state.tasks:
+                request.cancel()
         await task
 
 
