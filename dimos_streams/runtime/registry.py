@@ -18,6 +18,8 @@ from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 _KEPT_RUNS = 20
+_DIGITS = 13
+"""The number of digits with which each run's directory begins: they are in the order of their names."""
 _FILE = "run.json"
 _FOR_ALL = 0o1777
 """The mode of a directory in which each user may write, and remove only what is their own."""
@@ -81,16 +83,32 @@ def new_run_dir(name: str) -> Path:
     Raises ``UserError`` if it can't be written.
     """
     runs_dir = state_dir() / "runs"
-    directory = runs_dir / f"{clock.utime() // 1000}-{name}-{os.getpid()}"
     try:
         _make_shared(runs_dir)
         _forget_old(runs_dir)
-        (directory / "logs").mkdir(parents=True, mode=0o700)
-        own(directory)
+        directory = runs_dir / f"{_next_number(runs_dir):0{_DIGITS}d}-{name}-{os.getpid()}"
+        _make_run(directory)
     except OSError as error:
-        shutil.rmtree(directory, ignore_errors=True)
         raise cannot_write(runs_dir, error) from error
     return directory
+
+
+def _make_run(directory: Path) -> None:
+    """Raises ``OSError``; then there is no such directory."""
+    try:
+        (directory / "logs").mkdir(parents=True, mode=0o700)
+        own(directory)
+    except OSError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def _next_number(runs_dir: Path) -> int:
+    """Return the milliseconds since the Unix epoch or, if they are not after a run that was made before, the number
+    after its: runs are newer or older by their names, whatever became of the machine's clock meanwhile."""
+    numbers = (path.name.partition("-")[0] for path in runs_dir.iterdir() if path.stat().st_uid == os.geteuid())
+    known = [int(number) for number in numbers if len(number) == _DIGITS and number.isdecimal()]
+    return max([clock.utime() // 1000, *(number + 1 for number in known if number + 1 < 10**_DIGITS)])
 
 
 def _make_shared(runs_dir: Path) -> None:

@@ -71,6 +71,25 @@ def test_only_ended_runs_are_forgotten() -> None:
     assert (runs / "0000-broken-1").exists()
 
 
+def test_runs_are_newer_or_older_by_when_they_began_wherever_the_clock_is_set_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = [make_run(f"{number:013}-rover-7") for number in range(1_000_000_000_001, 1_000_000_000_021)]
+    began = []
+    for utime in (1_000_000_000_030_000, 1_000_000_000_005_000, 5_000, 1_000_000_000_005_000):
+        monkeypatch.setattr(clock, "utime", lambda utime=utime: utime)
+        began.append(new_run_dir("rover"))
+        assert find_run_dir(None) == began[-1]
+    assert [path.exists() for path in (*before, *began)] == [True] * 24
+    assert sorted(began) == began
+
+
+def test_a_number_after_which_none_comes_is_no_bound() -> None:
+    make_run("9999999999999-rover-7")
+    assert new_run_dir("rover").name < "9999999999999"
+    assert new_run_dir("rover").name < "9999999999999"
+
+
 def test_a_run_lives_as_long_as_what_it_has_forked() -> None:
     """Also if its first process, whose number it has, is killed."""
     code = "import os; from dimos_streams.runtime.registry import new_run_dir; d = new_run_dir('rover')\n"
