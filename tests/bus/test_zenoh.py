@@ -175,6 +175,31 @@ def test_what_is_larger_than_any_message_is_not_put_together(zenoh_url: str) -> 
     with_buses(zenoh_url, scenario=scenario)
 
 
+def test_what_comes_by_another_key_than_a_channels_own_is_on_no_channel(zenoh_url: str) -> None:
+    import zenoh
+
+    async def scenario(bus: Bus) -> None:
+        got: list[str] = []
+        bus.subscribe_all(lambda channel, _: got.append(channel))
+        with session_config(ZenohUrl.parse(zenoh_url)) as config:
+            session = await asyncio.to_thread(zenoh.open, config)
+        keys = KeySpace(zenoh_url.rpartition("/")[2])
+
+        def arrived() -> bool:
+            for key in ("robot1%2Fcmd_vel/geometry_msgs.Twist", "%00/a.B", "%%"):
+                session.put(f"{keys.prefix}/{key}", b"forged")
+            session.put(keys.key_of(TWIST), b"plain")
+            return len(got) > 10
+
+        try:
+            await until(arrived)
+            assert set(got) == {TWIST}
+        finally:
+            await asyncio.to_thread(session.close)
+
+    with_buses(zenoh_url, scenario=scenario)
+
+
 @pytest.mark.feature("G1")
 @pytest.mark.parametrize("channel", [CANCELS, EVENTS, "/tool_stream_requests#dimos_streams.ToolStreamRequest"])
 def test_a_forged_number_makes_nobody_deaf_to_a_publisher(zenoh_url: str, channel: str) -> None:

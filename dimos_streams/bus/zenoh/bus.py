@@ -7,6 +7,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from dimos_streams.bus.base import Bus, TokenHandler, Wants
@@ -30,6 +31,8 @@ _KEPT_SAMPLES = 4096
 _MISS_DETECTION_S = 0.25
 """Interval, in seconds, at which the sender of a reliable channel says which message was its last."""
 _MAX_PUBLISHERS = 1024
+_MAX_CHANNELS = 4096
+"""Number of channels whose keys are not read again with each of their messages."""
 _UNDECLARED_WITHIN_S = 2.0
 _ALL = ""
 
@@ -62,6 +65,7 @@ class ZenohBus(Bus):
         know_url(url)
         super().__init__(redacted(str(self._url)))
         self._keys = self._url.key_space
+        self._channel_of = lru_cache(_MAX_CHANNELS)(self._keys.channel_of)
         self._delivery = delivery or {}
         self._session: zenoh.Session | None = None
         self._publishers: OrderedDict[str, zenoh.Publisher | zenoh.ext.AdvancedPublisher] = OrderedDict()
@@ -175,7 +179,9 @@ class ZenohBus(Bus):
         return watch_tokens(self._opened_session(), self._keys.prefix, handler)
 
     def _deliver_to_all(self, batch: Batch, missed: bool) -> None:
-        named = [(self._keys.channel_of(key), data) for key, data in batch]
+        named = [(channel, data) for key, data in batch if (channel := self._channel_of(key)) is not None]
+        if len(named) < len(batch):
+            _log.warning("left out %d messages: their keys are those of no channel", len(batch) - len(named))
         for subscription, wants in tuple(self._subscribers.of_all.items()):
             for channel, data in named:
                 if wants is None or wants(channel):

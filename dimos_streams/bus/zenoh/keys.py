@@ -40,8 +40,13 @@ class KeySpace:
             escaped[-1] = escaped[-1].replace(".", "%2E")  # it is no type
         return "/".join((self.prefix, *head, *escaped, *filter(None, [type_name])))
 
-    def channel_of(self, key: str) -> str:
-        """Return the channel of a key below the prefix."""
+    def channel_of(self, key: str) -> str | None:
+        """Return the channel of a key below the prefix, or None if it is that of none. With a second key a channel
+        would get past whoever allows by keys what may be said."""
+        channel = self._read(key)
+        return channel if channel and channel.isprintable() and self.key_of(channel) == key else None
+
+    def _read(self, key: str) -> str:
         levels = key.removeprefix(f"{self.prefix}/").split("/")
         type_name = levels.pop() if len(levels) > 1 and _TYPE.fullmatch(levels[-1]) else ""
         first = "/"
