@@ -35,11 +35,13 @@ Opener = Callable[[str, int, float | None], socket.socket]
 
 
 class CuttableSession(requests.Session):
-    """A session for one request or stream. ``cut`` may be called from any thread at any moment.
+    """A session for one request or stream, or for several to one server, one after the other; none may be redirected.
+    ``cut`` may be called from any thread at any moment.
 
     Closing a response or a socket does not wake a thread that waits for it; shutting the socket down does, while it
-    connects, shakes hands, or reads. So the session keeps a duplicate of each socket's descriptor, from before the
-    connection is asked for. Only the look-up of a host name can't be cut. The environment's proxies are not used.
+    connects, shakes hands, or reads. So the session keeps a duplicate of its socket's descriptor, from before the
+    connection is asked for until the next one is. Only the look-up of a host name can't be cut. The environment's
+    proxies are not used.
     """
 
     def __init__(self, tls: Tls | None = None) -> None:
@@ -50,8 +52,8 @@ class CuttableSession(requests.Session):
         if tls is not None and tls.cert is not None:
             self.cert = str(tls.cert) if tls.key is None else (str(tls.cert), str(tls.key))
         self._guard = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        self._newest: socket.socket | None = None
+        self._socket: socket.socket | None = None
+        self._duplicate: socket.socket | None = None
         self._is_cut = False
         self.has_connected = False
         """True once there was a connection: from then on a request may have arrived."""
@@ -62,8 +64,8 @@ class CuttableSession(requests.Session):
         """End what the session does with an error in its thread; new connections are refused. Never waits."""
         with self._guard:
             self._is_cut = True
-            for sock in self._sockets:
-                _shut_down(sock)
+            if self._duplicate is not None:
+                _shut_down(self._duplicate)
 
     def take_over(self, response: requests.Response) -> tuple[socket.socket, bytes] | None:
         """The socket of a response whose body nobody has begun to read, and what came with its head.
@@ -74,17 +76,22 @@ class CuttableSession(requests.Session):
         body = getattr(getattr(response.raw, "_fp", None), "fp", None)
         coding = response.headers.get("Transfer-Encoding", "").strip().lower()
         plain = "Content-Encoding" not in response.headers and response.url.startswith("http://")
-        if self._newest is None or not isinstance(body, io.BufferedReader) or coding != "chunked" or not plain:
+        if self._socket is None or self._duplicate is None or not isinstance(body, io.BufferedReader):
             return None
-        self._newest.setblocking(False)
-        return self._sockets[-1], body.peek()
+        if coding != "chunked" or not plain:
+            return None
+        self._socket.setblocking(False)
+        return self._duplicate, body.peek()
 
     def close(self) -> None:
         super().close()
         with self._guard:
-            for sock in self._sockets:
-                sock.close()
-            self._sockets.clear()
+            self._close_duplicate()
+
+    def _close_duplicate(self) -> None:
+        if self._duplicate is not None:
+            self._duplicate.close()
+            self._duplicate = None
 
     def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
         error: OSError = OSError(f"{host!r} has no address")
@@ -106,8 +113,8 @@ class CuttableSession(requests.Session):
             if self._is_cut:
                 raise ConnectionAbortedError("the session was cut")
             sock.connect_ex(address)
-            self._sockets.append(sock.dup())
-            self._newest = sock
+            self._close_duplicate()  # not when its connection is closed: the answer may still be read from its socket
+            self._socket, self._duplicate = sock, sock.dup()
         poll = select.poll()
         poll.register(sock, select.POLLOUT)
         if not poll.poll(None if timeout_s is None else timeout_s * 1000):
@@ -155,13 +162,8 @@ class _PlainConnection(HTTPConnection):
         return self._opener(self.host, self.port or self.default_port, _seconds(self.timeout))
 
 
-class _TlsConnection(HTTPSConnection):
-    def __init__(self, *args: Any, opener: Opener, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._opener = opener
-
-    def _new_conn(self) -> socket.socket:
-        return self._opener(self.host, self.port or self.default_port, _seconds(self.timeout))
+class _TlsConnection(_PlainConnection, HTTPSConnection):
+    """Is opened like a plain one."""
 
 
 def _seconds(timeout: Any) -> float | None:

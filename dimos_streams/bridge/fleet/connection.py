@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 import ssl
+import threading
 from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
@@ -181,47 +182,63 @@ class _KeptConnection:
     def __init__(self, tls: Tls) -> None:
         self.turn = asyncio.Lock()
         self._tls = tls
-        self._session: CuttableSession | None = None
+        self._guard = threading.Lock()
+        self._idle: CuttableSession | None = None
+        self._busy: CuttableSession | None = None
+        """The session of the request that somebody waits for; its thread closes or keeps it."""
         self._used_at = 0.0
         self._is_cut = False
 
     def request(self, method: str, url: str, body: bytes | None, headers: dict[str, str]) -> requests.Response:
         """Send a request. Blocks. Raises ``requests.RequestException`` and ``OSError``; the next one connects
         anew."""
-        session = self._kept()
+        session = self._begin()
+        answered = False
         try:
             response = session.request(
                 method, url, data=body, headers=headers, timeout=_TIMEOUT_S, allow_redirects=False
             )
-        except BaseException:
-            if self._session is session:
-                self._session = None
-            session.close()
-            raise
-        self._used_at = clock.monotonic()
+            answered = True
+        finally:
+            self._end(session, keep=answered)
         return response
 
     def abandon(self) -> None:
         """End what is under way, which nobody waits for any more. The next request connects anew."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.cut()
+        with self._guard:
+            busy, self._busy = self._busy, None
+            self._close_idle()
+        if busy is not None:
+            busy.cut()
 
     def cut(self) -> None:
         """End what is under way, and take nothing more. From any thread; twice is fine."""
-        self._is_cut = True
-        if (session := self._session) is not None:
-            session.cut()
+        with self._guard:
+            self._is_cut = True
+        self.abandon()
 
-    def _kept(self) -> CuttableSession:
-        if self._session is not None and clock.monotonic() - self._used_at > _KEEP_S:
-            self._session.close()
-            self._session = None
-        if self._is_cut:
-            raise ConnectionAbortedError("the link is closed")
-        if self._session is None:
-            self._session = CuttableSession(self._tls)
-        return self._session
+    def _begin(self) -> CuttableSession:
+        with self._guard:
+            if self._is_cut:
+                raise ConnectionAbortedError("the link is closed")
+            if clock.monotonic() - self._used_at > _KEEP_S:
+                self._close_idle()
+            self._busy, self._idle = self._idle or CuttableSession(self._tls), None
+            return self._busy
+
+    def _end(self, session: CuttableSession, *, keep: bool) -> None:
+        with self._guard:
+            if self._busy is session:
+                self._busy = None
+                if keep:
+                    self._idle, self._used_at = session, clock.monotonic()
+                    return
+        session.close()
+
+    def _close_idle(self) -> None:
+        if self._idle is not None:
+            self._idle.close()
+            self._idle = None
 
 
 def _why(error: Exception) -> str:

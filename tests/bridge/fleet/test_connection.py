@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import json
+import os
 import random
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -181,6 +182,35 @@ async def test_a_hub_that_hangs_holds_no_bridge_up_that_ends(server: Answering) 
         await connection.position("journal-1")
     connection.close()
     assert clock.monotonic() - began < 10
+
+
+def _sockets() -> int:
+    found = 0
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the one that listed them, or one of the server's threads
+            found += os.readlink(f"/proc/self/fd/{fd}").startswith("socket:")
+    return found
+
+
+@on_a_loop
+async def test_a_hub_that_closes_each_connection_leaves_no_sockets(server: Answering) -> None:
+    server.answer = lambda: (200, {"Connection": "close"}, _json(_POSITION))
+    async with connected(server.url) as hub:
+        await hub.position("journal-1")
+        before = _sockets()
+        for _ in range(20):
+            await hub.position("journal-1")
+        assert len(set(server.clients)) == 21
+        await until(lambda: _sockets() <= before)
+
+
+@on_a_loop
+async def test_a_link_that_is_closed_leaves_no_sockets_of_what_it_kept(server: Answering) -> None:
+    before = _sockets()
+    async with connected(server.url) as hub:
+        await hub.position("journal-1")
+        assert _sockets() > before
+    await until(lambda: _sockets() == before)
 
 
 @on_a_loop
