@@ -23,7 +23,7 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.refusals import Manners, is_too_long, may_pass, retry_after_s
+from dimos_streams.agent.models.refusals import Habits, Manners, Trial, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import (
@@ -151,34 +151,35 @@ class OpenAIModel:
         from openai import APIStatusError, AsyncStream
 
         unclear: APIStatusError | None = None
-        trials: Iterator[str] = iter(())
-        trial = ""
+        trials: Iterator[Trial] = iter(())
+        trial: Trial | None = None
         while True:
-            body = self._body(request)
+            body = self._body(request, self._manners.habits if trial is None else trial.habits)
             try:
                 stream = await self._client.post(
                     "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
                 )
-                if trial:
-                    self._manners.helped(trial)
-                return stream
             except APIStatusError as error:
                 status, code, said = error.status_code, error.code, _said(error)
                 if is_too_long(status, code, said):
                     raise
                 if lesson := self._manners.refused(status, said, body):
                     _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, said)
-                    unclear, trial = None, ""
+                    unclear, trial = None, None
                     continue
                 if unclear is None:
                     unclear, trials = error, self._manners.trials(status, code, body)
-                trial = next(trials, "") if status == unclear.status_code else ""
-                if not trial:
+                trial = next(trials, None) if status == unclear.status_code else None
+                if trial is None:
                     raise (unclear if status == unclear.status_code else error) from None
-                _logger.warning("%s refused: %s; it is tried whether it helps if %s", self._name, said, trial)
+                _logger.warning("%s refused: %s; it is tried whether it helps if %s", self._name, said, trial.summary)
+            else:
+                if trial is not None:
+                    self._manners.helped(trial)
+                return stream
 
-    def _body(self, request: ModelRequest) -> dict[str, Any]:
-        options, habits = self._options, self._manners.habits
+    def _body(self, request: ModelRequest, habits: Habits) -> dict[str, Any]:
+        options = self._options
         body: dict[str, Any] = {
             "model": self._model,
             "messages": chat_messages(request.messages, habits.style),

@@ -191,6 +191,19 @@ _LESSONS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One way to ask that may help."""
+
+    lesson: _Lesson
+    habits: Habits
+
+    @property
+    def summary(self) -> str:
+        """The difference from other requests, for people."""
+        return self.lesson.summary
+
+
 class Manners:
     """Learns from a server's refusals how it wants to be asked.
 
@@ -227,19 +240,17 @@ class Manners:
                     return lesson.summary
         return ""
 
-    def helped(self, trial: str) -> None:
-        """Note that the request was taken: what was left out on trial stays out."""
-        self._on_learnt(trial)
-
-    def trials(self, status: int, code: object, body: Body) -> Iterator[str]:
-        """Yield one thing after the other that is left out on trial; ask again after each. When they are used up, the
-        habits are what they were; a caller whose request is taken before stops asking for more."""
+    def trials(self, status: int, code: object, body: Body) -> Iterator[Trial]:
+        """Yield one thing after the other that is left out on trial; ask again with each, until the request is taken.
+        Only then is it ``helped`` that changes the habits."""
         if status not in _UNCLEAR or code in _NO_FORM:
             return
-        before = self.habits
         for lesson in self._lessons:
             if lesson.tried and self._vain[lesson.summary] < _VAIN_TRIALS and lesson.is_in(body):
-                self.habits = lesson.without(before)
-                yield lesson.summary
+                yield Trial(lesson, lesson.without(self.habits))
                 self._vain[lesson.summary] += 1
-        self.habits = before
+
+    def helped(self, trial: Trial) -> None:
+        """Note that the request was taken: what was left out on trial stays out."""
+        self.habits = trial.lesson.without(self.habits)
+        self._on_learnt(trial.summary)

@@ -236,6 +236,15 @@ def test_it_learns_how_a_server_wants_to_be_asked() -> None:
     assert len(requests) == 3
 
 
+@pytest.mark.parametrize(
+    "during", [Reply.error(429, "slow down"), Reply.error(400, "system role not supported")], ids=["busy", "clear"]
+)
+def test_what_is_left_out_on_trial_is_sent_again_if_the_trial_ends_otherwise(during: Reply) -> None:
+    replies = [Reply.error(400, "Bad Request"), during, Reply.say("A room."), Reply.say("Still.")]
+    _, requests = served(replies, LOOKED, LOOKED)
+    assert ["stream_options" in request.body for request in requests[:3]] == [True, False, True]
+
+
 @pytest.mark.feature("D7")
 @pytest.mark.parametrize(
     ("reply", "words", "retryable", "status"),
