@@ -100,11 +100,12 @@ class BatchIntake:
             self.pace_s = min(max(2 * took, _PACE_S[0]), _PACE_S[1])
 
     def _next(self) -> list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]]:
-        group, entries = [self._waiting.popleft()], 0
+        group, entries = [], 0
         while self._waiting and entries < _MOST:
-            entries += len(self._waiting[0][0].entries)
-            group.append(self._waiting.popleft())
-        self._count -= sum(len(batch.entries) for batch, _ in group)
+            batch, future = self._waiting.popleft()
+            group.append((batch, future))
+            entries += len(batch.entries)
+        self._count -= entries
         if not self._waiting:
             self._has_come.clear()
         return group

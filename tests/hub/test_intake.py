@@ -11,6 +11,7 @@ import pytest
 from dimos_streams.hub import events
 from dimos_streams.hub.events import BatchIntake, HubBusyError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from tests.hub.serving import opened_storage
 from tests.hub.test_storage import batch, numbered
 
 
@@ -29,3 +30,25 @@ async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: p
         await intake.store(batch(*numbered(6, 6)))
     for task in (waiting, fits):
         task.cancel()
+
+
+def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "_MOST", 3)
+    stored: list[int] = []
+
+    async def main() -> None:
+        with opened_storage(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as threads:
+            storage.open()
+            intake = BatchIntake(storage, threads, lambda: stored.append(intake.entries))
+            batches = (numbered(1, 3), numbered(4, 4), numbered(5, 5))
+            waiting = [asyncio.create_task(intake.store(batch(*entries))) for entries in batches]
+            await asyncio.sleep(0)
+            running = asyncio.create_task(intake.run())
+            await asyncio.gather(*waiting)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+    assert stored == [3, 5]
