@@ -50,6 +50,8 @@ class MemoryBus(Bus):
         def forget(subscription: Subscription) -> None:
             self._keep_counts(subscription)
             group.remove(subscription)
+            if not group:
+                del self._subscribers.by_channel[channel]
 
         subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
         group.append(subscription)

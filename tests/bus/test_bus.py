@@ -18,6 +18,7 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, bus_url, create_bus
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.url import UdpmUrl
+from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscription import SLICE_S
 from dimos_streams.bus.url import check_route
@@ -160,6 +161,19 @@ def test_who_subscribes_again_gets_each_message_once(url: str) -> None:
             got.clear()
 
     with_bus(url, scenario)
+
+
+@pytest.mark.virtual_time
+async def test_a_bus_in_memory_keeps_nothing_of_channels_that_nobody_listens_to() -> None:
+    bus = MemoryBus()
+    await bus.open()
+    for number in range(3):
+        first, second = (bus.subscribe(f"/{number}", lambda channel, data: None) for _ in range(2))
+        first.close()
+        assert bus.has_subscribers(f"/{number}")
+        second.close()
+    assert not bus._subscribers.by_channel
+    await bus.close()
 
 
 def test_nothing_is_handled_once_the_bus_is_closed(url: str) -> None:
