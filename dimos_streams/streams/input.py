@@ -147,9 +147,9 @@ class In(Generic[T]):
         Blocks of several calls may overlap. An input that is not on demand, or not wired, is left as it is.
         """
         self._listeners += 1
-        if self._on_demand and self._listeners == 1:
-            self._subscribe()
         try:
+            if self._on_demand and self._listeners == 1:
+                self._subscribe()
             yield
         finally:
             self._listeners -= 1

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import BusError, DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -213,6 +213,20 @@ async def test_an_input_on_demand_receives_only_while_somebody_listens() -> None
             assert bus.has_subscribers(channel)
         assert not bus.has_subscribers(channel)
         assert node.rare.latest is None
+
+
+@pytest.mark.virtual_time
+async def test_an_input_on_demand_is_subscribed_again_after_a_bus_that_refused() -> None:
+    bus, node = await opened()
+    node.rare.connect(bus, "/rare")
+    await bus.close()
+    with pytest.raises(BusError), node.rare.listening():
+        pass
+    await bus.open()
+    with node.rare.listening():
+        send(bus, "/rare", "heard")
+        assert (await node.rare.next()).data == "heard"
+    assert not bus.has_subscribers(channel_name("/rare", String))
 
 
 def test_damaged_payloads_are_skipped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
