@@ -112,9 +112,18 @@ class MissionRecord:
             self._unmade = True
             self._say_broken(error)
             return
-        mine = sorted(self._directory.glob(f"{_slug(self._agent)}.*.jsonl"), key=lambda path: path.stat().st_mtime)
-        missions = [path for path in mine if path != self._path(_GENERAL)]
-        for path in missions[: -self._kept]:
+        try:
+            self._delete_oldest(self._directory)
+        except OSError as error:
+            self._say_broken(error)
+
+    def _delete_oldest(self, directory: Path) -> None:
+        missions = []
+        for path in directory.glob(f"{_slug(self._agent)}.*.jsonl"):
+            if path != self._path(_GENERAL):
+                with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
+                    missions.append((path.stat().st_mtime, path))
+        for _, path in sorted(missions)[: -self._kept]:
             path.unlink(missing_ok=True)
 
     def write(self, event: AgentEvent) -> None:

@@ -98,6 +98,19 @@ async def test_the_oldest_missions_go(tmp_path: Path) -> None:
         assert len(read_missions(tmp_path)) == 4
 
 
+def test_old_missions_that_can_not_be_deleted_do_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "agent.m0.jsonl").symlink_to("gone")
+    (tmp_path / "agent.m1.jsonl").mkdir()
+    (tmp_path / "agent.m2.jsonl").touch()
+    record = MissionRecord(tmp_path, "agent", kept=1)
+    record.open()
+    assert caplog.text.count("can't be written") == 1
+    event = AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m3",), data={"id": "m3"})
+    record.write(event)
+    record.close()
+    assert [line.event for line in read_lines(tmp_path / "agent.m3.jsonl")] == [event]
+
+
 class Kill:
     """A mission with everything in it, and the death of its agent. The model answers by what it sees."""
 
