@@ -128,15 +128,21 @@ class Stream:
         if receive_buffer:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self._socket.settimeout(10)
-        self._socket.connect(("127.0.0.1", port))
-        request = f"GET /tool_streams{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}\r\n"
-        self._socket.sendall(request.encode())
         self._raw, self._text = b"", b""
-        self.head = b""
+        try:
+            self.head = self._ask(port, f"GET /tool_streams{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}")
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, port: int, head: str) -> bytes:
+        """The head of the answer."""
+        self._socket.connect(("127.0.0.1", port))
+        self._socket.sendall(f"{head}\r\n".encode())
         while b"\r\n\r\n" not in self._raw:
             self._receive()
-        self.head, self._raw = self._raw.split(b"\r\n\r\n", 1)
-        self.ended = False
+        answered, self._raw = self._raw.split(b"\r\n\r\n", 1)
+        return answered
 
     def _receive(self) -> None:
         data = self._socket.recv(65536)

@@ -327,10 +327,10 @@ def test_starting_twice_is_an_error_and_stopping_twice_is_not() -> None:
 
 
 def test_stops_while_a_connection_is_never_accepted() -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as fillers:
         address = listener.getsockname()
-        fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:
+        for _ in range(4):
+            filler = fillers.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(address)
         wait_for(lambda: connecting_to(address[1]) > 0)
@@ -341,8 +341,6 @@ def test_stops_while_a_connection_is_never_accepted() -> None:
         begin = time.monotonic()
         assert client.stop(0.5)
         assert time.monotonic() - begin < 0.5
-        for filler in fillers:
-            filler.close()
 
 
 @pytest.mark.feature("A6")

@@ -123,7 +123,7 @@ class Parsed:
 @pytest.mark.feature("F6")
 def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "MAX_UNPARSED", 500_000)
-    with served() as bridge:
+    with served() as bridge, contextlib.ExitStack() as stack:
         server = bridge.scene.bridge._server
         assert server is not None
         assert server._server is not None
@@ -138,7 +138,7 @@ def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest
         bridge._loop.call_soon_threadsafe(look)
         body = head(bridge, "POST /calls", "Transfer-Encoding: chunked") + b"1\r\nx\r\n" * CHUNKS
         with held_up(bridge):  # else it may be as fast as they are, and nothing waits
-            connections = [connect(bridge) for _ in range(20)]
+            connections = [stack.enter_context(connect(bridge)) for _ in range(20)]
             rests = [body[taken_by_kernel(connection, body) :] for connection in connections]
         threads = [threading.Thread(target=send_all, args=given) for given in zip(connections, rests, strict=True)]
         for thread in threads:
@@ -147,8 +147,7 @@ def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest
         assert bridge.get("/healthz").status_code == 200
         for thread in threads:
             thread.join(10)
-        for connection in connections:
-            connection.close()
+        stack.close()
         assert 0 < most <= 500_000 + 256_000, "and what one read brings"
         until(lambda: not state.connections and shared(bridge)._unparsed_bytes == 0)
 

@@ -369,11 +369,10 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
 
 
 def raw_get(port: int, headers: dict[str, str]) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", "/healthz", headers=headers)
-    status = connection.getresponse().status
-    connection.close()
-    return status
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
+        connection.request("GET", "/healthz", headers=headers)
+        with connection.getresponse() as response:
+            return response.status
 
 
 def test_a_taken_port_and_a_missing_token_are_said(free_port: int) -> None:

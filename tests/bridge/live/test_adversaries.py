@@ -54,16 +54,16 @@ async def stalled(scene: Scene, *watched: str) -> Any:
     made.connect(("127.0.0.1", int(scene.bridge.url.rsplit(":", 1)[1])))
     made.setblocking(False)
     reading, writing = await asyncio.open_connection(sock=made)
-    host = scene.bridge.url.removeprefix("http://")
-    upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
-    writing.write(f"GET /live HTTP/1.1\r\nHost: {host}\r\n{upgrade}dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
-    await reading.readuntil(b"\r\n\r\n")
-    reading._transport.pause_reading()  # type: ignore[attr-defined]
-    wish = json.dumps({"watch": {topic: {} for topic in watched}}).encode()
-    assert len(wish) < 126
-    writing.write(bytes([0x81, 0x80 | len(wish), 0, 0, 0, 0]) + wish)
-    await until(lambda: all(subscribed(scene, topic) for topic in watched))
     try:
+        host = scene.bridge.url.removeprefix("http://")
+        upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+        writing.write(f"GET /live HTTP/1.1\r\nHost: {host}\r\n{upgrade}dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
+        await reading.readuntil(b"\r\n\r\n")
+        reading._transport.pause_reading()  # type: ignore[attr-defined]
+        wish = json.dumps({"watch": {topic: {} for topic in watched}}).encode()
+        assert len(wish) < 126
+        writing.write(bytes([0x81, 0x80 | len(wish), 0, 0, 0, 0]) + wish)
+        await until(lambda: all(subscribed(scene, topic) for topic in watched))
         yield
     finally:
         writing.transport.abort()
