@@ -208,10 +208,7 @@ class CallManager:
 
     async def close_lost(self, *, unknown_too: bool) -> bool:
         """Close calls that the broker says have closed, and with ``unknown_too`` those that it does not know; return
-        whether there are unknown ones left.
-
-        Raises ``SkillError``.
-        """
+        whether there are unknown ones left. Raises ``SkillError``."""
         return await self._reconciliation.close_lost(lambda: self.open, unknown_too=unknown_too)
 
     async def stop(self) -> None:
@@ -252,13 +249,13 @@ class CallManager:
 
     def _adopt(self, event: ToolEvent) -> OpenCall:
         """Take over a call that somebody else began; end it if it should not have begun."""
-        named = event.data.get("parent") if event.type == "open" else ""
+        said = event.data if event.type == "open" else {}
+        named, given = said.get("parent"), said.get("arguments")
         parent = named if isinstance(named, str) else ""
-        given = event.data.get("arguments") if event.type == "open" else {}
         known = self._known(parent)
         call = OpenCall(event.call_id, event.skill, known.missions if known else (), parent)
         call.arguments = given if isinstance(given, Mapping) else {}
-        call.arguments_known = event.type == "open" and isinstance(given, Mapping)
+        call.arguments_known = isinstance(given, Mapping)
         if known is not None:
             call.deliver, call.reviewer = known.deliver, known.reviewer
         reason = known.withdrawn if known else "" if parent else self._doubt(call)
@@ -270,8 +267,7 @@ class CallManager:
         return call
 
     def _doubt(self, call: OpenCall) -> str:
-        """The reason a call must not run because it is one whose starting was cancelled; empty if it is not one
-        of those."""
+        """The reason why a call must not run, if it is one whose starting was cancelled; else empty."""
         doubtful = self._memory.claim_doubtful(call)
         if doubtful is None:
             return ""

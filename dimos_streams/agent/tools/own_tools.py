@@ -153,20 +153,16 @@ class PlanId(Arguments):
 
 def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -> list[LocalTool]:
     """``create_plan``, ``add_plan_steps``, ``submit_plan`` (waits for the operator) and ``check_plan``."""
+    return [*_tools_to_write_plans(plans, offered), *_tools_to_carry_plans_out(plans, offered)]
 
+
+def _tools_to_write_plans(plans: PlanBook, offered: Callable[[], bool]) -> list[LocalTool]:
     async def create(arguments: NewPlan, missions: tuple[Mission, ...]) -> str:
         plan = plans.create(arguments.goal, [step.model_dump() for step in arguments.steps])
         return f"{plan.text()}\nHand it in with {SUBMIT_PLAN}(plan={plan.id!r}) when it is complete."
 
     async def add(arguments: MoreSteps, missions: tuple[Mission, ...]) -> str:
         return plans.add_steps(arguments.plan, [step.model_dump() for step in arguments.steps]).text()
-
-    async def submit(arguments: PlanId, missions: tuple[Mission, ...]) -> CallResult:
-        plan = await plans.submit(arguments.plan, ids(missions))
-        return CallResult(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)
-
-    async def check(arguments: PlanId, missions: tuple[Mission, ...]) -> str:
-        return plans.get(arguments.plan).text()
 
     return [
         LocalTool(
@@ -183,6 +179,18 @@ def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -
             run=add,
             offered=offered,
         ),
+    ]
+
+
+def _tools_to_carry_plans_out(plans: PlanBook, offered: Callable[[], bool]) -> list[LocalTool]:
+    async def submit(arguments: PlanId, missions: tuple[Mission, ...]) -> CallResult:
+        plan = await plans.submit(arguments.plan, ids(missions))
+        return CallResult(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)
+
+    async def check(arguments: PlanId, missions: tuple[Mission, ...]) -> str:
+        return plans.get(arguments.plan).text()
+
+    return [
         LocalTool(
             name=SUBMIT_PLAN,
             description="Hand a plan in and wait for the operator's decision. The operator may change the steps.",

@@ -171,20 +171,7 @@ async def decide(
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
     if changes:
-        offered = next((skill for skill in await gateway.skills() if skill.name == approval.skill), None)
-        changed = parse_arguments(changes, None, offered.parameters if offered else {})
-        _check_whole(approval)
-        approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
-        if offered is not None:
-            from dimos_streams.tool_stream.arguments.schemas import check_arguments
-
-            try:
-                check_arguments(offered, approval.arguments)
-            except SkillArgumentError as error:
-                # What the others are was checked before, and may be shown redacted here.
-                wrong = {path: text for path, text in error.problems.items() if path.partition(".")[0] in changed}
-                if wrong:
-                    raise SkillArgumentError(approval.skill, wrong) from error
+        approval = await _changed(gateway, approval, changes)
         arguments["arguments"] = approval.arguments
     view = await command(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
@@ -194,6 +181,26 @@ async def decide(
     text = f"{which}: {DECIDED[decision]}{with_changes}"
     shown = details(approval) if decision == "approve" else []
     return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
+
+
+async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
+    """Return an approval with arguments changed. Raises ``UserError`` if it is not known with all of them, and
+    ``SkillArgumentError`` for a changed one that its skill does not take."""
+    offered = next((skill for skill in await gateway.skills() if skill.name == approval.skill), None)
+    changed = parse_arguments(changes, None, offered.parameters if offered else {})
+    _check_whole(approval)
+    approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
+    if offered is not None:
+        from dimos_streams.tool_stream.arguments.schemas import check_arguments
+
+        try:
+            check_arguments(offered, approval.arguments)
+        except SkillArgumentError as error:
+            # What the others are was checked before, and may be shown redacted here.
+            wrong = {path: text for path, text in error.problems.items() if path.partition(".")[0] in changed}
+            if wrong:
+                raise SkillArgumentError(approval.skill, wrong) from error
+    return approval
 
 
 async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
