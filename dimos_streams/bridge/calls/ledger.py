@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -64,7 +66,8 @@ class Ledger:
         self._entered_at = float("-inf")
         """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
-        """Number of events that were ignored, of calls that were closed already, or of too many calls."""
+        """Number of events that were ignored: of calls that were closed already, of too many calls, or entered
+        before."""
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
         """Numbers of calls that were closed since the ledger was made, by outcome."""
 
@@ -89,10 +92,10 @@ class Ledger:
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
-        self.leases.grant(call.call_id, call.resources)
         call.events_from = self.journal.last_offset + 1
-        self.calls.add(call)
         self.save(call)
+        self.leases.grant(call.call_id, call.resources)
+        self.calls.add(call)
 
     def save(self, *calls: CallState) -> None:
         """Keep what is new of calls besides their events."""
@@ -100,18 +103,24 @@ class Ledger:
             self.journal.append([], [call.row() for call in calls])
 
     def enter(self, events: Sequence[ToolEvent]) -> None:
-        """Enter events, each call's in order. When this returns they are safe and on their way to the readers."""
+        """Enter events, each call's in order. When this returns they are safe and on their way to the readers.
+
+        If it raises, they may be entered again: what the journal has by then is not entered twice.
+        """
         calls = self._going_on(events)
         if calls is None:
             self._enter_changing(events)
             return
-        self.broadcast.publish(self.journal.keep(events))
-        for event in _lasting(events):  # after delivery, because readers are waiting
-            call = calls[event.call_id]
-            call.apply(event)
-            if call.unsolicited:
-                self._account(call)
-        self._commit_soon()
+        entries = self.journal.keep(events)
+        try:
+            self.broadcast.publish(entries)
+        finally:  # the journal has them, whoever could not be told
+            for event in _lasting(events):  # after delivery, because readers are waiting
+                call = calls[event.call_id]
+                call.apply(event)
+                if call.unsolicited:
+                    self._account(call)
+            self._commit_soon()
 
     def _commit_soon(self) -> None:
         """Have the database take in what only the journal's tail has: at once where events come close together, else
@@ -123,11 +132,12 @@ class Ledger:
             asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.commit_tail)
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
-        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state."""
+        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state or
+        has been entered before."""
         calls: dict[str, CallState] = {}
         for event in events:
             call = calls.get(event.call_id) or self.calls.get(event.call_id)
-            if call is None or not call.journalled or call.changes_state_with(event):
+            if call is None or not call.journalled or event.seq <= call.last_seq or call.changes_state_with(event):
                 return None
             calls[event.call_id] = call
         return calls
@@ -135,34 +145,43 @@ class Ledger:
     def _enter_changing(self, events: Sequence[ToolEvent]) -> None:
         """Enter events of which some change the state of their calls, or are of calls that are not journalled: these
         calls are kept with them."""
-        taken: list[ToolEvent] = []
-        live: list[tuple[int, ToolEvent]] = []
-        touched: dict[str, CallState] = {}
-        changed: dict[str, CallState] = {}
-        for event in events:
-            call = self._call_of(event)
-            if call is None or call.state == CLOSED:
-                self.ignored += 1
-                continue
-            if call.journalled:
-                taken.append(event)
-            else:
-                live.append((self.journal.last_offset + len(taken), event))
-            touched[call.call_id] = call
-            # How far a call has got is in the journal with its events, or nowhere but in its row.
-            if call.changes_state_with(event) or not call.journalled:
-                changed[call.call_id] = call
-            call.apply(event)
-            if call.unsolicited:
-                self._account(call)
-        rows = [call.row() for call in changed.values()]
-        self.broadcast.publish(self.journal.append(taken, rows) if rows else self.journal.keep(taken))
-        for offset, event in live:
-            if self.live_reader is not None:
-                self.live_reader(offset, event)
-        for call in touched.values():
-            self._conclude(call)
-        self._commit_soon()
+        folded = _Folded()
+        try:
+            for event in events:
+                self._fold(event, folded)
+            rows = [call.row() for call in folded.changed.values()]
+            entries = self.journal.append(folded.taken, rows) if rows else self.journal.keep(folded.taken)
+        except BaseException:
+            folded.undo()
+            raise
+        self.ignored += len(events) - len(folded.taken) - len(folded.live)
+        try:
+            self.broadcast.publish(entries)
+            for offset, event in folded.live:
+                if self.live_reader is not None:
+                    self.live_reader(offset, event)
+        finally:  # the journal has them, whoever could not be told
+            for call, _ in folded.touched.values():
+                self._conclude(call)
+            self._commit_soon()
+
+    def _fold(self, event: ToolEvent, folded: _Folded) -> None:
+        """Apply an event to its call, unless it is to be ignored."""
+        call = self._call_of(event)
+        if call is None or call.state == CLOSED or event.seq <= call.last_seq:
+            return
+        if call.call_id not in folded.touched:
+            folded.touched[call.call_id] = call, dict(vars(call))
+        if call.journalled:
+            folded.taken.append(event)
+        else:
+            folded.live.append((self.journal.last_offset + len(folded.taken), event))
+        # How far a call has got is in the journal with its events, or nowhere but in its row.
+        if call.changes_state_with(event) or not call.journalled:
+            folded.changed[call.call_id] = call
+        call.apply(event)
+        if call.unsolicited:
+            self._account(call)
 
     def _conclude(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""
@@ -221,6 +240,25 @@ class Ledger:
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call
+
+
+@dataclass(slots=True)
+class _Folded:
+    """What becomes of events that change their calls, until the journal has them."""
+
+    taken: list[ToolEvent] = field(default_factory=list)
+    """The events that are journalled."""
+    live: list[tuple[int, ToolEvent]] = field(default_factory=list)
+    """The others, each with the offset behind which it comes."""
+    touched: dict[str, tuple[CallState, dict[str, Any]]] = field(default_factory=dict)
+    """The calls of the events by id, each with its fields as they were before."""
+    changed: dict[str, CallState] = field(default_factory=dict)
+    """Those of which more than the newest text is new, by id."""
+
+    def undo(self) -> None:
+        """Put the calls back as they were: the events are to come again."""
+        for call, before in self.touched.values():
+            vars(call).update(before)
 
 
 def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:

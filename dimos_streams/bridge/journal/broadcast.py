@@ -105,9 +105,11 @@ class Broadcast:
         """Hand on entries that the journal has just taken."""
         if not entries:
             return
-        for reader in self._readers:
-            reader.offer(entries, self._last)
-        self._keep(entries)  # behind those who wait; the others look here in their own time
+        try:
+            for reader in self._readers:
+                reader.offer(entries, self._last)
+        finally:  # else readers would pass over their offsets
+            self._keep(entries)  # behind those who wait; the others look here in their own time
 
     def reader(
         self,

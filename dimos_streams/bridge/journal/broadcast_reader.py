@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,12 @@ from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.coalescing import coalesce
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.bridge.journal.query import Query
+from dimos_streams.common.limited_log import LimitedLog
 
 if TYPE_CHECKING:
     from dimos_streams.bridge.journal.broadcast import Broadcast
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 _COALESCED_BYTES = 4 * PAGE_BYTES
 """Maximum size of a page before it is coalesced, which leaves little of it, in bytes."""
@@ -92,7 +96,13 @@ class BroadcastReader:
 
     def _is_taken(self, page: list[EncodedEntry]) -> bool:
         is_page = len(page) == 1 or sum(len(entry.body) for entry in page) <= PAGE_BYTES
-        return self._take is not None and is_page and self._take(page)
+        if self._take is None or not is_page:
+            return False
+        try:
+            return self._take(page)
+        except Exception:  # it costs the other readers nothing; whoever waits in ``page`` gets them
+            _log.exception("a reader could not take the events behind offset %d at once", self._offset)
+            return False
 
     def _wake(self) -> None:
         self._is_waiting = False

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bus import create_bus
+from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from tests.bridge.parts import event
+from tests.helpers import until
 
 
 def _entered(batches: Sequence[Sequence[ToolEvent]]) -> list[dict[str, object]]:
@@ -91,3 +97,104 @@ def test_only_an_open_says_what_a_call_was_begun_with() -> None:
     assert (begun["open"].arguments, begun["open"].parent, begun["open"].resources) == ({"a": 1}, "p", ("base",))
     assert (begun["update"].arguments, begun["update"].parent, begun["update"].resources) == ({}, "", ())
     assert [call.missing_open for call in begun.values()] == [False, True]
+
+
+@contextlib.asynccontextmanager
+async def _delivering(ledger: Ledger) -> AsyncIterator[tuple[BatchedDelivery, list[ToolEvent]]]:
+    """What hands events to a ledger, and the events that it has acknowledged."""
+    bus = create_bus("memq://")
+    await bus.open()
+    acknowledged: list[ToolEvent] = []
+    batch = BatchedDelivery(ledger.enter, acknowledged.extend)
+    batch.start(bus.subscribe(EVENTS, lambda channel, data: None))
+    yield batch, acknowledged
+    await bus.close()
+    ledger.journal.close()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("unsolicited", [False, True])
+async def test_a_close_that_the_journal_could_not_take_closes_its_call_when_it_comes_again(
+    unsolicited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal()
+    journal.open()
+    ledger = Ledger(journal, JournalBroadcast(journal))
+    call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", resources=("base",))
+    if not unsolicited:
+        ledger.begin(call)
+    ledger.enter([event(1, "open", data={"resources": ["base"]})])
+    async with _delivering(ledger) as (batch, acknowledged):
+        monkeypatch.setattr(tables, "write", _out_of_memory)
+        batch.events += [event(2, "update", text="on my way"), event(3, "close", data={"outcome": "completed"})]
+        batch.hand_over()
+        (found,) = ledger.calls
+        assert (found.state, found.last_seq, found.answer, found.outcome) == ("open", 1, None, None)
+        assert (acknowledged, ledger.leases.holders(), journal.last_offset) == ([], {"base": "c1"}, 1)
+        monkeypatch.undo()
+        await until(lambda: acknowledged)
+        assert found.closed.is_set()
+        assert (found.state, found.answer, found.outcome) == ("closed", "on my way", "completed")
+        assert (ledger.calls.open, ledger.leases.holders(), ledger.ignored) == ([], {}, 0)
+        kept = journal.read(Query(0), 10, 1 << 20).entries
+        assert [(entry.offset, entry.event.seq) for entry in kept] == [(1, 1), (2, 2), (3, 3)]
+        assert ledger._unsolicited_bytes == 0
+
+
+def _out_of_memory(*args: object) -> None:
+    raise MemoryError
+
+
+def test_a_call_that_the_journal_could_not_take_holds_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(journal, JournalBroadcast(journal))
+        monkeypatch.setattr(tables, "write", _out_of_memory)
+        with pytest.raises(MemoryError):
+            ledger.begin(CallState(call_id="c1", skill="follow", module="worker", caller="me", resources=("base",)))
+        assert (ledger.calls.open, ledger.leases.holders()) == ([], {})
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("ends", [False, True])
+async def test_a_reader_that_fails_keeps_neither_the_other_readers_nor_the_call_from_an_event(ends: bool) -> None:
+    journal = Journal()
+    journal.open()
+    broadcast = JournalBroadcast(journal)
+    ledger = Ledger(journal, broadcast)
+    ledger.enter([event(1, "open"), event(2, "update", text="answer")])
+
+    def fail(page: list[EncodedEntry]) -> bool:
+        raise RuntimeError("the connection is gone")
+
+    pages = [asyncio.create_task(broadcast.reader(take=take).page()) for take in (fail, None)]
+    await asyncio.sleep(0)
+    ledger.enter([event(3, "close" if ends else "progress", text="a", data={"outcome": "completed"} if ends else {})])
+    assert [[entry.offset for entry in await page] for page in pages] == [[3], [3]]
+    (call,) = ledger.calls
+    assert (call.text, call.last_seq, call.state) == ("a", 3, "closed" if ends else "open")
+    broadcast.close()
+    journal.close()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("ends", [False, True])
+async def test_what_was_journalled_and_comes_again_is_there_once(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a failure behind the journal: readers find it at its offset, and the call has it."""
+    journal = Journal()
+    journal.open()
+    broadcast = JournalBroadcast(journal)
+    ledger = Ledger(journal, broadcast)
+    ledger.enter([event(1, "open"), event(2, "update", text="answer")])
+    reader = broadcast.reader()
+    async with _delivering(ledger) as (batch, acknowledged):
+        monkeypatch.setattr(BroadcastReader, "offer", _out_of_memory)
+        batch.events.append(event(3, "close" if ends else "progress", text="a", data={"outcome": "completed"}))
+        batch.hand_over()
+        assert acknowledged == []
+        monkeypatch.undo()
+        await until(lambda: acknowledged)
+        (call,) = ledger.calls
+        assert (call.text, call.last_seq, call.closed.is_set()) == ("a", 3, ends)
+        assert [entry.offset for entry in await reader.page()] == [journal.last_offset] == [3]
+        broadcast.close()
