@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.errors import StreamClosedError
-from dimos_streams.tool_stream.event import PARENT, EventType, Outcome, json_text
+from dimos_streams.errors import SkillError, StreamClosedError
+from dimos_streams.tool_stream.event import PARENT, EventType, Outcome
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
@@ -76,8 +76,10 @@ class CallWriter:
         self._safe = 0
         self._history = EventHistory(max_events=publisher.limits.history, max_bytes=publisher.limits.history_bytes)
         self._space = asyncio.Event()
-        self._coalesced: tuple[str, Mapping[str, Any]] | None = None
+        self._coalesced = b""
+        """The progress that waits for space, as its bytes; empty if there is none."""
         self._coalesced_count = 0
+        """The number of those that it stands for."""
         self._called_out = False
 
     @property
@@ -107,12 +109,13 @@ class CallWriter:
             await asyncio.sleep(0)  # a skill that never waits must not keep the acknowledgements out
 
     def progress(self, text: str, data: Mapping[str, Any]) -> None:
-        """Send progress, or keep it until there is space, when the newest stands for all that came since."""
+        """Send progress, or keep it until there is space, when the newest stands for all that came since.
+
+        Raises ``StreamClosedError`` after the close, and as ``EventPacker.pack`` does.
+        """
         self._check_open("progress")
         if self._full():
-            json_text(data)
-            self._coalesced = (text, data)
-            self._coalesced_count += 1
+            self._coalesce(text, data)
         else:
             self._flush_progress()
             self._emit("progress", text, data)
@@ -149,9 +152,9 @@ class CallWriter:
         self._acked[receiver] = max(self._acked.get(receiver, 0), min(to_seq, self.last_seq))
         self.forget()
         if not self._full():
+            self._space.set()  # who waits goes on in the loop's next turn
             if not self.closed:
                 self._flush_progress()
-            self._space.set()
 
     def forget(self) -> None:
         """Let go of events that every receiver has; for the publisher."""
@@ -205,13 +208,31 @@ class CallWriter:
             async with asyncio.timeout(timeout_s):
                 await self._space.wait()
 
+    def _coalesce(self, text: str, data: Mapping[str, Any]) -> None:
+        """Keep progress in place of the one that was kept before, as the bytes that will be sent: what is wrong with
+        it its sender hears of now. Where there is no room for their number, it stands for the others silently."""
+        count = self._coalesced_count + 1
+        try:
+            self._coalesced = self._packed("progress", text, {**data, "coalesced": count} if count > 1 else data)
+        except SkillError:
+            if count == 1:
+                raise
+            self._coalesced = self._packed("progress", text, data)
+        self._coalesced_count = count
+
     def _flush_progress(self) -> None:
-        if self._coalesced is not None:
-            text, data = self._coalesced
-            self._coalesced, count, self._coalesced_count = None, self._coalesced_count, 0
-            self._emit("progress", text, {**data, "coalesced": count} if count > 1 else data)
+        """Send the progress that was kept, before any other event."""
+        if self._coalesced:
+            encoded, self._coalesced, self._coalesced_count = self._coalesced, b"", 0
+            self._send(encoded)
 
     def _emit(self, type: EventType, text: str, data: Mapping[str, Any]) -> None:
-        encoded = self._packer.pack(clock.utime(), self._history.last_seq + 1, type, text, data)
+        self._send(self._packed(type, text, data))
+
+    def _packed(self, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
+        """The bytes of the next event. Raises as ``EventPacker.pack`` does."""
+        return self._packer.pack(clock.utime(), self._history.last_seq + 1, type, text, data)
+
+    def _send(self, encoded: bytes) -> None:
         self._publisher.publish(encoded)
         self._history.append(encoded)  # behind the sending, which it need not keep waiting

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.errors import StreamClosedError
+from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import PARENT, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, PARENT, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.sending.call_writer import RECEIVER_ANSWERS_S, PublisherLimits
+from dimos_streams.tool_stream.sending.call_writer import RECEIVER_ANSWERS_S, CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import (
     MAX_RECEIVERS,
     RECEIVER_FORGOTTEN_S,
     RECEIVER_GONE_S,
     Receivers,
 )
-from tests.helpers import anybody
-from tests.tool_stream.test_delivery import bus_and_ends
+from tests.helpers import anybody, until
+from tests.tool_stream.test_delivery import Ends, bus_and_ends
 
 
 @pytest.mark.virtual_time
@@ -110,6 +111,66 @@ async def test_one_progress_that_was_kept_back_stands_for_itself() -> None:
             ends.receiver_bus.partitioned = True
             for _ in range(3):
                 writer.progress("goes out", {})
+
+
+@asynccontextmanager
+async def _window_full() -> AsyncIterator[tuple[Ends, CallWriter]]:
+    """A call with a full window, whose receiver is cut off."""
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await asyncio.sleep(0.5)
+        ends.receiver_bus.partitioned = True
+        ends.publisher.limits = PublisherLimits(window=3)
+        while writer.last_seq < 4:
+            writer.progress("goes out", {})
+        yield ends, writer
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("before", [0, 1, 2])
+async def test_progress_that_cannot_be_sent_is_refused_though_the_window_is_full(before: int) -> None:
+    async with _window_full() as (ends, writer):
+        for number in range(before):
+            writer.progress("kept back", {"number": number})
+        for text, data in (("x" * MAX_PAYLOAD, {}), ("", {"blob": "x" * MAX_PAYLOAD}), ("", {"what": object()})):
+            with pytest.raises(SkillError):
+                writer.progress(text, data)
+        with pytest.raises(SkillError):
+            writer.progress(None, {})  # type: ignore[arg-type]
+        writer.close(Outcome.COMPLETED, "done", {"result": None})
+        assert writer.outcome is Outcome.COMPLETED
+        ends.receiver_bus.partitioned = False
+        kept_back = [event for event in await ends.until_closed("call") if event.text == "kept back"]
+        more = {"coalesced": before} if before > 1 else {}
+        assert [event.data for event in kept_back] == [{"number": before - 1, **more}] * bool(before)
+
+
+@pytest.mark.virtual_time
+async def test_progress_that_fits_is_kept_back_whatever_it_stands_for() -> None:
+    async with _window_full() as (ends, writer):
+        for _ in range(3):
+            writer.progress("x" * (MAX_PAYLOAD - 2), {})
+        ends.receiver_bus.partitioned = False
+        await until(lambda: len(ends.delivered["call"]) == 5)
+        event = ends.delivered["call"][-1]
+        assert (len(event.text), event.data) == (MAX_PAYLOAD - 2, {})
+
+
+@pytest.mark.virtual_time
+async def test_progress_that_is_kept_back_is_sent_as_it_was_when_it_was_said() -> None:
+    async with _window_full() as (ends, writer):
+        places: list[object] = [1]
+        writer.progress("kept back", {"places": places})
+        said_at = clock.utime()
+        await asyncio.sleep(0.1)
+        places.append(object())
+        waiting = asyncio.create_task(writer.update("an update", {}))
+        await asyncio.sleep(0.1)
+        ends.receiver_bus.partitioned = False
+        await asyncio.wait_for(waiting, 1.0)
+        await until(lambda: len(ends.delivered["call"]) == 6)
+        progress, update = ends.delivered["call"][-2:]
+        assert (progress.data, progress.utime, update.text) == ({"places": [1]}, said_at, "an update")
 
 
 @pytest.mark.virtual_time
