@@ -30,6 +30,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _CLOSES_WITHIN_S = 5.0
 """Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""
+_ASKED_LATER = f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
 
 class LiveSettings:
@@ -95,14 +96,19 @@ class LiveSettings:
         self, by_module: Mapping[str, Mapping[str, str]], old: Mapping[str, Mapping[str, str]], caller: str
     ) -> SettingsReport:
         done: list[SettingChange] = []
-        for name, values in by_module.items():
-            try:
-                changed = await self._ask(name, values, caller)
-            except SkillError as error:
-                raise await self._taken_back(done, old, name, caller, error) from error
-            done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
-        for name, values in by_module.items():
-            self._unsettled.decided(name, values)
+        try:
+            for name, values in by_module.items():
+                self._unsettled.begin(name, old[name], caller)
+                try:
+                    changed = await self._ask(name, values, caller)
+                except SkillError as error:
+                    raise await self._taken_back(done, old, name, caller, error) from error
+                done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
+            for name, values in by_module.items():
+                self._unsettled.decided(name, values)
+        finally:  # whatever ends this too early, a bridge that stops for instance
+            for name in by_module:
+                self._unsettled.take_back(name)
         return SettingsReport(changes=tuple(done))
 
     async def _taken_back(
@@ -113,25 +119,26 @@ class LiveSettings:
         caller: str,
         why: SkillError,
     ) -> SkillError:
-        """Give modules their old values again because another one ``failed``; return the error to raise."""
+        """Give modules their old values again because another one ``failed``; return the error to raise. Those of
+        which nobody knows whether they have them are left to be asked later."""
         left = []
         if isinstance(why, UnknownChangeError):
-            left.append(self._take_back_later(failed, old[failed], caller))
+            left.append(_ASKED_LATER)
+        else:
+            self._unsettled.end(failed)
         for name in dict.fromkeys(change.module for change in done):
             try:
                 await self._ask(name, old[name], caller)
             except UnknownChangeError as error:
-                left.append(f"{error}; {self._take_back_later(name, old[name], caller)}")
+                left.append(f"{error}; {_ASKED_LATER}")
+                continue
             except SkillError as error:
                 left.append(f"{name} has the new values all the same: {error}")
+            self._unsettled.end(name)
         if not left:
             return why
         kind = SkillUnavailableError if isinstance(why, SkillUnavailableError) else SkillError
         return kind("; ".join([str(why), *left]))
-
-    def _take_back_later(self, name: str, old: Mapping[str, str], caller: str) -> str:
-        self._unsettled.take_back(name, old, caller)
-        return f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
     def _by_module(self, assignments: Iterable[str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
         """The assignments that modules can be asked for, by module and setting, and the problems of the others."""

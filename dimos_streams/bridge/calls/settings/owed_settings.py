@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class OwedSettings(FrozenModel):
-    """The old values of one module's settings, of which nobody knows whether it has them."""
+    """The old values of one module's settings, which it is to have again unless it is known to have taken others."""
 
     module: str
     settings: dict[str, str]
