@@ -46,13 +46,28 @@ def set_aside(path: Path, error: sqlite3.Error) -> bool:
 
 def has_predecessor(path: Path) -> bool:
     """Return whether a journal of that name was moved aside."""
-    return any(path.parent.glob(f"{path.name}{_DAMAGED}*")) or any(path.parent.glob(f"{path.name}{_LEFT}*"))
+    return bool(_moved(path, _DAMAGED) or _moved(path, _LEFT))
 
 
 def left_files(path: Path) -> list[Path]:
     """The files of a journal that were left behind, good as far as they go, oldest first."""
-    found = path.parent.glob(f"{path.name}{_LEFT}*")
-    return sorted(each for each in found if not each.name.endswith(("-wal", "-shm")))
+    return sorted(each for each in _moved(path, _LEFT) if not each.name.endswith(("-wal", "-shm")))
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is a file; False if the disk does not say."""
+    try:
+        return path.exists()
+    except OSError:  # a fault of the disk, no rights, or no possible name: whoever opens it is told
+        return False
+
+
+def _moved(path: Path, kind: str) -> list[Path]:
+    try:
+        return list(path.parent.glob(f"{path.name}{kind}*"))
+    except OSError as error:
+        _logger.error("what was moved aside of the journal %s can't be found: %s", path, error)
+        return []
 
 
 def is_refusal(error: sqlite3.Error) -> bool:

@@ -15,6 +15,7 @@ from dimos_streams.bridge.journal.moved_files import (
     is_damaged,
     is_lock,
     is_refusal,
+    is_there,
     leave_behind,
     left_files,
     set_aside,
@@ -93,8 +94,7 @@ class JournalStorage:
         if self.db is None:
             raise sqlite3.ProgrammingError("the journal is not open")
         if self.tail.uncommitted:
-            tables.write(self.db, self.tail.uncommitted)
-            self.tail.uncommitted = []
+            self._take_in_tail(self.db)
         return self.db
 
     def commit_tail(self) -> None:
@@ -170,6 +170,7 @@ class JournalStorage:
 
     def _open_file(self, path: Path) -> None:
         self.files += 1
+        self.tail.uncommitted = []  # what was to go into a file that is damaged is lost with it
         db = self.db = tables.open_file(path)
         self.tail.open(path)
         self.notes = tables.notes(db, "")
@@ -182,17 +183,18 @@ class JournalStorage:
         elif has_predecessor(path):
             self._begin_anew()
         self._name()
+        # What a process that was killed has left.
+        self.tail.uncommitted = self.tail.left(self.identity.journal_id, self.last)
+        self.last += len(self.tail.uncommitted)
+        self.resumed_at = self.last
         self._opened = True
         self._take_in_tail(db)
+        self.tail.begin()
 
     def _take_in_tail(self, db: sqlite3.Connection) -> None:
-        """Enter what a process that was killed has left, then begin a tail of our own."""
-        rows = self.tail.left(self.identity.journal_id, self.last)
-        if rows:
-            tables.write(db, rows)
-            self.last += len(rows)
-        self.resumed_at = self.last
-        self.tail.begin()
+        """Have the database take in what only the tail has. If that fails, memory goes on with it."""
+        tables.write(db, self.tail.uncommitted)
+        self.tail.uncommitted = []
 
     def _name(self) -> None:
         """Read the journal's identity from the database, or give it one if it is new."""
@@ -215,7 +217,7 @@ class JournalStorage:
             set_aside(path, error)
         elif self._opened:
             leave_behind(path)
-        elif path.exists() or has_predecessor(path):
+        elif is_there(path) or has_predecessor(path):
             self._begin_anew()
         # A file that was held from the beginning may be another program's: it stays where it is.
         if is_refusal(error) or (is_lock(error) and self._opened):
@@ -234,7 +236,7 @@ class JournalStorage:
 
 def _inherited(files: Sequence[Path]) -> dict[str, str]:
     """The notes of the newest of these files that has any and can be read."""
-    for path in filter(Path.exists, reversed(files)):
+    for path in filter(is_there, reversed(files)):
         try:
             if notes := tables.notes_of(path):
                 return notes

@@ -57,18 +57,23 @@ class Tail:
         self.is_anothers = not _is_locked(self._file)
         if self.is_anothers:
             self.close()
-            held = sqlite3.OperationalError(f"another process writes the journal {path}")
-            held.sqlite_errorcode = sqlite3.SQLITE_BUSY
-            raise held
+            raise _operational(f"another process writes the journal {path}", sqlite3.SQLITE_BUSY)
 
     def left(self, journal_id: str, last: int) -> list[Row]:
-        """The rows behind offset ``last`` that were left in it; see ``left_in_tail``."""
-        return [] if self._file < 0 else _rows(os.pread(self._file, _LONGEST, 0), journal_id, last)
+        """The rows behind offset ``last`` that were left in it; see ``left_in_tail``. Raises
+        ``sqlite3.OperationalError``, as of a file that can't be read, if nobody knows: readers may have had some."""
+        try:
+            return [] if self._file < 0 else _rows(os.pread(self._file, _LONGEST, 0), journal_id, last)
+        except OSError as error:
+            raise _operational(f"{self._path} can't be read: {error}", sqlite3.SQLITE_IOERR) from error
 
     def begin(self) -> None:
         """Empty it; the database must have what was left in it."""
         if self._file >= 0:
-            os.ftruncate(self._file, 0)
+            try:
+                os.ftruncate(self._file, 0)
+            except OSError as error:
+                self._do_without(error)
 
     @property
     def is_open(self) -> bool:
@@ -84,11 +89,14 @@ class Tail:
             if os.pwrite(self._file, data, 0) != len(data):
                 raise OSError("the disk has not taken all of it")
         except OSError as error:
-            _logger.warning("%s can't be written (%s): it is done without", self._path, error)
-            self.close()
+            self._do_without(error)
             return False
         self.uncommitted = rows
         return True
+
+    def _do_without(self, error: OSError) -> None:
+        _logger.warning("%s can't be written (%s): it is done without", self._path, error)
+        self.close()
 
     def close(self) -> None:
         """Write no more. Twice is fine."""
@@ -114,6 +122,13 @@ def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
         return []
     finally:
         os.close(file)
+
+
+def _operational(why: str, code: int) -> sqlite3.OperationalError:
+    """An error like those of SQLite, with one of its codes."""
+    error = sqlite3.OperationalError(why)
+    error.sqlite_errorcode = code
+    return error
 
 
 def _opened(path: Path, flags: int) -> int:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -368,3 +371,21 @@ def test_another_programs_database_is_left_alone(tmp_path: Path, opened: OpenJou
     with sqlite3.connect(path) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("precious",)]
     db.close()
+
+
+def test_a_name_that_no_file_can_have_is_memory(tmp_path: Path, opened: OpenJournal) -> None:
+    journal = opened(tmp_path / ("j" * 300))
+    assert journal.state == "memory: unable to open database file"
+    assert offsets(journal.append([event(1)])) == [1]
+
+
+def test_a_folder_that_cannot_be_read_costs_only_what_was_moved_aside_there(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(folder: Path, pattern: str) -> Iterator[Path]:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "glob", broken)
+    journal = opened(tmp_path / "journal.sqlite")
+    assert journal.state == "ok"
+    assert offsets(journal.append([event(1)])) == [1]

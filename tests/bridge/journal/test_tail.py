@@ -293,6 +293,64 @@ def test_a_tail_that_has_failed_is_done_without_and_said_so_once(
     assert caplog.text.count("it is done without") == 1
 
 
+def _broken(*args: object) -> bytes:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_tail_that_cannot_be_emptied_is_done_without(
+    tmp_path: Path, opened: OpenJournal, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    kept(path, opened)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", _broken)
+        journal = opened(path)
+    assert (journal.state, journal.last_offset, journal.storage.tail.is_open) == ("ok", 3, False)
+    assert "it is done without" in caplog.text
+    assert seqs(journal.keep([event(4)])) == [(4, 4)]
+    assert in_file(path) == [1, 2, 3, 4]
+
+
+def test_where_nobody_knows_what_is_in_the_tail_no_offset_of_it_is_used_again(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    before = kept(path, opened).identity
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pread", _broken)
+        journal = opened(path)
+    assert journal.state == f"memory: {path}-tail can't be read: [Errno 5] Input/output error"
+    assert journal.identity.journal_id != before.journal_id
+    (entry,) = journal.keep([event(4)])
+    assert entry.offset == journal.first_offset > 3
+    assert journal.come_back()
+    assert (in_file(path), journal.state) == ([entry.offset], "ok")
+    assert len([*tmp_path.glob("journal.sqlite.left-*")]) > 0
+
+
+def test_what_a_process_that_was_killed_has_left_is_in_memory_if_the_disk_is_full(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    kept(path, opened)
+    write, refused = tables.write, False
+
+    def fail_once(db: sqlite3.Connection, rows: list[tables.Row]) -> None:
+        nonlocal refused
+        if not refused:
+            refused = True
+            raise sqlite3.OperationalError("database or disk is full")
+        write(db, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "write", fail_once)
+        journal = opened(path)
+    assert journal.state == "memory: database or disk is full"
+    assert (journal.first_offset, journal.last_offset) == (3, 3)
+    assert seqs(journal.keep([event(4)])) == [(4, 4)]
+    assert seqs(journal.read(Query(0), 10, ALL).entries) == [(3, 3), (4, 4)]
+
+
 @pytest.mark.parametrize("what", ["a link", "a pipe", "a folder"])
 def test_what_is_no_file_is_no_tail_and_is_neither_waited_for_nor_written(
     what: str, tmp_path: Path, opened: OpenJournal
