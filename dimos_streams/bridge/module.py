@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from dimos_streams.bridge.fleet.link import HubLink
+    from dimos_streams.bridge.fleet.settings import HubLinkSettings
     from dimos_streams.bridge.http.serving.server import HttpServer
 
 S = TypeVar("S")
@@ -102,21 +103,17 @@ class Bridge(Module):
         self._report_health()
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
+        self._to_undo.push_async_callback(self._stop_serving)
         self.monitor = Monitor(self.broker, self.broadcast)
+        self._to_undo.push_async_callback(self.monitor.stop)
         self.monitor.start()
         channels = self.context.channels
         self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
-        links = self.config.hub is not None and not clock.is_virtual()
-        if links or (self._server is not None and not clock.is_virtual()):
-            app = self._make_app(self._server)
-            if self._server is not None:
-                await self._serve(self._server, app)
-            if links:
-                self._begin_link(app)
-        self._to_undo.push_async_callback(self.monitor.stop)
         self._to_undo.callback(self.live.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.broadcast.close)
+        if not clock.is_virtual() and (self._server is not None or self.config.hub is not None):
+            await self._serve(self._server, self._make_app(self._server))
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
         # A bridge that starts again must not make the ids of calls that it made before.
@@ -206,28 +203,37 @@ class Bridge(Module):
             fleet_hub=lambda: None if self._link is None else self._link.view(),
         )
 
-    def _begin_link(self, app: FastAPI) -> None:
+    async def _serve(self, server: HttpServer | None, app: FastAPI) -> None:
+        if server is not None:
+            from dimos_streams.bridge.app import guarded
+
+            hosts = self.config.allowed_hosts
+            await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
+            self.log.info("serving on %s", server.url)
+        if self.config.hub is not None:
+            self._begin_link(self.config.hub, app)
+
+    def _begin_link(self, hub: HubLinkSettings, app: FastAPI) -> None:
         """Ship to the fleet hub, and take its commands."""
         from dimos_streams.bridge.fleet.link import HubLink
 
-        assert self.config.hub is not None
         # Robots of one seed must not come back all at once.
         rng = random.Random(f"{self.random.random()}/{self.journal.identity.journal_id}")
-        self._link = HubLink(self.config.hub, app, self.broker, self.broadcast, rng=rng, notes=self._unwell)
+        self._link = HubLink(hub, app, self.broker, self.broadcast, rng=rng, notes=self._unwell)
         self._link.start()
-        self._to_undo.push_async_callback(self._link.stop)
+
+    async def _stop_serving(self) -> None:
+        """Take no requests any more, of clients or of the fleet hub."""
+        try:
+            if self._link is not None:
+                await self._link.stop()
+        finally:
+            if self._server is not None and not clock.is_virtual():
+                await self._server.stop()
 
     async def _finish_link(self) -> None:
         if self._link is not None:
             await self._link.finish()
-
-    async def _serve(self, server: HttpServer, app: FastAPI) -> None:
-        self._to_undo.push_async_callback(server.stop)
-        from dimos_streams.bridge.app import guarded
-
-        hosts = self.config.allowed_hosts
-        await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
-        self.log.info("serving on %s", server.url)
 
     async def _serve_watchers(self, server: HttpServer) -> None:
         """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
@@ -239,10 +245,10 @@ class Bridge(Module):
         app = create_app(self.broker, self.broadcast, live=self.live, streams=options, abort=server.abort)
         hosts = self.config.allowed_hosts
         shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
-        await server.serve(shown)
         self._to_undo.push_async_callback(server.cut)
         self._to_undo.callback(self.broadcast.close)
         self._to_undo.callback(self.live.stop)
+        await server.serve(shown)
         self.log.info("serving on %s, for watching only", server.url)
 
     def _token(self) -> str | None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NoReturn
 
 import pytest
+from starlette.types import ASGIApp
 
+from dimos_streams.bridge.fleet.link import HubLink
+from dimos_streams.bridge.http.serving.server import HttpServer
+from dimos_streams.bridge.live.viewer import Viewer
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.errors import ModuleFailedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.event import CALLS
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.bridge.monitor.parts import Console, ToyAgent
-from tests.bridge.parts import answered, scene
+from tests.bridge.parts import Scene, answered, scene
 from tests.helpers import until
 
 
@@ -46,3 +54,44 @@ async def test_a_bridge_that_stops_leaves_nothing_on_the_bus_and_no_task() -> No
         await asyncio.wait([waiting])
         left = {task.get_name().partition(":")[0] for task in asyncio.all_tasks() - tasks}
         assert left == {"follow", "report"}, "calls go on without a bridge"
+
+
+@pytest.mark.parametrize("what", ["server", "link to the hub"])
+def test_a_bridge_that_cannot_start_leaves_nothing_behind(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge = Bridge({"port": 0, "hub": "http://127.0.0.1:9"}, name="bridge", context=RunContext(services=Services()))
+    stop_server = HttpServer.stop
+    viewers: list[Viewer] = []
+
+    def fail() -> NoReturn:
+        bridge.monitor.watch()
+        viewers.append(bridge.live.view())
+        raise RuntimeError("no room")
+
+    async def serve(server: HttpServer, app: ASGIApp) -> None:
+        fail()
+
+    async def stop(server: HttpServer) -> None:
+        assert bridge.broadcast.closed, "a stream that waits for events would hold the server up"
+        await stop_server(server)
+
+    monkeypatch.setattr(HttpServer, "stop", stop)
+    if what == "server":
+        monkeypatch.setattr(HttpServer, "serve", serve)
+    else:
+        monkeypatch.setattr(HubLink, "start", lambda link: fail())
+
+    async def scenario() -> None:
+        world = Scene()
+        await world.inner.open()
+        await world.add()
+        tasks, subscriptions = asyncio.all_tasks(), set(world.inner.subscriptions())
+        with pytest.raises(ModuleFailedError, match="no room"):
+            await world.add(bridge)
+        await world.processes[-1].host.stop()
+        assert asyncio.all_tasks() == tasks
+        assert set(world.inner.subscriptions()) == subscriptions
+        assert [viewer.closed for viewer in viewers] == [True]
+        assert bridge.broadcast.closed
+        await world.close()
+
+    asyncio.run(scenario())
