@@ -13,7 +13,7 @@ from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import MAX_MESSAGE, ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import BusError, MessageError
 
 Making = Callable[[Callable[[], LiveFrame | Fault], Callable[[LiveFrame | Fault], None]], None]
 """Runs the first function elsewhere, and calls the second one on the loop with what it returns."""
@@ -64,9 +64,13 @@ class LiveTopic:
         return self._newest is not None
 
     def watch(self, watcher: TopicWatcher) -> None:
-        """Tell somebody of all that comes from now on. Twice is fine."""
+        """Tell somebody of all that comes from now on. Twice is fine. Raises ``BusError`` if the bus refuses."""
         self._watchers[watcher] = None
-        self._subscribe()
+        try:
+            self._subscribe()
+        except BusError:
+            del self._watchers[watcher]
+            raise
 
     def unwatch(self, watcher: TopicWatcher) -> None:
         """Tell somebody nothing any more. Twice is fine."""
@@ -74,7 +78,8 @@ class LiveTopic:
         self._subscribe()
 
     def count(self, *, wanted: bool) -> None:
-        """Count messages even if nobody watches, except those of bulky topics, which nobody should make for that."""
+        """Count messages even if nobody watches, except those of bulky topics, which nobody should make for that.
+        Where the bus has refused, this tries again."""
         self._counted = wanted and not self.info.is_bulky
         self._subscribe()
 
@@ -127,7 +132,7 @@ class LiveTopic:
             watcher.on_message(self)
 
     def _subscribe(self) -> None:
-        """Subscribe to as much as is wanted now."""
+        """Subscribe to as much as is wanted now. Raises ``BusError`` if the bus refuses and somebody watches."""
         wanted = MAX_MESSAGE if self._watchers else ONE_PIECE if self._counted else 0
         if wanted == (self._subscription.largest if self._subscription is not None else 0):
             return
@@ -135,13 +140,20 @@ class LiveTopic:
             self._before += self._subscription.statistics().received
             self._subscription.close()
             self._subscription = None
-        if wanted:
-            self._subscription = self._bus.subscribe(self.info.channel, self._on_message, capacity=1, largest=wanted)
-        else:
-            self._samples.clear()
-            self.hz = None
         if not self._watchers:
             self._newest = self._frame = None
+        try:
+            if wanted:
+                self._subscription = self._bus.subscribe(
+                    self.info.channel, self._on_message, capacity=1, largest=wanted
+                )
+        except BusError as error:
+            if self._watchers:
+                raise
+            _log.warning("what comes on %s can't be counted: %s", self.info.channel, error)
+        if self._subscription is None:
+            self._samples.clear()
+            self.hz = None
 
 
 def _made(info: TopicInfo, newest: Received) -> LiveFrame | Fault:

@@ -13,6 +13,7 @@ from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.topic import LiveTopic
 from dimos_streams.bridge.live.viewer import Viewer, text
 from dimos_streams.bus import Bus
+from dimos_streams.common.tasks import report_defect
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages import registry
 
@@ -61,6 +62,7 @@ class LiveTopics:
         viewer.say(text("topics", topics=self.listed()))
         if self._measuring is None:
             self._measuring = asyncio.get_running_loop().create_task(self._measure(), name="live rates")
+            self._measuring.add_done_callback(report_defect)
         return viewer
 
     def stop(self) -> None:
@@ -100,11 +102,10 @@ class LiveTopics:
                 topic.count(wanted=False)
 
     async def _measure(self) -> None:
-        for topic in self._topics.values():
-            topic.count(wanted=True)
         while True:
             now = clock.monotonic()
             for topic in self._topics.values():
+                topic.count(wanted=True)
                 topic.measure(now)
             rates = {name: topic.hz for name, topic in self._topics.items() if topic.hz is not None}
             message = text("rates", hz=rates)

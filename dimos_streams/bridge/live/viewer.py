@@ -96,26 +96,33 @@ class Viewer:
     def watch(self, wanted: Mapping[str, TopicWish]) -> None:
         """Watch these topics, and no others. Those that were watched before go on as they are.
 
-        The client is told of those that are not there.
+        The client is told of those that are not there. Raises ``BusError`` if the bus refuses one; those before it
+        are watched then.
         """
         before, self._watched = self._watched, {}
-        for name, wish in wanted.items():
-            try:
-                topic = self._source.watchable(name)
-            except UserError as problem:
-                self.say(error(str(problem), topic=name))
-                continue
-            interval_s = max(_SHORTEST_S, 1 / wish.max_hz if wish.max_hz else 0.0)
-            watched = before.pop(name, None)
-            if watched is None:
-                watched = _Watched(topic, interval_s, topic.number - topic.has_newest, clock.monotonic())
-                topic.watch(self)
-            watched.interval_s = interval_s
-            self._watched[name] = watched
-        for gone in before.values():
-            self._settle(gone)
-            gone.topic.unwatch(self)
-        self._update.set()
+        try:
+            for name, wish in wanted.items():
+                self._watch(name, wish, before)
+        finally:
+            for gone in before.values():
+                self._settle(gone)
+                gone.topic.unwatch(self)
+            self._update.set()
+
+    def _watch(self, name: str, wish: TopicWish, before: dict[str, _Watched]) -> None:
+        """Watch a topic; one that was watched before goes on, and is taken out of ``before``."""
+        try:
+            topic = self._source.watchable(name)
+        except UserError as problem:
+            self.say(error(str(problem), topic=name))
+            return
+        interval_s = max(_SHORTEST_S, 1 / wish.max_hz if wish.max_hz else 0.0)
+        watched = before.pop(name, None)
+        if watched is None:
+            watched = _Watched(topic, interval_s, topic.number - topic.has_newest, clock.monotonic())
+            topic.watch(self)
+        watched.interval_s = interval_s
+        self._watched[name] = watched
 
     def see(self, name: str) -> None:
         """Note that the client has seen the newest frame of a topic; a topic that it does not watch is ignored."""

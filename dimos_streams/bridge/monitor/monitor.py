@@ -22,7 +22,7 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, report_defect
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -118,6 +118,7 @@ class Monitor:
         if self._pump is None or self._pump.done():
             self._broker.ledger.live_reader = self._on_report
             self._pump = asyncio.get_running_loop().create_task(self._read(self._broadcast.reader()), name="monitor")
+            self._pump.add_done_callback(report_defect)
 
     async def _read(self, reader: BroadcastReader) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -66,12 +67,15 @@ class _Followed:
 
     @classmethod
     def of(cls, bus: Bus, prefix: str) -> _Followed:
-        """Listen to a robot whose topics begin with ``prefix``."""
-        return cls(
-            _NewestMessage(bus, channel_name(f"{prefix}/odom", Odometry)),
-            _NewestMessage(bus, channel_name(f"{prefix}/odom", PoseStamped)),
-            _NewestMessage(bus, channel_name(f"{prefix}/battery", BatteryState)),
-        )
+        """Listen to a robot whose topics begin with ``prefix``. Raises ``BusError``; then nothing is listened to."""
+        topics = (("odom", Odometry), ("odom", PoseStamped), ("battery", BatteryState))
+        with contextlib.ExitStack() as begun:
+            newest = []
+            for topic, type in topics:
+                newest.append(_NewestMessage(bus, channel_name(f"{prefix}/{topic}", type)))
+                begun.callback(newest[-1].close)
+            begun.pop_all()
+            return cls(*newest)
 
     def close(self) -> None:
         for newest in (self.odometry, self.pose, self.battery):

@@ -14,13 +14,16 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
+from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.bridge.monitor.view import numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
-from dimos_streams.errors import SkillError
+from dimos_streams.bridge.monitor.watchers import Watchers
+from dimos_streams.bus import Subscription
+from dimos_streams.errors import BusError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import event_data
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
-from tests.bridge.parts import Scene, closed, event
+from tests.bridge.parts import Scene, closed, event, scene
 from tests.helpers import run_virtual, until
 
 
@@ -434,3 +437,45 @@ async def test_a_state_that_can_not_be_shown_blinds_nobody_for_good(caplog: pyte
         call.arguments = {}
         await until(lambda: call_id in [each["call_id"] for each in console.state["calls"]])
         await console.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_defect_that_ends_the_monitor_is_logged_and_who_comes_next_begins_it_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("a mistake of ours")
+
+    async with agents("agent") as (scene, _):
+        with monkeypatch.context() as patch:
+            patch.setattr(Watchers, "show", fail)
+            blind = scene.bridge.monitor.watch()
+            await until(lambda: "the task 'monitor' has a defect" in caplog.text)
+        console = Console(scene.bridge.monitor.watch())
+        await until(lambda: console.state)
+        await console.close()
+        blind.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_robot_to_which_the_bus_lets_nobody_listen_costs_no_subscriptions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene(worker=False) as world:
+        bus = world.inner
+        before, subscribe = set(bus.subscriptions()), bus.subscribe
+
+        def refuse(channel: str, *args: Any, **options: Any) -> Subscription:
+            if channel.startswith("/battery"):
+                raise BusError("the packet filter can't be changed")
+            return subscribe(channel, *args, **options)
+
+        monkeypatch.setattr(bus, "subscribe", refuse)
+        robots = Robots(bus)
+        with pytest.raises(BusError):
+            robots.follow(["worker"])
+        assert set(bus.subscriptions()) == before
+        monkeypatch.undo()
+        robots.follow(["worker"])
+        assert len(bus.subscriptions()) == len(before) + 3
+        robots.stop()
