@@ -247,7 +247,12 @@ class Watchdog:
     def _close_lost(self, call: CallState, why: str) -> None:
         if call.state in (REQUESTED, OPEN):
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
-            close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+            try:
+                close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+            except Exception:
+                call.closing = False  # the next look closes it
+                _log.exception("call %s could not be closed as lost", call.call_id)
+                return
             self._losses.report(call)
             for other in self._ledger.calls.open:
                 self._end_with_parent(other, clock.monotonic())
