@@ -59,9 +59,11 @@ class Mission:
         """The text of the first of its calls that failed; a call that was cancelled has not failed. Empty if none
         has."""
         self.stopped = ""
-        """The text of a call of it that an operator's stop of the robot has ended; empty if there is none."""
+        """The text of a call, of it or of a sub-mission, that an operator's stop of the robot has ended; empty if
+        there is none."""
         self.cancelled_call = ""
-        """The newest of its calls, and why it ended, if somebody else than the agent has cancelled it; else empty."""
+        """The newest of its calls, those of sub-missions included, and why it ended, if somebody else than the agent
+        has cancelled it; else empty."""
         self.ended = ""
         """The reason it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …); empty if it
         was not. If it was, no turn of it alone goes on, and the updates of its calls cause none."""
@@ -140,9 +142,10 @@ def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
 
 
 def note_stop(missions: Iterable[Mission], event: ToolEvent | None) -> None:
-    """Note if an operator's stop of the robot has ended a call of these missions."""
+    """Note if an operator's stop of the robot has ended a call of these missions, also in those that they are part
+    of."""
     why = stopped_by(event)
-    for mission in missions:
+    for mission in with_parents(missions):
         mission.stopped = mission.stopped or why
 
 
@@ -154,8 +157,9 @@ def stopped_by(event: ToolEvent | None) -> str:
 
 
 def note_cancel(missions: Iterable[Mission], cancelled: str) -> None:
-    """Note that a call of missions was answered or has closed; ``cancelled`` is from ``cancelled_by_another``."""
-    for mission in missions:
+    """Note that a call of missions was answered or has closed, also in those that they are part of; ``cancelled`` is
+    from ``cancelled_by_another``."""
+    for mission in with_parents(missions):
         mission.cancelled_call = cancelled
 
 

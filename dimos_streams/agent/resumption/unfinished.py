@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer, settle
-from dimos_streams.agent.missions.mission import stopped_by
+from dimos_streams.agent.missions.mission import roots, stopped_by
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
@@ -20,7 +20,7 @@ _ASKED = 1000
 
 def read_unfinished(id: str, events: Iterable[AgentEvent]) -> UnfinishedMission:
     """Return the state of a mission. Sub-missions died with the process: what they said and heard does not belong to
-    this mission, what they used does."""
+    this mission; what they used does, and who has ended their calls."""
     reading = _MissionReading(id)
     for event in events:
         reading.read(event)
@@ -45,6 +45,8 @@ class _MissionReading:
 
     def read(self, event: AgentEvent) -> None:
         """Read the next event of the mission."""
+        if event.kind in (EventKind.UPDATE, EventKind.RESULT):
+            self._note_end(event)
         if event.kind == EventKind.USAGE:
             self.found.spent += spent_of(event)
         elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
@@ -59,13 +61,8 @@ class _MissionReading:
                 self.found.ended = "completed" if event.data.get("is_done") else ""
             case EventKind.ENDED:
                 self.found.ended = event.data["reason"]
-            case EventKind.INPUT | EventKind.ITERATION_START:
+            case EventKind.INPUT | EventKind.ITERATION_START | EventKind.UPDATE:
                 self._go_on(event)
-            case EventKind.UPDATE:
-                self._note_end(event)
-                self._go_on(event)
-            case EventKind.RESULT:
-                self._note_end(event)
             case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
                 text = event.data["text"] or self.found.text
                 self._stop(text, *self._reason(event), event.data.get("about", ()))
@@ -93,8 +90,11 @@ class _MissionReading:
         settle(self.found, reason, note, heard=self._heard and is_about(about, self.found.id))
 
     def _note_end(self, event: AgentEvent) -> None:
-        if self.found.id in event.data.get("heard", (self.found.id,)):
-            self.found.failed_call = self.found.failed_call or _failed_call(event)
+        """Note what an event says of the end of a call, of a sub-mission's too; only a call of its own has failed for
+        it."""
+        if self.found.id in roots(event.data.get("heard", (self.found.id,))):
+            if not of_sub_agent(event):
+                self.found.failed_call = self.found.failed_call or _failed_call(event)
             tool_event = tool_event_of(event)
             self.found.stopped = self.found.stopped or stopped_by(tool_event)
             ended = tool_event is not None and tool_event.type == "close"

@@ -1,0 +1,77 @@
+"""What a sub-agent does is done by the mission: how its calls end, and what it uses, counts for the whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.operator.holding import STOPPED
+from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
+
+AGENTS = {"helper": {"description": "does things", "prompt": "helper"}}
+DELEGATES = asks(("delegate", {"agent": "helper", "task": "go on"}))
+STOP, CANCEL = f"{STOPPED}: a child", "by the operator"
+
+
+@pytest.mark.feature("E6", "D4")
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    ("end", "then", "reason", "why"),
+    [
+        (STOP, [], "stopped", STOP),
+        (STOP, [asks(("look", {}))], "stopped", STOP),
+        (CANCEL, [], "call_cancelled", f"hang: {CANCEL}"),
+        (CANCEL, [asks(("look", {}))], "completed", ""),
+    ],
+    ids=["stopped", "stopped, then another call", "cancelled", "cancelled, then another call"],
+)
+@pytest.mark.parametrize("who", ["the sub-agent", "the agent"])
+@pytest.mark.virtual_time
+async def test_who_ends_a_call_of_a_sub_agent_ends_one_of_the_mission(
+    depth: int, end: str, then: list[Answer], reason: str, why: str, who: str
+) -> None:
+    world = LineWorld()
+    inner, outer = (then, []) if who == "the sub-agent" else ([], then)
+    done = [says("done") for _ in range(depth - 1)]
+    answers = [*[DELEGATES] * depth, asks(("hang", {})), *inner, says("done"), *done, *outer, says("all done")]
+    async with world.rig(*answers, agents=AGENTS) as rig:
+        mission = await rig.say("go")
+        await until(lambda: bool(world.bridge.calls_))
+        (call,) = world.bridge.calls_.values()
+        await world.bridge.cancel(call.id, end)
+        await rig.over(mission)
+        assert (mission.text, mission.reason, mission.why) == ("all done", reason, why)
+
+
+@pytest.mark.feature("E6", "D4")
+@pytest.mark.parametrize(
+    ("end", "then", "found"),
+    [
+        (STOP, says("done"), ("stopped", STOP)),
+        (CANCEL, says("done"), ("call_cancelled", f"hang: {CANCEL}")),
+        (CANCEL, asks(("look", {})), ("completed", "")),
+    ],
+    ids=["stopped", "cancelled", "cancelled, then another call"],
+)
+@pytest.mark.virtual_time
+async def test_who_ended_a_call_of_a_sub_agent_is_known_after_a_restart(
+    end: str, then: Answer, found: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, steps = LineWorld(), [DELEGATES, asks(("hang", {})), then]
+    before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) > len(steps) else 0.0)
+    async with world.with_model(before, tmp_path, agents=AGENTS) as rig:
+        await rig.say("go")
+        await until(lambda: bool(world.bridge.calls_))
+        (call,) = world.bridge.calls_.values()
+        await world.bridge.cancel(call.id, end)
+        await until(lambda: len(before.requests) == len(steps) + 1)
+        monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
+        await rig.leave()
+        monkeypatch.undo()
+        async with world.with_model(FunctionModel(in_turn(says("all done"))), tmp_path, agents=AGENTS) as successor:
+            (mission,) = successor.core.loop.missions.values()
+            await successor.over(mission)
+            assert (mission.text, mission.reason, mission.why) == ("all done", *found)
