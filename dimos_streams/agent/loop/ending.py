@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.missions.end_reasons import of_last_answer
+from dimos_streams.agent.missions.mission import Mission
 
 INTERRUPTED = "interrupted"
 """The reason of a turn that stops because the operator had input that could not wait."""
@@ -29,6 +30,8 @@ class Ending:
     """The ids of the missions that the reason is about; empty if it is about all whose input was heard."""
     ends_missions: bool = False
     """True if nothing more may be done for the missions: what they have begun is ended too."""
+    outermost: Mission | None = None
+    """The mission that ends then with all its parts, where that is one that the turn's missions are part of."""
 
     @property
     def label(self) -> str:

@@ -226,7 +226,8 @@ class AgentLoop:
             turn.finish(ending)
             self._turn = None
         if ending.ends_missions:
-            for mission in missions:
+            outer = () if ending.outermost is None else (ending.outermost,)
+            for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
                 self._end_soon(self.parts.calls.open, ending.reason)

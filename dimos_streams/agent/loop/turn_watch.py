@@ -39,9 +39,10 @@ class TurnWatch:
         ``text`` is the model's newest text, ``spent`` what the turn has used, ``asked`` what is still to be run.
         """
         settings = self._parts.budget.settings
-        budget = over_budget(self._missions, settings)
-        if budget is not None:
-            return Ending(budget, "the mission has used all it may", ends_missions=True)
+        over = over_budget(self._missions, settings)
+        if over is not None:
+            mission, budget = over
+            return Ending(budget, "the mission has used all it may", ends_missions=True, outermost=mission)
         progress = Progress(
             iteration=iteration,
             response=text,

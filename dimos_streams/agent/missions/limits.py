@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import StopCondition
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
@@ -62,13 +62,16 @@ class LoopSettings(FixedLimits):
     stop_conditions: tuple[StopCondition, ...] = ()
 
 
-def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> str | None:
-    """Return ``max_tokens`` or ``max_cost`` if a mission has used more than it may, or None if none has."""
-    for mission in missions:
+def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> tuple[Mission, str] | None:
+    """Return a mission that has used more than it may, and ``max_tokens`` or ``max_cost``, or None if there is none.
+
+    It is one of these missions or of those that they are part of, the outermost if several are over.
+    """
+    for mission in reversed(with_parents(missions)):
         if settings.max_tokens is not None and mission.spent.tokens > settings.max_tokens:
-            return "max_tokens"
+            return mission, "max_tokens"
         if settings.max_cost is not None and (mission.spent.cost or 0.0) > settings.max_cost:
-            return "max_cost"
+            return mission, "max_cost"
     return None
 
 

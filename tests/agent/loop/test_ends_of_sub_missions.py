@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,37 @@ async def test_who_ended_a_call_of_a_sub_agent_is_known_after_a_restart(
             (mission,) = successor.core.loop.missions.values()
             await successor.over(mission)
             assert (mission.text, mission.reason, mission.why) == ("all done", *found)
+
+
+@pytest.mark.feature("E6", "D2")
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize(
+    ("reason", "config"),
+    [
+        ("max_tokens", {"limits": {"max_tokens": 40}}),
+        ("max_cost", {"limits": {"max_cost": 0.035}, "model_options": {"pricing": {"input": 1000, "output": 1}}}),
+    ],
+)
+@pytest.mark.virtual_time
+async def test_what_a_sub_agent_uses_ends_the_whole_mission_when_it_is_too_much(
+    reason: str, config: dict[str, Any], depth: int
+) -> None:
+    world = LineWorld()
+    delegates = asks(("delegate", {"agent": "helper", "task": "go on"}), ("move", {"by": 9}))
+    answers = [delegates] * depth + [asks(("move", {"by": n})) for n in range(9)]
+    async with world.rig(*answers, agents=AGENTS, **config) as rig:
+        mission = await rig.over(await rig.say("go"))
+        assert mission.reason == reason
+        assert len(rig.model.requests) == mission.spent.requests == (3 if reason == "max_tokens" else 4)
+        assert "move 9" not in world.log, "what was asked for beside the task is not done any more"
+        ends = [end["reason"] for end in rig.data("sub_mission_end")]
+        assert ends == [reason] * depth
+        assert len(rig.data("result")) == sum(len(data["tool_calls"]) for data in rig.data("answer"))
+
+
+@pytest.mark.virtual_time
+async def test_a_sub_agent_that_hands_back_ends_no_mission_but_its_own() -> None:
+    world, back = LineWorld(), asks(("hand_back", {"report": "done"}))
+    async with world.rig(DELEGATES, back, asks(("move", {"by": 1})), says("all done"), agents=AGENTS) as rig:
+        mission = await rig.over(await rig.say("go"))
+        assert (mission.text, mission.reason, world.log) == ("all done", "completed", ["move 1"])
