@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from dimos_streams import clock
@@ -18,7 +18,13 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.operators.stop_order import end_others
 from dimos_streams.agent.policies.gates.base import AGENTS, Reviewer
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.resumption.state import RecordedCall, Resumption, UnfinishedAbort, UnfinishedMission
+from dimos_streams.agent.resumption.state import (
+    AskedBatch,
+    RecordedCall,
+    Resumption,
+    UnfinishedAbort,
+    UnfinishedMission,
+)
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError, UserError
@@ -114,12 +120,29 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
 
 def _keep_counts(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]) -> None:
     """Show the guards of a mission what it did before: a restart begins no count anew."""
-    parts, since = core.loop.parts, clock.monotonic() - clock.utime() / 1e6
+    view, new_guard = core.loop.parts.view, core.loop.parts.permissions.new_guard
     for unfinished in resumption.missions:
-        guard = missions[unfinished.id].guard = parts.permissions.new_guard()
-        for asked in unfinished.asked:
+        guard = missions[unfinished.id].guard = new_guard()
+        for asked, at in zip(unfinished.asked, _times(unfinished.asked), strict=True):
             if asked.calls:
-                guard.observe(parts.view.meant(asked.calls), parts.view.polling(), at=since + asked.utime / 1e6)
+                guard.observe(view.meant(asked.calls), view.polling(), at=at)
+
+
+def _times(asked: Sequence[AskedBatch]) -> list[float]:
+    """The times of answers on the loop's clock, none before the one that precedes it, and none in the future.
+
+    Where the machine's clock was set back, what was before that moves back as far: what counts is the pace of a
+    mission, which the recorded times still tell on either side.
+    """
+    found: list[float] = []
+    now, utime = clock.monotonic(), clock.utime()
+    age = set_back = 0
+    for batch in reversed(asked):
+        recorded = utime - batch.utime + set_back
+        set_back += max(0, age - recorded)
+        age = max(age, recorded)
+        found.append(now - age / 1e6)
+    return found[::-1]
 
 
 def _held_to(core: AgentCore, agents: tuple[str, ...]) -> Reviewer | None:

@@ -74,7 +74,8 @@ class RepetitionGuard:
         *,
         at: float | None = None,
     ) -> Alarm | None:
-        """See ``Repetition``. ``at`` is the time of the batch on the loop's clock, by default now."""
+        """See ``Repetition``. ``at`` is the time of the batch on the loop's clock, by default now; it never goes
+        back."""
         counted = [(skill, arguments) for skill, arguments in batch if skill not in exempt]
         if not counted:
             return None

@@ -45,7 +45,7 @@ class RunawayGuard:
         """Take in what an answer asks for. Return the reason for which the mission is to end and a sentence on it, or
         None.
 
-        ``at`` is the time of the answer on the loop's clock, by default now.
+        ``at`` is the time of the answer on the loop's clock, by default now; it never goes back.
         """
         if all(skill in exempt for skill, _ in batch):
             return None
@@ -62,7 +62,8 @@ class RunawayGuard:
         return MAX_ACTIONS, text
 
     def _spend(self, at: float) -> bool:
-        grown = 0.0 if self._looked_at is None else (at - self._looked_at) * self._per_hour / 3600
+        passed_s = 0.0 if self._looked_at is None else max(0.0, at - self._looked_at)
+        grown = passed_s * self._per_hour / 3600
         self._left = min(float(self._actions or 0), self._left + grown) - 1
         self._looked_at = at
         return self._left >= 0

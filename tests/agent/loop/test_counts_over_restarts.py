@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,48 @@ async def test_actions_are_counted_over_a_restart(
     world, ended, _ = await restarted(tmp_path, first, second, **config)
     assert ended == reason
     assert len([line for line in world.log if line.startswith("drop")]) <= 3
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch, by_s: float, after_s: float = 0.0) -> None:
+    """Set the machine's clock forward or back, while time goes on as it does."""
+    wall = clock.utime
+    step = partial(monkeypatch.setattr, clock, "utime", lambda: wall() + round(by_s * 1e6))
+    asyncio.get_running_loop().call_later(after_s, step)
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize("after_s", [6.5, 12.5], ids=["while it works", "after that"])
+@pytest.mark.parametrize("by_s", [-1200.0, 36000.0])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"limits": {"actions": 3, "actions_per_hour": 900}},
+        {"repetition": {"mission_stop_at": 4, "mission_within_s": 6, "warn_at": None, "hint_at": None}},
+    ],
+    ids=["actions", "repetition"],
+)
+@pytest.mark.virtual_time
+async def test_a_mission_at_the_worlds_pace_goes_on_though_the_clock_was_set(
+    config: dict[str, Any], by_s: float, after_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(monkeypatch, by_s, after_s)
+    looks = asks(("look", {"for_s": 4}))
+    _, reason, _ = await restarted(tmp_path, [asks(("follow", {})), *[looks] * 3], [looks, says("there")], **config)
+    assert reason == "completed"
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.parametrize("by_s", [-1200.0, 0.0])
+@pytest.mark.virtual_time
+async def test_a_clock_that_was_set_back_makes_up_for_no_action(
+    by_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_clock(monkeypatch, by_s, after_s=2.5)
+    steps = [asks(("move", {"by": n})) for n in range(6)]
+    limits = {"actions": 4, "actions_per_hour": 0.001}
+    world, reason, _ = await restarted(tmp_path, [asks(("follow", {})), *steps[:2]], steps[2:], limits=limits)
+    assert reason == "max_actions"
+    assert [line for line in world.log if line.startswith("move")] == ["move 0", "move 1", "move 2"]
 
 
 @pytest.mark.feature("D2")
