@@ -28,6 +28,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.memory import AgentMemory
+from dimos_streams.agent.missions.boot_time import since_boot
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
@@ -172,7 +173,8 @@ class AgentCore:
         does not resume it."""
         mission = self.missions.open(id, input, on_over)
         self.missions.limit(mission)
-        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **({"is_done": True} if is_done else {}))
+        done = {"is_done": True} if is_done else {}
+        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
         return mission
 
     async def hear(self, input: OperatorInput) -> None:

@@ -45,7 +45,8 @@ class UnfinishedMission:
     id: str
     input: str
     began_utime: int = 0
-    """The time when it began, in µs since the Unix epoch; 0 if the record does not have its beginning."""
+    """The time when it began, in µs since the Unix epoch, by the clock as it is set now where that can be known; 0 if
+    the record does not have its beginning."""
     heard: bool = False
     """True if the input had reached the conversation."""
     ended: str = ""

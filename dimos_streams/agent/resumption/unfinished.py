@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from dimos_streams.agent.missions.boot_time import utime_of
 from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer, settle
 from dimos_streams.agent.missions.mission import roots, stopped_by
 from dimos_streams.agent.models.protocol import STALE
@@ -57,7 +58,7 @@ class _MissionReading:
     def _read_own(self, event: AgentEvent) -> None:
         match event.kind:
             case EventKind.MISSION_START:
-                self.found.input, self.found.began_utime = event.data["text"], event.utime
+                self.found.input, self.found.began_utime = event.data["text"], utime_of(event)
                 self.found.ended = "completed" if event.data.get("is_done") else ""
             case EventKind.ENDED:
                 self.found.ended = event.data["reason"]

@@ -58,12 +58,21 @@ def is_ended_run(path: Path) -> bool:
     return owner.directory == path.name
 
 
+def boot_id() -> str:
+    """Return the machine's boot, which no other boot, nor any other machine, shares; empty where the system does not
+    say it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
 def pid_space() -> str:
     """Return the boot and the PID namespace within which the ids of this process and those that it sees mean
     something; empty where the system does not say it."""
+    boot = boot_id()
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}" if boot else ""
     except OSError:
         return ""
 

@@ -11,6 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.missions import boot_time
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
@@ -147,6 +148,38 @@ async def test_a_mission_lasts_no_longer_because_its_agent_was_restarted(
             assert clock.monotonic() - began == pytest.approx(ends_after_s, abs=0.5)
             assert world.log == ["follow ended"]
             assert not unasked.requests
+
+
+@pytest.mark.feature("D2")
+@pytest.mark.parametrize("by_s", [-1200.0, 36000.0])
+@pytest.mark.parametrize("is_late", [False, True], ids=["in time", "late"])
+@pytest.mark.parametrize("booted", [False, True], ids=["same boot", "another boot"])
+def test_how_long_a_mission_has_lasted_is_known_though_the_clock_was_set(
+    by_s: float, is_late: bool, booted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"deadline_s": 100}
+    wall, steady = clock.utime, clock.steady
+
+    async def main() -> str:
+        world = LineWorld()
+        before = FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
+        async with world.with_model(before, tmp_path, limits=limits) as rig:
+            await rig.say("go")
+            await until(lambda: len(before.requests) == 2 and rig.core.loop.state is LoopState.IDLE)
+            await rig.leave()
+            passed_s = 200 if is_late else 10
+            monkeypatch.setattr(clock, "utime", lambda: wall() + round((by_s + passed_s) * 1e6))
+            monkeypatch.setattr(clock, "steady", lambda: steady() + passed_s)
+            if booted:
+                monkeypatch.setattr(boot_time, "boot_id", lambda: "another")
+            async with world.with_model(FunctionModel(in_turn()), tmp_path, limits=limits) as successor:
+                (mission,) = successor.core.loop.missions.values()
+                world.released.set()
+                await until(lambda: mission.over)
+                return mission.reason
+
+    is_over = by_s > 0 if booted else is_late
+    assert asyncio.run(main()) == ("deadline" if is_over else "completed")
 
 
 FAILED: list[Any] = [TextDelta("that did not work"), TokenUsage(1, 1), Finish("call_failed")]
