@@ -35,14 +35,25 @@ async def end_tasks_silently(*tasks: asyncio.Future[Any]) -> None:
 
 
 async def apart(work: Coroutine[Any, Any, T], *, name: str) -> T:
-    """Do work in a task of its own and return its result. Whoever is cancelled meanwhile cancels it and waits no
-    longer, even if it swallows that."""
+    """Do work in a task of its own and return its result; raises what it raises, and ``RuntimeError`` if it was
+    cancelled though its waiter was not. Whoever is cancelled meanwhile cancels it and waits no longer, even if it
+    swallows that."""
     task = asyncio.get_running_loop().create_task(work, name=name)
     try:
         await asyncio.wait([task])
     finally:
         task.cancel()
+    if task.cancelled():
+        raise stray_cancellation(name)
     return task.result()
+
+
+def stray_cancellation(name: str) -> RuntimeError:
+    """Return the error of work that ended as cancelled although nobody had asked it to end."""
+    return RuntimeError(
+        f"{name} ended because something that it awaited was cancelled: await what you have cancelled within "
+        "`with contextlib.suppress(asyncio.CancelledError)`"
+    )
 
 
 def report_defect(task: asyncio.Task[Any]) -> None:

@@ -105,8 +105,8 @@ class ModuleHost:
             module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
         except Exception:
             module.log.exception("module %s failed while it stopped", module.name)
-        for spec in module.streams().values():
-            getattr(module, spec.name).disconnect()
+        finally:
+            _disconnect(module)
 
     def _connect(self, module: Module, topics: Mapping[str, str]) -> None:
         for spec in module.streams().values():
@@ -117,6 +117,11 @@ class ModuleHost:
                 stream.silence()
             elif spec.required:
                 raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
+
+
+def _disconnect(module: Module) -> None:
+    for spec in module.streams().values():
+        getattr(module, spec.name).disconnect()
 
 
 def _last_line(error: BaseException | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.common.tasks import end_tasks, end_tasks_silently
+from dimos_streams.common.tasks import apart, end_tasks, end_tasks_silently
 
 End = Callable[..., Coroutine[Any, Any, None]]
 
@@ -76,3 +76,27 @@ async def test_whoever_ends_them_may_be_cancelled(end: End, waits: bool) -> None
     assert slow.task.done() is waits
     await asyncio.wait([slow.task])
     assert slow.cancelled == (2 if waits else 1)
+
+
+async def _await_what_it_has_cancelled() -> None:
+    job = asyncio.ensure_future(asyncio.sleep(1000.0))
+    job.cancel()
+    await job
+
+
+@pytest.mark.virtual_time
+async def test_work_apart_that_ends_as_cancelled_is_an_error_of_the_work_and_not_the_waiters_end() -> None:
+    with pytest.raises(RuntimeError, match=r"^tidy ended because something that it awaited was cancelled: "):
+        await apart(_await_what_it_has_cancelled(), name="tidy")
+
+
+@pytest.mark.virtual_time
+async def test_whoever_waits_for_work_apart_and_is_cancelled_takes_it_along() -> None:
+    slow = asyncio.Event()
+    waiting = asyncio.ensure_future(apart(slow.wait(), name="slow"))
+    await asyncio.sleep(0.1)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await asyncio.sleep(0.0)
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "slow"] == []
