@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from dimos_streams.common.tasks import stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig
 from dimos_streams.module.run_context import RunContext
@@ -187,7 +188,8 @@ class Module:
             self.on_state()
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
-        """Run a task that ends with the module at the latest. Its exception is the module's failure."""
+        """Run a task that ends with the module at the latest. Its exception is the module's failure, and so is the
+        cancellation of something that it awaits; to cancel the task itself is fine."""
         task = asyncio.get_running_loop().create_task(work, name=f"{self.name}:{name}")
         self._tasks[task] = None
         task.add_done_callback(self._on_task_done)
@@ -231,13 +233,20 @@ class Module:
 
     def _on_task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
-        if task.cancelled() or task.exception() is None:
+        if (error := _failure_of(task)) is None:
             return
         failed = self.failure()
         if failed.done():
-            self.log.error("%s failed too", task.get_name(), exc_info=task.exception())
+            self.log.error("%s failed too", task.get_name(), exc_info=error)
         else:
-            failed.set_exception(typing.cast("BaseException", task.exception()))
+            failed.set_exception(error)
+
+
+def _failure_of(task: asyncio.Task[Any]) -> BaseException | None:
+    """Return the error by which a task has ended, or None if it returned or was cancelled itself."""
+    if not task.cancelled():
+        return task.exception()
+    return None if task.cancelling() else stray_cancellation(task.get_name())
 
 
 @functools.cache

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.bus import Bus
-from dimos_streams.common.tasks import apart
+from dimos_streams.common.tasks import apart, stray_cancellation
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Clocks, Module
 from dimos_streams.runtime.starvation import StarvationWatch
@@ -57,12 +57,11 @@ class ModuleHost:
         self._modules.append(module)
         try:
             await module.start()
-        except (UserError, asyncio.CancelledError):
+        except BaseException as error:
             await self._end(module)
-            raise
-        except Exception as error:
-            await self._end(module)
-            raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(error)}") from error
+            if (failure := _failure_at_start(error, module.name)) is None:
+                raise
+            raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(failure)}") from error
         module.spawn(module.run(), name="run")
         self._skills.add(module)
         self._starvation.add(module)
@@ -122,6 +121,14 @@ class ModuleHost:
 def _disconnect(module: Module) -> None:
     for spec in module.streams().values():
         getattr(module, spec.name).disconnect()
+
+
+def _failure_at_start(error: BaseException, name: str) -> Exception | None:
+    """Return the failure of a module that an error at its start is, or None if it is to be passed on as it is."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling():
+        return stray_cancellation(f"{name}:start")
+    return error if isinstance(error, Exception) and not isinstance(error, UserError) else None
 
 
 def _last_line(error: BaseException | None) -> str:

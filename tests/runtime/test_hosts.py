@@ -225,6 +225,76 @@ async def test_a_module_whose_stop_is_cut_off_is_disconnected_all_the_same() -> 
         await host.stop()
 
 
+class Aimless(Talker):
+    """It awaits what it has cancelled, in a hook or in a task of its own."""
+
+    where = "run"
+
+    async def start(self) -> None:
+        if self.where == "start":
+            await self.lose()
+        if self.where == "spawned":
+            self.spawn(self.lose(), name="spawned")
+
+    async def run(self) -> None:
+        if self.where == "run":
+            await self.lose()
+
+    async def lose(self) -> None:
+        job = asyncio.create_task(asyncio.sleep(1000.0))
+        job.cancel()
+        await job
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [("run", "failed"), ("spawned", "failed"), ("start", "could not start")],
+)
+async def test_work_of_a_module_that_ends_by_somebody_elses_cancellation_is_its_failure(
+    where: str, says: str
+) -> None:
+    async with opened(MemoryBus()) as bus:
+        host = ModuleHost(bus)
+        aimless = Aimless(name="aimless")
+        aimless.where = where
+
+        async def start_and_fail() -> None:
+            await host.start(aimless, {})
+            await host.wait_for_failure()
+
+        cause = rf"RuntimeError: aimless:{where} ended because something that it awaited was cancelled: await "
+        with pytest.raises(ModuleFailedError, match=rf"^module 'aimless' {says}: {cause}"):
+            await asyncio.wait_for(start_and_fail(), timeout=5)
+        await host.stop()
+
+
+@pytest.mark.virtual_time
+async def test_a_task_that_its_module_cancels_is_not_its_failure() -> None:
+    async with opened(MemoryBus()) as bus:
+        host = ModuleHost(bus)
+        talker = Talker(name="talker")
+        await host.start(talker, {})
+        job = talker.spawn(asyncio.sleep(1000.0), name="job")
+        await asyncio.sleep(0.1)
+        job.cancel()
+        await asyncio.wait([job])
+        starting = asyncio.create_task(host.start(SlowStarter(name="slow"), {}))
+        await asyncio.sleep(0.1)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert [module.name for module in host.modules] == ["talker"]
+        assert not talker.failure().done()
+        await host.stop()
+        assert not talker.failure().done(), "nor is its end"
+
+
+class SlowStarter(Talker):
+    async def start(self) -> None:
+        await asyncio.sleep(1000.0)
+
+
 @pytest.mark.virtual_time
 async def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
     async with opened(MemoryBus()) as bus:
