@@ -12,7 +12,7 @@ from dimos_streams.skill.declaration import policy_of
 
 OWN = frozenset({
     "config", "configured", "context", "health", "live_values", "log", "name", "random", "state_json",
-    "on_live", "on_skills", "on_state", "_failed", "_tasks",
+    "on_live", "on_skills", "on_state", "_failed", "_health", "_tasks",
 })  # fmt: skip
 """The names of what each module has of its own, so that a class's value of that name would never be seen."""
 _HOOKS = ("start", "run", "stop")

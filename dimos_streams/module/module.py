@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig
@@ -26,6 +27,7 @@ WARNINGS = "warnings"
 """The topic of a module's state that has texts of what may be wrong with it, as a list: ``status`` shows them."""
 MAX_STATE = 4000
 """Maximum size of what a module says of its own state, in bytes of JSON."""
+_MAX_SHOWN = 200
 
 
 class Module:
@@ -73,8 +75,6 @@ class Module:
         self.context = context or RunContext()
         self.log = logging.getLogger(f"dimos_streams.module.{self.name.replace('/', '.')}")
         self.random = random.Random(_seed_for(self.context.seed, self.name))
-        self.health = "ok"
-        """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat."""
         self.configured = config
         """The config that the module was made with, whatever has changed since."""
         # For hosts.
@@ -88,6 +88,7 @@ class Module:
         """The live settings that differ from ``configured``."""
         self.on_live: Callable[[], None] = lambda: None
         """Called when the live settings have changed."""
+        self._health = "ok"
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failed: asyncio.Future[None] | None = None
         for spec in self.streams().values():
@@ -132,6 +133,19 @@ class Module:
         """How long each input may be silent, in seconds, before the module counts it as lost; inputs without such a
         time are left out. ``check --live`` reports senders that are slower."""
         return {}
+
+    @property
+    def health(self) -> str:
+        """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat. To set what is no
+        text raises ``TypeError``."""
+        return self._health
+
+    @health.setter
+    def health(self, text: str) -> None:
+        if not isinstance(text, str):
+            what = shortened(repr(text), _MAX_SHOWN)
+            raise TypeError(f"the health of module {self.name!r} can't be {what}: set a text, as in str(…)")
+        self._health = text
 
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when this returns."""

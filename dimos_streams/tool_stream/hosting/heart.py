@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, report_defect
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import STATUS
@@ -35,6 +36,7 @@ _MANY_ASK = 10
 """Number of requests within one pause that the processes of one run do not exceed, even if all start at once."""
 
 _logger = logging.getLogger(__name__)
+_log = LimitedLog(_logger)
 
 
 class Heart:
@@ -77,6 +79,7 @@ class Heart:
         self._publisher.instance = self._own.id
         self._take_token_back = self._bus.declare_token(self._own.id)
         self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
+        self._task.add_done_callback(report_defect)
 
     async def stop(self) -> None:
         """Beat no more. Stopping twice is fine."""
@@ -99,9 +102,15 @@ class Heart:
                     if name in self._modules:
                         self.send(name)
                 await asyncio.sleep(pause)
-                for hosted in list(self._modules.values()):
-                    hosted.loss.look(hosted.calls)
+                self._look_for_losses()
                 due = [name for name in due if not self._publisher.answered(name, sent)]
+
+    def _look_for_losses(self) -> None:
+        for hosted in list(self._modules.values()):
+            try:
+                hosted.loss.look(hosted.calls)
+            except Exception:  # nobody would look after the calls of the other modules any more
+                _log.exception("the calls of module %r could not be looked after", hosted.module.name)
 
     def _log_rivals(self) -> None:
         """Log each other instance that runs beside a module of this process, once; readers see it as its health."""
@@ -115,9 +124,16 @@ class Heart:
     def send(self, name: str, *, skills_json: str = "", health: str = "") -> None:
         """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another.
 
-        Many calls go into several heartbeats, each of one datagram: to receivers a call is as good in one as in
-        another.
+        One that can't be sent is logged: the others' go on.
         """
+        try:
+            self._send(name, skills_json, health)
+        except Exception:
+            _log.exception("a heartbeat of module %r could not be sent", name)
+
+    def _send(self, name: str, skills_json: str, health: str) -> None:
+        """Send a module's heartbeat, in several parts if there are many calls, each of one datagram: to receivers a
+        call is as good in one as in another."""
         hosted = self._modules[name]
         health = health or hosted.health
         if health == "ok":
