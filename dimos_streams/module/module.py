@@ -12,6 +12,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
+from dimos_streams.common.process.threads import outcome_of
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
@@ -228,8 +229,9 @@ class Module:
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
         """Run a function that blocks: in one of the 32 threads that its process has for this, or inline in virtual
-        time, where nothing may depend on how fast a thread is."""
-        return await asyncio.to_thread(function, *args)
+        time, where nothing may depend on how fast a thread is. Raises what it raises, and ``RuntimeError`` for a
+        ``StopIteration``."""
+        return await asyncio.to_thread(outcome_of, function, *args)
 
     def failure(self) -> asyncio.Future[None]:
         """A future that gets the exception when one of the module's tasks fails; for hosts."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import pytest
 
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.process.threads import in_own_thread
+from dimos_streams.module import Module
 from tests.helpers import run_virtual, until
 
 pytestmark = pytest.mark.feature("A6")
@@ -47,6 +50,21 @@ def test_what_it_raises_is_raised() -> None:
             await in_own_thread(fail)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("live", [True, False])
+@pytest.mark.parametrize("in_thread", [in_own_thread, Module().run_blocking])
+def test_an_iterator_that_ends_in_it_is_an_error_and_no_wait_for_ever(
+    in_thread: Callable[..., Coroutine[Any, Any, Any]], live: bool
+) -> None:
+    async def scenario() -> None:
+        nothing: Iterator[int] = iter(())
+        async with asyncio.timeout(10.0):
+            with pytest.raises(RuntimeError, match=r"^next raised StopIteration$") as raised:
+                await in_thread(next, nothing)
+        assert isinstance(raised.value.__cause__, StopIteration)
+
+    (asyncio.run if live else run_virtual)(scenario())
 
 
 def test_whoever_is_cancelled_does_not_wait_and_nobody_minds_what_comes_later() -> None:

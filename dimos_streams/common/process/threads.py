@@ -14,23 +14,32 @@ from dimos_streams import clock
 T = TypeVar("T")
 
 
+def outcome_of(function: Callable[..., T], *args: Any) -> T:
+    """Call a function whose outcome is for a future. Raises what it raises, and ``RuntimeError`` for a
+    ``StopIteration``: no future takes that, and whoever waits would wait for ever."""
+    try:
+        return function(*args)
+    except StopIteration as error:
+        raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
+
+
 async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
     """Run a function in a thread of its own, inline in virtual time, and return what it returns; raises what it
-    raises.
+    raises, as ``outcome_of`` does.
 
     For what must not wait until others give up a thread, such as the request that stops a robot. Callers bound how
     many run at once. Whoever is cancelled meanwhile waits no longer; the thread ends in its own time, and the process
     does not wait for it.
     """
     if clock.is_virtual():
-        return function(*args)
+        return outcome_of(function, *args)
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
     def run() -> None:
         try:
-            settle, outcome = future.set_result, context.run(function, *args)
+            settle, outcome = future.set_result, context.run(outcome_of, function, *args)
         except BaseException as error:
             settle, outcome = future.set_exception, error  # type: ignore[assignment]
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
