@@ -53,18 +53,26 @@ class ModuleHost:
         module.context.services.offer(Bus, self._bus)  # type: ignore[type-abstract]
         module.context.services.offer(ModuleDirectory, self.directory)
         module.context.services.offer(Clocks, self._clocks)  # type: ignore[type-abstract]
-        self._connect(module, topics)
-        self._modules.append(module)
         try:
-            await module.start()
+            self._connect(module, topics)
+            await self._begin(module)
         except BaseException as error:
-            await self._end(module)
+            _disconnect(module)
             if (failure := _failure_at_start(error, module.name)) is None:
                 raise
             raise ModuleFailedError(f"module {module.name!r} could not start: {_last_line(failure)}") from error
-        module.spawn(module.run(), name="run")
-        self._skills.add(module)
-        self._starvation.add(module)
+
+    async def _begin(self, module: Module) -> None:
+        """Start and run a module whose streams are connected. If that fails, it is stopped again."""
+        self._modules.append(module)
+        try:
+            await module.start()
+            module.spawn(module.run(), name="run")
+            self._skills.add(module)
+            self._starvation.add(module)
+        except BaseException:
+            await self.stop_module(module, STOPS)
+            raise
 
     async def wait_for_failure(self) -> None:
         """Wait until a task of any module that runs now fails. Raises ``ModuleFailedError``."""

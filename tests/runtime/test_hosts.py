@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.memory import MemoryBus
-from dimos_streams.errors import BusError, DimosStreamsError, ModuleFailedError, UnendingError, UserError
+from dimos_streams.errors import BusError, ModuleFailedError, UnendingError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.std_msgs import String
@@ -172,127 +172,6 @@ def test_a_module_that_does_not_stop_is_left_after_a_while_and_the_others_stop(
     assert "module c did not stop within 3 s" in caplog.text
     assert "module b failed while it stopped" in caplog.text
     assert "it does not end well" in caplog.text
-
-
-class Impatient(Talker):
-    """It awaits what it has cancelled."""
-
-    async def start(self) -> None:
-        self.job = asyncio.create_task(asyncio.sleep(1000.0))
-
-    async def stop(self) -> None:
-        self.job.cancel()
-        await self.job
-
-
-@pytest.mark.virtual_time
-async def test_a_module_whose_stop_ends_as_cancelled_keeps_nobody_from_stopping(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    stopped: list[str] = []
-
-    class Standing(Talker):
-        async def stop(self) -> None:
-            stopped.append(self.name)
-
-    async with opened(MemoryBus()) as bus:
-        host = ModuleHost(bus)
-        impatient = Impatient(name="impatient")
-        for module in (Standing(name="drive"), impatient):
-            await host.start(module, {"words": f"/{module.name}"})
-        with caplog.at_level(logging.ERROR):
-            await host.stop()
-        assert (stopped, host.modules) == (["drive"], [])
-        with pytest.raises(DimosStreamsError):
-            impatient.words.publish(String(data="it is disconnected"))
-    assert "module impatient failed while it stopped" in caplog.text
-    assert "impatient:stop ended because something that it awaited was cancelled" in caplog.text
-
-
-@pytest.mark.virtual_time
-async def test_a_module_whose_stop_is_cut_off_is_disconnected_all_the_same() -> None:
-    async with opened(MemoryBus()) as bus:
-        host = ModuleHost(bus)
-        slow = Talker({"stop_takes_s": 2.0}, name="slow")
-        await host.start(slow, {"words": "/words"})
-        stopping = asyncio.create_task(host.stop())
-        await asyncio.sleep(1.0)
-        stopping.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await stopping
-        with pytest.raises(DimosStreamsError):
-            slow.words.publish(String(data="it is disconnected"))
-        await host.stop()
-
-
-class Aimless(Talker):
-    """It awaits what it has cancelled, in a hook or in a task of its own."""
-
-    where = "run"
-
-    async def start(self) -> None:
-        if self.where == "start":
-            await self.lose()
-        if self.where == "spawned":
-            self.spawn(self.lose(), name="spawned")
-
-    async def run(self) -> None:
-        if self.where == "run":
-            await self.lose()
-
-    async def lose(self) -> None:
-        job = asyncio.create_task(asyncio.sleep(1000.0))
-        job.cancel()
-        await job
-
-
-@pytest.mark.virtual_time
-@pytest.mark.parametrize(
-    ("where", "says"),
-    [("run", "failed"), ("spawned", "failed"), ("start", "could not start")],
-)
-async def test_work_of_a_module_that_ends_by_somebody_elses_cancellation_is_its_failure(
-    where: str, says: str
-) -> None:
-    async with opened(MemoryBus()) as bus:
-        host = ModuleHost(bus)
-        aimless = Aimless(name="aimless")
-        aimless.where = where
-
-        async def start_and_fail() -> None:
-            await host.start(aimless, {})
-            await host.wait_for_failure()
-
-        cause = rf"RuntimeError: aimless:{where} ended because something that it awaited was cancelled: await "
-        with pytest.raises(ModuleFailedError, match=rf"^module 'aimless' {says}: {cause}"):
-            await asyncio.wait_for(start_and_fail(), timeout=5)
-        await host.stop()
-
-
-@pytest.mark.virtual_time
-async def test_a_task_that_its_module_cancels_is_not_its_failure() -> None:
-    async with opened(MemoryBus()) as bus:
-        host = ModuleHost(bus)
-        talker = Talker(name="talker")
-        await host.start(talker, {})
-        job = talker.spawn(asyncio.sleep(1000.0), name="job")
-        await asyncio.sleep(0.1)
-        job.cancel()
-        await asyncio.wait([job])
-        starting = asyncio.create_task(host.start(SlowStarter(name="slow"), {}))
-        await asyncio.sleep(0.1)
-        starting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await starting
-        assert [module.name for module in host.modules] == ["talker"]
-        assert not talker.failure().done()
-        await host.stop()
-        assert not talker.failure().done(), "nor is its end"
-
-
-class SlowStarter(Talker):
-    async def start(self) -> None:
-        await asyncio.sleep(1000.0)
 
 
 @pytest.mark.virtual_time
