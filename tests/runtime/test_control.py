@@ -13,6 +13,7 @@ from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
 from dimos_streams.runtime.live import control
 from dimos_streams.runtime.live.control import Order, _connected, _listening, ask, controlled
+from tests.helpers import until
 
 pytestmark = pytest.mark.feature("K4")
 
@@ -99,6 +100,61 @@ def test_who_talks_nonsense_or_nothing_disturbs_nobody(run_dir: Path) -> None:
             assert (await ask(run_dir, KETTLE)).modules == ("kettle", "oven")
             silent.close()
         assert kitchen.asked == [("kettle", "an operator restarts module 'kettle'")]
+
+    run_live(main())
+
+
+def test_who_waits_for_an_answer_when_the_run_ends_hears_that_it_has(run_dir: Path) -> None:
+    async def main() -> None:
+        restarts = list[str]()
+
+        async def restart(module: str, reason: str) -> tuple[str, ...]:
+            restarts.append(f"{module} begins")
+            try:
+                await asyncio.Event().wait()
+            finally:
+                restarts.append(f"{module} is over")
+            raise AssertionError
+
+        async with controlled(run_dir, restart):
+            asking = asyncio.create_task(ask(run_dir, KETTLE))
+            await until(lambda: restarts)
+        assert restarts == ["kettle begins", "kettle is over"]
+        with pytest.raises(DimosStreamsError, match=r"does not answer: it has ended$"):
+            await asking
+
+    run_live(main())
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"x" * 200_000 + b"\n", r"does not answer: its answer is too long: "),
+        (b"[]\n", r"does not answer: its answer"),
+        (b"", r"has not answered within 0\.5 s$"),
+    ],
+)
+def test_who_gets_no_answer_leaves_no_connection_open(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes, says: str
+) -> None:
+    monkeypatch.setattr(control, "_ANSWERED_WITHIN_S", 0.5)
+
+    async def main() -> None:
+        left = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readline()
+            writer.write(answer)
+            await reader.read()
+            left.set()
+            writer.close()
+
+        server = await asyncio.start_unix_server(serve, sock=_listening(run_dir))
+        with pytest.raises(DimosStreamsError, match=says):
+            await ask(run_dir, KETTLE)
+        async with asyncio.timeout(10.0):
+            await left.wait()
+        server.close()
 
     run_live(main())
 

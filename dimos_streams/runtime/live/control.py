@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.errors import DimosStreamsError, UserError
 
 _NAME = "control.sock"
@@ -57,20 +58,15 @@ Restart = Callable[[str, str], Awaitable[tuple[str, ...]]]
 
 @asynccontextmanager
 async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
-    """Take orders while the context lasts. If the socket can't be made, on a full disk, the run goes on without."""
+    """Take orders while the context lasts; then nobody waits for an answer any more. If the socket can't be made, on
+    a full disk, the run goes on without."""
+    serving: dict[asyncio.Task[None], None] = {}
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            async with asyncio.timeout(_ASKED_WITHIN_S):
-                line = await reader.readline()
-        except (OSError, TimeoutError, ValueError):  # who does not ask gets no answer
-            writer.close()
-            return
-        reply = await _carried_out(line, restart)
-        with contextlib.suppress(OSError):  # who has gone gets none either
-            writer.write(reply.model_dump_json().encode() + b"\n")
-            await writer.drain()
-        writer.close()
+    def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(_serve(reader, writer, restart), name="order")
+        serving[task] = None
+        task.add_done_callback(serving.pop)
+        task.add_done_callback(report_defect)
 
     try:
         server = await asyncio.start_unix_server(serve, sock=_listening(run_dir), limit=_MAX_LINE, **_KEPT)
@@ -82,6 +78,7 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
         yield
     finally:
         server.close()
+        await end_tasks_silently(*serving)
         with contextlib.suppress(OSError):  # nobody can be misled by what is left of a run that has ended
             (run_dir / _NAME).unlink(missing_ok=True)
 
@@ -91,19 +88,46 @@ async def ask(run_dir: Path, order: Order) -> ControlReply:
     ``DimosStreamsError`` if it was not carried out or nobody answers."""
     try:
         async with asyncio.timeout(_ANSWERED_WITHIN_S):
-            reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir), limit=_MAX_LINE)
-            writer.write(order.model_dump_json().encode() + b"\n")
-            line = await reader.readline()
-            writer.close()
+            line = await _answer_to(order, run_dir)
         answer = ControlReply.model_validate_json(line)
     except TimeoutError as error:
         raise DimosStreamsError(f"the run in {run_dir} has not answered within {_ANSWERED_WITHIN_S:g} s") from error
-    except (OSError, ValidationError) as error:
-        why = first_problem(error, "its answer") if isinstance(error, ValidationError) else error.strerror
-        raise DimosStreamsError(f"the run in {run_dir} does not answer: {why}") from error
+    except (OSError, ValueError) as error:
+        raise DimosStreamsError(f"the run in {run_dir} does not answer: {_why_not(error)}") from error
     if answer.problem:
         raise (UserError if answer.problem == "misused" else DimosStreamsError)(answer.text)
     return answer
+
+
+async def _answer_to(order: Order, run_dir: Path) -> bytes:
+    """Return the line that a run answers. Raises ``OSError`` if it can't be reached or ends meanwhile, and
+    ``ValueError`` if its line is longer than an answer may be."""
+    reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir), limit=_MAX_LINE)
+    with contextlib.closing(writer):
+        writer.write(order.model_dump_json().encode() + b"\n")
+        if line := await reader.readline():
+            return line
+    raise ConnectionResetError(0, "it has ended")
+
+
+def _why_not(error: OSError | ValueError) -> str:
+    if isinstance(error, ValidationError):
+        return first_problem(error, "its answer")
+    return (error.strerror or str(error)) if isinstance(error, OSError) else f"its answer is too long: {error}"
+
+
+async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, restart: Restart) -> None:
+    """Answer one order."""
+    with contextlib.closing(writer):
+        try:
+            async with asyncio.timeout(_ASKED_WITHIN_S):
+                line = await reader.readline()
+        except (OSError, ValueError):  # who does not ask in time, or for too long, gets no answer
+            return
+        reply = await _carried_out(line, restart)
+        with contextlib.suppress(OSError):  # who has gone gets none either
+            writer.write(reply.model_dump_json().encode() + b"\n")
+            await writer.drain()
 
 
 async def _carried_out(line: bytes, restart: Restart) -> ControlReply:
