@@ -15,6 +15,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.cli.terminal.run_text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
+from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.liveness import HangReporter
@@ -62,6 +63,14 @@ class Process:
         return self.starved * (clock.monotonic() - self.started_at)
 
     async def start(self) -> None:
+        """Whoever is cancelled meanwhile waits all the same, as for a real fork."""
+        forking = asyncio.ensure_future(self._fork())
+        try:
+            await asyncio.shield(forking)
+        finally:
+            await asyncio.wait([forking])
+
+    async def _fork(self) -> None:
         await asyncio.sleep(self.forked_after_s)
         if Process.refused:
             Process.refused -= 1
@@ -203,7 +212,7 @@ def fleet(robots: int) -> Blueprint:
 async def test_few_processes_begin_at_once_and_who_waits_for_something_holds_nobody_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "_AT_ONCE", 3)
+    monkeypatch.setattr(slots, "_AT_ONCE", 3)
     run = Run(fleet(10))
     Process.takes_s = {"robot2/base": 15.0, "robot2/drive": 25.0, "robot3/base": 28.0}
     at_once = [0]

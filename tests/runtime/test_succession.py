@@ -181,8 +181,59 @@ async def test_restarts_of_one_module_come_one_after_another_and_end_with_the_ru
     late = asyncio.create_task(run.supervisor.restart("talker", "late"))
     await until(lambda: len(made()) == 5)
     await run.supervisor.stop()
-    with pytest.raises(UserError, match=r"ended by SIGKILL"):
+    with pytest.raises(UserError, match=r"^the run is stopping$"):
         await late
     with pytest.raises(UserError, match=r"^the run is stopping$"):
         await run.supervisor.restart("talker", "later")
     assert [each.pid for each in made()] == [None] * 5
+
+
+async def test_a_run_that_stops_while_a_successor_is_forked_leaves_none() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.forked_after_s = 1.0
+    restarting = asyncio.create_task(run.supervisor.restart("talker", "its code changed"))
+    await asyncio.sleep(0.5)
+    assert len(made()) == 2, "it is being forked"
+    await run.supervisor.stop()
+    assert [(each.pid, each.begin_asked.is_set()) for each in made()] == [(None, False)] * 3
+    with pytest.raises(UserError, match=r"^the run is stopping$"):
+        await restarting
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_run_that_stops_while_an_old_process_ends_waits_for_it_and_begins_no_other(cancelled: bool) -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.takes_s = {"talker": 3.0}
+    restarting = asyncio.create_task(run.supervisor.restart("talker", "its code changed"))
+    await until(lambda: bool(made()[0].reasons))
+    if cancelled:
+        restarting.cancel()
+        await asyncio.wait([restarting])
+    assert made()[0].pid is not None, "it ends slowly"
+    await run.supervisor.stop()
+    assert [(each.pid, each.begin_asked.is_set()) for each in made()] == [(None, False)] * 3
+    with pytest.raises(asyncio.CancelledError if cancelled else ModuleFailedError):
+        await restarting
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_a_process_that_is_being_forked_again_leaves_its_place_to_a_successor_and_ends_with_the_run(
+    stops: bool,
+) -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.forked_after_s = 1.0
+    made()[0].exit(1)
+    await until(lambda: run.states()[0] == "starting")
+    await asyncio.sleep(0.5)
+    assert len(made()) == 2, "it is being forked"
+    if not stops:
+        Process.forked_after_s = 0.0
+        await run.supervisor.restart("talker", "its code changed")
+        await asyncio.sleep(5.0)
+        assert sum(each.pid is not None for each in made()) == 2, "there is one of each"
+    await run.supervisor.stop()
+    await asyncio.sleep(5.0)
+    assert [each.pid for each in made()] == [None] * len(made())

@@ -124,6 +124,24 @@ def test_a_killed_process_comes_back(bus_url: str, tmp_path: Path) -> None:
     run_pair(pair(), bus_url, tmp_path, scenario)
 
 
+@pytest.mark.feature("K4")
+def test_a_run_that_stops_during_a_restart_leaves_no_process(bus_url: str, tmp_path: Path) -> None:
+    def children() -> str:
+        forkserver = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+        return Path(f"/proc/{forkserver}/task/{forkserver}/children").read_text()
+
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        restarting = asyncio.create_task(supervisor.restart("talker", "its code changed"))
+        await until(lambda: supervisor._slots[0].successor)
+        await supervisor.stop()
+        with pytest.raises(UserError, match=r"^the run is stopping$"):
+            await restarting
+        await until(lambda: not children().strip())
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
+
+
 def open_in(pid: int) -> Counter[str]:
     """The kinds of descriptors that a process has open."""
     found = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir() if entry.is_symlink()]

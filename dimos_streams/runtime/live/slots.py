@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,11 @@ ready; only time in which it can run counts."""
 
 STEADY_AFTER_S = 10.0
 """The time, in seconds, after which what ended an earlier process does not count any more."""
+_AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
+"""Maximum number of processes that begin at the same time: more only take the cores from each other."""
+_EARLY_S = 2.0
+"""The time, in seconds, after which a starting process is assumed to wait for something other than a core, so the
+next may start."""
 UP: tuple[ProcessState, ...] = ("ready", "hung")
 """The states of a process that has become ready."""
 _ALIVE = ("starting", *UP)
@@ -62,11 +68,12 @@ class Slot:
     """The task that starts it again after a pause."""
     successor: SupervisedProcess | None = None
     """The process that prepares itself to take the place of ``process``."""
-    prepared: asyncio.Future[None] | None = None
-    """Done when the successor is prepared; with an exception if it can't be."""
+    prepared: asyncio.Future[str] | None = None
+    """Done when the successor is prepared (empty), or can't be (with the reason)."""
     settled: asyncio.Future[str] | None = None
     """Done when a successor that has taken the place is ready (empty), or never will be (with the reason)."""
     replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its process is replaced, and while the last one ends."""
 
     @classmethod
     def of(cls, plan: ProcessPlan, logs: Path | None) -> Slot:
@@ -139,6 +146,13 @@ class Slot:
         """Return the task of a later process. ``supplied`` are the channels that something sends to."""
         live = {module: dict(values) for module, values in self.live.items()}
         return WorkerTask(self.plan, options, self.log, live, supplied, waits=waits)
+
+
+def crowded(slots: Iterable[Slot]) -> bool:
+    """Return whether so many processes are about to begin that one more would only take the cores from them."""
+    now = clock.monotonic()
+    early = [slot for slot in slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
+    return len(early) >= _AT_ONCE
 
 
 def overdue(slots: Iterable[Slot], began: float) -> str:

@@ -26,7 +26,8 @@ async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
             await asyncio.wait([prepared], timeout=BEAT_S)
             if not prepared.done() and clock.monotonic() - began - successor.waited_s > _PREPARES_WITHIN_S:
                 raise TimeoutError
-        await prepared
+        if why := prepared.result():
+            raise UserError(why)
     except BaseException as error:
         slot.successor = None
         successor.kill()
@@ -43,27 +44,38 @@ def hear(slot: Slot, report: Report) -> None:
     if slot.prepared is None or slot.prepared.done():
         return
     if report["kind"] == "prepared":
-        slot.prepared.set_result(None)
+        slot.prepared.set_result("")
     elif report["kind"] == "failed":
-        slot.prepared.set_exception(UserError(report["text"]))
+        slot.prepared.set_result(report["text"])
 
 
 def ended(slot: Slot, why: str) -> None:
     """Note that a successor has ended before it was prepared."""
     if slot.prepared is not None and not slot.prepared.done():
-        slot.prepared.set_exception(UserError(why))
+        slot.prepared.set_result(why)
+
+
+def give_up(slot: Slot, why: str) -> None:
+    """Have a replacement that is under way end, if there is one: its successor begins no more."""
+    ended(slot, why)
+    slot.settle(why)
 
 
 async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
-    """Let the successor, which has the place already, begin once the old process has ended.
+    """Let the successor, which has the place already, begin once the old process has ended, unless it is given up
+    meanwhile.
 
     Raises ``ModuleFailedError`` if it does not become ready.
     """
-    new, slot.settled = slot.process, asyncio.get_running_loop().create_future()
+    new, settled = slot.process, asyncio.get_running_loop().create_future()
+    slot.settled = settled
     assert new is not None
+    if slot.restarter is not None:
+        await asyncio.wait([slot.restarter])  # what it forks at this moment can be ended only then
     if old is not None:
         await old.end(bound_s, reason)
-    slot.hear(clock.monotonic())
-    new.begin()
-    if why := await slot.settled:
+    if not settled.done():
+        slot.hear(clock.monotonic())
+        new.begin()
+    if why := await settled:
         raise ModuleFailedError(why)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
-from dimos_streams.common.tasks import report_defect
+from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
 from dimos_streams.runtime.live.ending import end_all
 from dimos_streams.runtime.live.silence import SilenceWatch
-from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, overdue, slot_with
+from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, crowded, overdue, slot_with
 from dimos_streams.runtime.liveness import BEAT_S, HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
@@ -32,15 +31,11 @@ from dimos_streams.runtime.processes.worker import WorkerTask
 
 _logger = logging.getLogger(__name__)
 
-_AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
-"""Maximum number of processes that begin at the same time: more only take the cores from each other."""
-_EARLY_S = 2.0
-"""The time, in seconds, after which a starting process is assumed to wait for something other than a core, so the
-next may start."""
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
+_STOPPING = "the run is stopping"
 
 
 class Supervisor:
@@ -84,7 +79,7 @@ class Supervisor:
             start_forkserver(shared_imports(slot.plan for slot in self._slots))
             await self._neighbours.refuse()
             for slot in self._slots:
-                while self._crowded():
+                while crowded(self._slots):
                     await self._wait_for_news()
                 await self._start_process(slot)
             await self._until_ready()
@@ -101,12 +96,6 @@ class Supervisor:
             await self._wait_for_news()
             if late := overdue(self._slots, began):
                 raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
-
-    def _crowded(self) -> bool:
-        """Return whether so many processes are about to begin that one more would only take the cores from them."""
-        now = clock.monotonic()
-        early = [slot for slot in self._slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
-        return len(early) >= _AT_ONCE
 
     async def _wait_for_news(self) -> None:
         """Wait until a module is ready, at most for the time between two heartbeats. Raises what made the run
@@ -128,11 +117,9 @@ class Supervisor:
     async def stop(self) -> None:
         """End all processes, of each robot the last started first, within a bound for all. Stopping twice is fine."""
         self._stopping = True
-        for task in self._tasks:
-            task.cancel()
         for slot in self._slots:
-            if slot.successor is not None:
-                slot.successor.kill()
+            succession.give_up(slot, _STOPPING)
+        await end_tasks_silently(*self._tasks)  # a process that is being forked can be ended only then
         await end_all(self._slots, self._end)
         await self._hang_reporter.close()
         await self._neighbours.close()
@@ -140,11 +127,14 @@ class Supervisor:
             self._failed.exception()  # it has been reported, or nobody waits for it any more
 
     async def _end(self, slot: Slot) -> None:
-        if slot.process is not None and slot.state != "stopped":
-            self._emit("stopping", slot)
-            await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
-            self._emit("stopped", slot)
-        slot.state = "stopped"
+        async with slot.replacing:  # whoever replaces it ends the old process
+            if slot.successor is not None:
+                slot.successor.kill()
+            if slot.process is not None and slot.state != "stopped":
+                self._emit("stopping", slot)
+                await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
+                self._emit("stopped", slot)
+            slot.state = "stopped"
 
     def processes(self) -> list[ProcessView]:
         """Return all processes in the order of their start."""
@@ -160,17 +150,25 @@ class Supervisor:
 
         Their calls are cancelled, for ``reason``. Raises ``UserError`` for an unknown module and for code that can't
         be used; then all goes on as before. Raises ``ModuleFailedError`` if the new code does not become ready.
+        Whoever is cancelled meanwhile waits no longer; the restart goes on.
         """
         slot = slot_with(self._slots, module)
+        await asyncio.shield(asyncio.create_task(self._renew(slot, reason), name=f"renew:{slot.plan.label}"))
+        return slot.plan.names
+
+    async def _renew(self, slot: Slot, reason: str) -> None:
         async with slot.replacing:
-            if self._stopping:
-                raise UserError("the run is stopping")
+            self._check_goes_on()
             forget_stale_bytecode(slot.sources)
             renew_stale_server()
             task = slot.task(self._options, self._supplied(), waits=True)
             await succession.prepare(slot, self._process(slot, task))
+            self._check_goes_on()
             await self._replace(slot, reason)
-        return slot.plan.names
+
+    def _check_goes_on(self) -> None:
+        if self._stopping:
+            raise UserError(_STOPPING)
 
     async def _replace(self, slot: Slot, reason: str) -> None:
         """Put a prepared successor into its place. Raises ``ModuleFailedError`` if it does not become ready."""
