@@ -154,7 +154,6 @@ class SkillRequests:
         try:
             await self._until_known(call)
             self._authority.trace(call)
-            self._authority.name(call)
             await self._admit(call, None, 0.0)
         except DimosStreamsError as error:
             self._refuse(call, error)

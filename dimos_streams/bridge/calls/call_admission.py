@@ -60,9 +60,13 @@ class CallAdmission:
         self._contention = Contention(ledger, watchdog, self._check_form, authority.may_replace)
 
     async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
-        """Check a call, wait for what it needs as far as allowed, and begin it. Raises ``SkillError`` if it can't."""
+        """Name a call's skill in full, check the call, wait for what it needs as far as allowed, and begin it.
+
+        Raises ``SkillError`` if it can't.
+        """
         if not call.parent:
             self._authority.admit(call)
+        self._authority.name(call)
         parent = self._ledger.calls.get(call.parent)
         call.overruled = {} if parent is None else parent.overruled
         room = self._room_for(call, self._check_form(call))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.errors import CallRejectedError, SkillError
-from dimos_streams.skill import OnLoss
+from dimos_streams.skill import OnLoss, public_names
 from dimos_streams.tool_stream.event import json_text
 
 _KEYS = 1000
@@ -90,4 +90,5 @@ class IdempotencyKeys:
 
 def _what(call: CallState) -> _What:
     """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
-    return call.skill, json_text(call.arguments), call.wish
+    # What was asked for as "/b/move" is b_move when it is restored from the journal.
+    return public_names(call.skill)[0], json_text(call.arguments), call.wish

@@ -1,4 +1,5 @@
-"""An agent's name is nobody else's, also while the agent hangs and the bridge starts again."""
+"""By which names skills are called; and an agent's name is nobody else's, also while the agent hangs and the bridge
+starts again."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.errors import CallRejectedError
-from dimos_streams.module import Module
+from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import skill
-from tests.bridge.parts import scene
+from dimos_streams.tool_stream.event import Outcome
+from tests.bridge.parts import Worker, closed, scene
 
 
 class Reviewer(Module):
@@ -41,3 +43,22 @@ async def test_the_name_of_an_agent_that_hangs_is_not_free_when_the_bridge_start
             await world.broker.call("count", {"label": "a", "to": 1}, caller="agent")
         with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
             await world.broker.settings.change(["worker.pace=2"], "agent")
+
+
+@pytest.mark.virtual_time
+async def test_an_absolute_name_calls_the_skill_of_its_namespace_though_no_skill_asks_for_it(tmp_path: Path) -> None:
+    async with scene(worker=False, journal=tmp_path / "journal.sqlite") as world:
+        for name in ("a", "d"):
+            await world.add(Worker(name=f"{name}/worker", context=RunContext(namespace=f"{name}/")))
+            await world.offered(f"{name}_at_once")
+
+        async def ask(skill: str) -> str:
+            return await world.broker.call(skill, {"value": 1}, caller="me", idempotency_key="once")
+
+        call_id = await ask("/d/at_once")
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.skill, view.module) == (Outcome.COMPLETED, "d_at_once", "d/worker")
+        assert await ask("d_at_once") == call_id
+        await world.kill_bridge()
+        await world.start_bridge()
+        assert await ask("/d/at_once") == call_id, "the journal has it by its public name"
