@@ -172,14 +172,17 @@ class ModuleFailedError(DimosStreamsError):
     """Raised when a module could not start, or ended by an exception."""
 
 
+HOW_TO_END = "let asyncio.CancelledError pass, as `except Exception` does, and bound what blocks"
+"""The remedy for code that goes on after it was cancelled."""
+
+
 class UnendingError(DimosStreamsError):
     """Raised at the end of a run that tasks or threads have outlived, although they were to end with it."""
 
     def __init__(self, left: Sequence[str], bound_s: float) -> None:
         """``left`` has a line for each of them."""
         lines = "".join(f"\n  {line}" for line in left)
-        hint = "let asyncio.CancelledError pass, as `except Exception` does, and bound what blocks"
-        super().__init__(f"still at work {bound_s:g} s after it was cancelled ({hint}):{lines}")
+        super().__init__(f"still at work {bound_s:g} s after it was cancelled ({HOW_TO_END}):{lines}")
 
 
 def suggest(word: str, choices: Iterable[str], *, before: str = "") -> str:

@@ -26,7 +26,12 @@ def who_waits(loop: asyncio.AbstractEventLoop, *, without: asyncio.Task[Any] | N
     """A line for each unfinished task of the loop but one, by name: the innermost line of code that is not Python's
     own."""
     tasks = [task for task in asyncio.all_tasks(loop) if task is not without]
-    return sorted(f"{task.get_name()}: {_whereabouts(list(_places(task.get_coro())))}" for task in tasks)
+    return sorted(f"{task.get_name()}: {where_it_waits(task)}" for task in tasks)
+
+
+def where_it_waits(task: asyncio.Task[Any]) -> str:
+    """The same line of one task, without its name."""
+    return _whereabouts(list(_places(task.get_coro())))
 
 
 def where_they_are(threads: Iterable[threading.Thread]) -> list[str]:

@@ -43,6 +43,7 @@ def test_timers_and_bounds() -> None:
         "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
+        "loss.OVERDUE_AFTER_S": f"{loss.OVERDUE_AFTER_S:g} s",
         "watchdog.CONTINUE_S": f"{watchdog.CONTINUE_S:g} s",
         "RunOptions.hang_bound_s": f"{RunOptions().hang_bound_s:g} s, and",
         "slots.START_BOUND_S": f"{slots.START_BOUND_S:g} s, counted",

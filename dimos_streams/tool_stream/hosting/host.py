@@ -39,6 +39,7 @@ from dimos_streams.tool_stream.hosting.admission import MAX_SHOWN, admitted, rea
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
+from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
@@ -46,7 +47,7 @@ from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 _MAX_TEXT = 4000
-_CANCEL_BOUND_S = 2.0
+_CANCEL_BOUND_S = OVERDUE_AFTER_S
 _DRAIN_BOUND_S = 0.3
 """Maximum time, in seconds, for receivers to take the ends of the calls of all modules that stop."""
 _MAX_MESSAGE = 512 * 1024
@@ -111,8 +112,7 @@ class SkillHost:
         if calls:
             _, hanging = await asyncio.wait(calls, timeout=_CANCEL_BOUND_S)
             for task in hanging:
-                hosted.loss.give_up(calls[task], reason)
-                _logger.error("%s did not end within %g s of its cancellation", task.get_name(), _CANCEL_BOUND_S)
+                hosted.loss.give_up(calls[task], task, reason)
         module.on_state = module.on_skills = lambda: None
         if not self.publisher.live(module.name):
             self._leave(module.name)

@@ -1,4 +1,5 @@
-"""The end of moving calls that nobody answers for any more, so that the robot stands still.
+"""The end of moving calls that nobody answers for any more, so that the robot stands still, and a word on every call
+that does not end when it is to.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
@@ -12,6 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.secrets import redacted
+from dimos_streams.common.waiting import where_it_waits
+from dimos_streams.errors import HOW_TO_END
 from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
 from dimos_streams.module import Module
 from dimos_streams.streams import Out
@@ -20,6 +24,9 @@ from dimos_streams.tool_stream.hosting.running_call import RunningCall
 
 CUT_OFF_AFTER_S = 0.5
 """The time, in seconds, that a disowned moving call has to end; then its module's velocities are cut off."""
+OVERDUE_AFTER_S = 2.0
+"""The time, in seconds, that a call has to end after it was cancelled or its time limit has expired; then the log
+says where it waits."""
 _LONGEST_LOOK_S = 0.5
 """Maximum time, in seconds, that counts between two looks: a host that was held up itself has heard nothing
 meanwhile."""
@@ -48,14 +55,17 @@ class LossWatch:
         return ", so its velocities are cut off" if self._velocities() else ""
 
     def look(self, calls: Running) -> None:
-        """Disown calls that nobody acknowledges, and cut off those that do not end."""
+        """Disown calls that nobody acknowledges, cut off those of them that do not end, and name all that do not."""
         now, before = clock.monotonic(), self._looked
+        elapsed = min(now - before, _LONGEST_LOOK_S)
         self._looked = now
         for running, task in list(calls.values()):
+            if running.is_to_end:
+                self._await_end(running, task, elapsed)
             if running.disowned_at is not None:
                 if running.moves and now - running.disowned_at > CUT_OFF_AFTER_S:
                     self._cut_off(running)
-            elif self._is_lost(running, before, min(now - before, _LONGEST_LOOK_S)):
+            elif self._is_lost(running, before, elapsed):
                 bound = f"{self._module.context.loss_bound_s:g} s"
                 why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot was stopped"
                 running.disown(task, Outcome.LOST, why)
@@ -71,11 +81,31 @@ class LossWatch:
             self._cut_off(running)  # whatever its skill did at its end
             self._let_go(running.id)
 
-    def give_up(self, running: RunningCall, reason: str) -> None:
+    def give_up(self, running: RunningCall, task: asyncio.Task[None], reason: str) -> None:
         """Close a call whose module ends and whose skill goes on: what it meets from then on is not its outcome."""
+        self._name_overdue(running, task)
         running.close(Outcome.CANCELLED, running.cancel_reason or reason, {})
         if running.moves:
             self._cut_off(running)
+
+    def _await_end(self, running: RunningCall, task: asyncio.Task[None], elapsed: float) -> None:
+        running.ending_s = 0.0 if running.ending_s is None else running.ending_s + elapsed
+        if running.ending_s >= OVERDUE_AFTER_S:
+            self._name_overdue(running, task)
+
+    def _name_overdue(self, running: RunningCall, task: asyncio.Task[None]) -> None:
+        """Log, once, where the skill of a call waits that was to end, and have the call's close say so."""
+        if running.overdue:
+            return
+        where = redacted(where_it_waits(task))
+        running.overdue = f"; it did not end within {OVERDUE_AFTER_S:g} s, at {where}: {HOW_TO_END}"
+        self._module.log.warning(
+            "skill %r of module %r was to end, call %s%s",
+            running.skill,
+            self._module.name,
+            running.id,
+            running.overdue,
+        )
 
     def _is_lost(self, running: RunningCall, looked: float, elapsed: float) -> bool:
         since = running.answered_for_since()

@@ -46,6 +46,12 @@ class RunningCall(Call):
         self.unsent = {}
         self.writer = writer
         self.cancel_reason: str | None = None
+        self.limit: asyncio.Timeout | None = None
+        """The time limit under which its skill runs; None before that begins."""
+        self.overdue = ""
+        """Where its skill waits though it was to end long ago, for its close; empty as long as it is not late."""
+        self.ending_s: float | None = None
+        """The time, in seconds, for which its host has seen it go on after it was to end; None before that."""
         self.moves, self.on_loss = moves, on_loss
         self.disowned_at: float | None = None
         """The time on the loop's clock since which nobody answers for it; None while somebody does."""
@@ -70,6 +76,11 @@ class RunningCall(Call):
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
             task.cancel()
 
+    @property
+    def is_to_end(self) -> bool:
+        """True once it was asked to end, or its time limit has expired."""
+        return self.cancel_reason is not None or (self.limit is not None and self.limit.expired())
+
     def disown(self, task: asyncio.Task[None], outcome: Outcome, text: str) -> None:
         """Cancel the skill, once, because nobody answers for the call any more. However it ends then, it closes as
         ``outcome``."""
@@ -93,6 +104,8 @@ class RunningCall(Call):
         """Close the stream, once. The outcome of a disowned call has been decided before it ended."""
         if self._final is not None:
             (outcome, text), data = self._final, {}
+        elif outcome in (Outcome.CANCELLED, Outcome.TIMED_OUT):
+            text += self.overdue
         self.writer.close(outcome, text, data)
 
     def close_disowned(self, more: str) -> None:
@@ -103,22 +116,40 @@ class RunningCall(Call):
 
 async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> None:
     """Run a skill to its end and close its stream, whatever happens."""
+    call.limit = limit = asyncio.timeout(spec.policy.time_limit_s)
     try:
-        async with asyncio.timeout(spec.policy.time_limit_s) as limit:
+        async with limit:
             result = await _invoke(module, spec, call, arguments)
-        call.close(Outcome.COMPLETED, *_completed(module, spec, result))
+        _close_returned(spec, call, *_completed(module, spec, result))
     except asyncio.CancelledError:
         # A skill whose task was ended by somebody else than the host has not been asked for a reason.
         call.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
     except TimeoutError as error:
         if limit.expired():
-            call.close(Outcome.TIMED_OUT, f"it ran longer than {spec.policy.time_limit_s:g} s", {})
+            call.close(*_ended(spec, call), {})
         else:
             _close_failed(call, error)
     except SkillError as error:
         call.close(Outcome.FAILED, redacted(str(error))[:_MAX_ERROR], _error_data(error))
     except Exception as error:
         _close_failed(call, error)
+
+
+def _close_returned(spec: SkillSpec, call: RunningCall, text: str, data: Mapping[str, Any]) -> None:
+    """Close a call whose skill has returned. One that was to end has not completed, though it swallowed that and
+    returned: its result is there all the same, if there is room."""
+    if not call.is_to_end:
+        call.close(Outcome.COMPLETED, text, data)
+        return
+    outcome, why = _ended(spec, call)
+    call.close(outcome, why, data if _size(why + call.overdue, data) <= MAX_PAYLOAD else {})
+
+
+def _ended(spec: SkillSpec, call: RunningCall) -> tuple[Outcome, str]:
+    """Return outcome and text of a call that was to end."""
+    if call.cancel_reason is not None:
+        return Outcome.CANCELLED, call.cancel_reason
+    return Outcome.TIMED_OUT, f"it ran longer than {spec.policy.time_limit_s:g} s"
 
 
 async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> Any:

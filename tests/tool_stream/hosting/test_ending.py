@@ -1,13 +1,17 @@
-"""A host that stops in order: what becomes of its calls, on a bus that loses their ends, in virtual time."""
+"""Calls that are to end: by their time limit, by a cancel, or because their host stops in order, on a bus that loses
+their ends; all in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.testing import Faults
+from dimos_streams.module import Module
+from dimos_streams.skill import Call, skill
+from dimos_streams.testing import Faults, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
@@ -46,3 +50,95 @@ async def test_modules_that_nobody_hears_wait_together_no_longer_than_one() -> N
         began = clock.monotonic()
         await process.host.stop()
         assert clock.monotonic() - began < 0.5
+
+
+class Deaf(Module):
+    """Its skills swallow their cancellation."""
+
+    @skill(time_limit_s=1)
+    async def hurry(self, rounds: int) -> str:
+        """Go round, whatever happens."""
+        return await self._round(rounds)
+
+    @skill
+    async def stroll(self, call: Call, rounds: int) -> str:
+        """Go round, whatever happens."""
+        await call.update("strolling")
+        return await self._round(rounds)
+
+    async def _round(self, rounds: int) -> str:
+        for _ in range(rounds):
+            try:
+                await asyncio.sleep(0.2)
+            except BaseException:  # what this is about
+                continue
+        return "x"
+
+
+LATE = "; it did not end within 2 s, at await asyncio.sleep(0.2)  (test_ending.py:"
+REMEDY = " in Deaf._round): let asyncio.CancelledError pass, as `except Exception` does, and bound what blocks"
+
+
+def without_folders(text: str) -> str:
+    return text.replace(f"{Path(__file__).parent}/", "")
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_swallows_its_time_limit_has_timed_out_and_is_named_in_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with ModuleHarness(Deaf, name="deaf") as harness:
+        began = clock.monotonic()
+        call = await harness.call("hurry", rounds=100)
+        await until(lambda: caplog.messages)
+        assert 3.0 <= clock.monotonic() - began < 3.5
+        closed = await call.closed()
+        assert clock.monotonic() - began == pytest.approx(20.0, abs=0.5)
+        assert (closed.outcome, closed.data["result"]) == (Outcome.TIMED_OUT, "x")
+        (warning,) = map(without_folders, caplog.messages)
+        assert warning.startswith(f"skill 'hurry' of module 'deaf' was to end, call {call.id}{LATE}")
+        assert warning.endswith(REMEDY)
+        said = without_folders(closed.text)
+        assert said.startswith(f"it ran longer than 1 s{LATE}")
+        assert said.endswith(REMEDY)
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_swallows_its_cancel_is_cancelled_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Deaf, name="deaf") as harness:
+        call = await harness.call("stroll", rounds=30)
+        await call.answer()
+        call.cancel("enough")
+        closed = await call.closed()
+        assert closed.outcome is Outcome.CANCELLED
+        assert without_folders(closed.text).startswith(f"enough{LATE}")
+        (warning,) = caplog.messages
+        assert closed.text.removeprefix("enough") in warning
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("skill_name", "outcome"), [("hurry", Outcome.TIMED_OUT), ("stroll", Outcome.CANCELLED)])
+async def test_a_skill_that_returns_a_last_result_when_it_is_to_end_gives_it_and_nobody_minds(
+    skill_name: str, outcome: Outcome, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ModuleHarness(Deaf, name="deaf") as harness:
+        call = await harness.call(skill_name, rounds=8)
+        await asyncio.sleep(0.1)
+        if skill_name == "stroll":
+            call.cancel("enough")
+        closed = await call.closed()
+        assert (closed.outcome, closed.data["result"]) == (outcome, "x")
+        assert closed.text in ("it ran longer than 1 s", "enough")
+    assert not caplog.messages
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_outlasts_its_module_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Deaf, name="deaf") as harness:
+        call = await harness.call("stroll", rounds=30)
+        await call.answer()
+    closed = call.events[-1]
+    assert closed.outcome is Outcome.CANCELLED
+    assert without_folders(closed.text).startswith(f"the module is stopping{LATE}")
+    assert len(caplog.messages) == 1
+    await asyncio.sleep(5.0)

@@ -455,7 +455,8 @@ async def test_a_call_that_ignores_its_end_is_cancelled_with_its_module_and_move
         assert life is not None
         await life.host.stop("an operator restarts module 'legs'")
         ended = await world.closed(call_id)
-        assert (ended.outcome, ended.text) == (Outcome.CANCELLED, "an operator restarts module 'legs'")
+        assert ended.outcome is Outcome.CANCELLED
+        assert ended.text.startswith("an operator restarts module 'legs'; it did not end within 2 s, at await ")
         await asyncio.sleep(10.0)
         assert world.moved_at[-1] - began <= 2.1
 
