@@ -7,6 +7,7 @@ import linecache
 import sys
 import sysconfig
 import threading
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
@@ -16,6 +17,10 @@ from dimos_streams.common.readable.shortening import beginning
 
 _PYTHON, _INSTALLED = sysconfig.get_path("stdlib"), sysconfig.get_path("purelib")
 _PACKAGE = Path(__file__).parents[1]
+_LOOPS = frozenset({"run", "run_until_complete", "run_forever", "_run_once", "_run"})
+"""The functions of asyncio by which a loop runs what it has to run."""
+_RUNNERS = tuple(f"{_PACKAGE}/{folder}/" for folder in ("module", "runtime", "tool_stream/hosting"))
+"""Beginnings of the paths of our own code that runs the code of modules."""
 _LONGEST_LINE = 100
 
 Place = tuple[CodeType, int]
@@ -44,12 +49,32 @@ def where_they_are(threads: Iterable[threading.Thread]) -> list[str]:
     )
 
 
+def what_the_loop_runs(frame: FrameType | None) -> list[str]:
+    """The same of the thread of a loop, and of what has called that line, the innermost first: without the loop, what
+    runs the loop, and our own code that runs the code of modules."""
+    places = _places_of(frame)
+    loops = [at for at, (code, _) in enumerate(places) if _is_loop(code)]
+    own = _without_pythons(places[loops[-1] + 1 if loops else 0 :] or places)
+    first = next((at for at, (code, _) in enumerate(own) if not code.co_filename.startswith(_RUNNERS)), 0)
+    return [_line_at(place) for place in reversed(own[first:])]
+
+
+def _is_loop(code: CodeType) -> bool:
+    return code.co_name in _LOOPS and code.co_filename.startswith(f"{_PYTHON}/asyncio/")
+
+
+def _without_pythons(places: Sequence[Place]) -> Sequence[Place]:
+    """The places that are not Python's own; all if there are no others."""
+    return [place for place in places if not _is_pythons(place[0].co_filename)] or places
+
+
 def _whereabouts(places: Sequence[Place]) -> str:
     """The last of places that is not Python's own."""
-    if not places:
-        return "not started"
-    own = [place for place in places if not _is_pythons(place[0].co_filename)] or places
-    code, line = own[-1]
+    return _line_at(_without_pythons(places)[-1]) if places else "not started"
+
+
+def _line_at(place: Place) -> str:
+    code, line = place
     source = linecache.getline(code.co_filename, line).strip()
     text = beginning(source, _LONGEST_LINE)
     return f"{text or '?'}  ({_short(code.co_filename)}:{line} in {code.co_qualname})"
@@ -66,7 +91,8 @@ def _places(awaited: Any) -> Iterator[Place]:
 
 def _places_of(frame: FrameType | None) -> list[Place]:
     """The lines at which a thread stands, the outermost first."""
-    return [] if frame is None else [*_places_of(frame.f_back), (frame.f_code, frame.f_lineno)]
+    places = [(each.f_code, line) for each, line in traceback.walk_stack(frame)] if frame is not None else []
+    return places[::-1]
 
 
 def _is_pythons(filename: str) -> bool:

@@ -11,17 +11,20 @@ import linecache
 import logging
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.common.waiting import what_the_loop_runs
 from dimos_streams.errors import BusError
 
 BEAT_S = 0.25
 HUNG_AFTER_S = 1.0
 """The time, in seconds, after which a process without a beat hangs. Its modules' calls are given up 0.5 s later, as a
 dead one's are."""
+
+_REMEDY = ": what blocks belongs in a thread, `await self.run_blocking(f, …)`"
+_MOST_CALLERS = 10
 
 _logger = logging.getLogger(__name__)
 
@@ -61,9 +64,12 @@ class _Witness(threading.Thread):
         while not self.ended.wait(HUNG_AFTER_S):
             if self.beats == seen != reported:
                 reported = seen
-                stack = traceback.format_stack(sys._current_frames().get(self._watched))
+                place, *callers = what_the_loop_runs(sys._current_frames().get(self._watched)) or ["?"]
                 linecache.clearcache()  # else all files that the stack goes through are kept, some megabytes
-                _logger.warning("the loop of this process does not run; its thread is here:\n%s", "".join(stack))
+                called = "".join(f"; called by {caller}" for caller in callers[:_MOST_CALLERS])
+                _logger.warning(
+                    "the loop of this process does not run; its thread is at %s%s%s", place, _REMEDY, called
+                )
             seen = self.beats
 
 

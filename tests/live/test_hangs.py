@@ -56,7 +56,10 @@ def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Pa
         assert [e.type for e in mine] == ["open", "update", "close"], "what it says after its close is ignored"
         assert mine[-1].outcome is Outcome.LOST
         assert "'sleeper' is hung" in mine[-1].text
-        assert "in block" in (tmp_path / "logs" / "sleeper.log").read_text(), "the log says where it hung"
+        log = (tmp_path / "logs" / "sleeper.log").read_text()
+        (where,) = [line for line in log.splitlines() if "the loop of this process does not run" in line]
+        assert "does not run; its thread is at time.sleep(seconds)" in where
+        assert where.endswith(" in Sleeper.block): what blocks belongs in a thread, `await self.run_blocking(f, …)`")
 
         call_id, _ = await block(mission, 60.0)
         await mission.until_restarted("sleeper")

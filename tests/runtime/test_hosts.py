@@ -328,9 +328,11 @@ def test_a_loop_that_does_not_run_is_reported_once_with_what_it_does(
     with caplog.at_level(logging.WARNING):
         asyncio.run(scenario())
     # A busy machine may hold the loop up elsewhere, too.
-    shown = [text for text in caplog.messages if "think_hard()" in text]
-    assert len(shown) == 1
-    assert "does not run; its thread is here" in shown[0]
+    (shown,) = [text for text in caplog.messages if "think_hard()" in text]
+    place, *callers = shown.split("; called by ")
+    assert place.startswith("the loop of this process does not run; its thread is at time.sleep(0.5)  (")
+    assert ".think_hard): what blocks belongs in a thread, `await self.run_blocking(f, …)`" in place
+    assert [caller.split("  (")[0] for caller in callers] == ["think_hard()"], "not what runs the loop"
     assert "the loop of this process did not run for 0." in caplog.text
     assert __file__ not in linecache.cache, "the sources that it has read are not kept"
 
