@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
@@ -34,6 +34,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
+from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import MISFIT, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
@@ -142,6 +143,7 @@ class ModuleHarness:
         if isinstance(module, type):
             module = _made(module, config, name, context)
         self.module = module
+        self._block = Block("ModuleHarness", f"async with ModuleHarness({type(module).__name__}, …) as harness:")
         self._unwired = unwired
         self._given_bus = bus
         self.bus = bus or create_bus("memq://")
@@ -159,6 +161,7 @@ class ModuleHarness:
     async def __aenter__(self) -> ModuleHarness:
         if self._given_bus is None:
             await self.bus.open()
+        self._block.begin()
         self._receiver.start()
         self._subscriptions.append(self.bus.subscribe(STATUS, self._on_status))
         with contextlib.ExitStack() as undo:
@@ -168,6 +171,7 @@ class ModuleHarness:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        self._block.end()
         try:
             await self._host.stop()
         finally:
@@ -177,8 +181,13 @@ class ModuleHarness:
             if self._given_bus is None:
                 await self.bus.close()
 
+    def __await__(self) -> Generator[Any, None, NoReturn]:
+        """Raise ``UserError``: nothing is awaited where ``async with`` is meant."""
+        raise self._block.misused("await", "begins with `async with`")
+
     async def add(self, module: Module, *, unwired: tuple[str, ...] = ()) -> None:
         """Run another module; streams of equal name and type are connected."""
+        self._block.check(f"add({type(module).__name__})")
         specs = module.streams()
         for name in unwired:
             if name not in specs:
@@ -192,6 +201,7 @@ class ModuleHarness:
 
     def feed(self, stream: str, message: LcmStruct) -> None:
         """Publish a message to an input."""
+        self._block.check(f"feed({stream!r})")
         kinds = self._spec(stream).messages
         for kind in kinds:
             typed = accepted(message, kind)
@@ -203,6 +213,7 @@ class ModuleHarness:
 
     def sent(self, stream: str) -> list[Any]:
         """Return all messages that an output has published so far."""
+        self._block.check_begun(f"sent({stream!r})")
         self._spec(stream)
         return self._sent.setdefault(stream, [])
 
@@ -211,6 +222,7 @@ class ModuleHarness:
 
         Raises ``UnknownSkillError`` if no module has it.
         """
+        self._block.check(f"call({skill!r})")
         call_id = f"test-{next(self._numbers)}"
         module = self._module_with(skill)
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))

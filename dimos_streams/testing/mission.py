@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
@@ -25,7 +25,6 @@ from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import UserError, suggest
-from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.module import Module
 from dimos_streams.recording.metadata import describe
@@ -35,18 +34,20 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.skill.names import own_name
+from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.testing.harness import HarnessCall
 from dimos_streams.testing.patterns import EventPattern
-from dimos_streams.testing.topic import Topic
+from dimos_streams.testing.topic import Topic, channel_of
 from dimos_streams.testing.transcript import Transcript
-from dimos_streams.tool_stream.event import EVENTS, OF_CALLS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.tool_stream.withdrawal import request_end
 
 CALLER = "test"
 NO_PICTURES = ("*#sensor_msgs.Image",)
+_TRUTH = "/ground_truth"
 _LOOK_EVERY_S = 0.02
 _SHOWN_EVENTS = 8
 
@@ -71,6 +72,7 @@ class MissionRun:
         self.recording = record
         self.events: list[ToolEvent] = []
         """The events of all calls, each call's in order."""
+        self._block = Block("MissionRun", "async with blueprint_run(…) as run:")
         self._selection = Selection(exclude=without)
         self._asked_for: set[str] = set()
         self._topics: dict[str, Topic] = {}
@@ -96,6 +98,7 @@ class MissionRun:
         if not clock.is_virtual():
             raise UserError("a MissionRun needs virtual time: run the test's coroutine with clock.run_virtual")
         await self._run.start()
+        self._block.begin()
         self._tasks.append(asyncio.create_task(self._run.wait(), name="test watches modules"))
         if self._run.gateway is not None:
             self._tasks.append(asyncio.create_task(self._read(self._run.gateway), name="test reads events"))
@@ -108,8 +111,13 @@ class MissionRun:
             if kind is None:
                 self._check()
         finally:
+            self._block.end()
             await self._run.stop()
             await end_tasks_silently(*self._tasks)
+
+    def __await__(self) -> Generator[Any, None, NoReturn]:
+        """Raise ``UserError``: nothing is awaited where ``async with`` is meant."""
+        raise self._block.misused("await", "begins with `async with`")
 
     @property
     def bus(self) -> Bus:
@@ -119,6 +127,7 @@ class MissionRun:
     @property
     def gateway(self) -> SkillGateway:
         """The bridge. Raises ``UserError`` if the blueprint has none."""
+        self._block.check("gateway")
         if self._run.gateway is None:
             raise UserError(f"blueprint {self.blueprint.name!r} has no bridge")
         return self._run.gateway
@@ -126,6 +135,7 @@ class MissionRun:
     @property
     def conversation(self) -> Transcript:
         """The conversation of the (first) agent. Raises ``UserError`` if there is none."""
+        self._block.check_begun("conversation")
         for name in self.blueprint.modules:
             conversation = getattr(self._run.module(name), "conversation", None)
             if conversation is not None:
@@ -134,6 +144,7 @@ class MissionRun:
 
     def module(self, name: str) -> Module:
         """A running module. Raises ``UserError`` for an unknown name."""
+        self._block.check_begun(f"module({name!r})")
         return self._run.module(name)
 
     async def say(self, text: str, *, to: str = "say") -> HarnessCall:
@@ -142,6 +153,7 @@ class MissionRun:
 
     async def call(self, skill: str, /, **arguments: Any) -> HarnessCall:
         """Call a skill. Raises what ``SkillGateway.call`` raises, for instance ``CallRejectedError``."""
+        self._block.check(f"call({skill!r})")
         if self._run.gateway is None:
             call_id = self._request(skill, arguments)
         else:
@@ -161,6 +173,7 @@ class MissionRun:
         ``ModuleFailedError`` when a module fails; leaving the block does that too.
         """
         __tracebackhide__ = True
+        self._block.check("until")
         try:
             async with asyncio.timeout(timeout_s):
                 if isinstance(condition, EventPattern):
@@ -182,17 +195,21 @@ class MissionRun:
     def topic(self, name: str) -> Topic:
         """The messages that came on a topic (``"/odom"``) or channel. A picture's topic is listened to from the first
         time on that it is asked for. Raises ``UserError`` for a topic that nothing in the blueprint has."""
-        channel = self._channel(name)
+        self._block.check_begun(f"topic({name!r})")
+        channel = channel_of(name, self.blueprint, self._topics)
         self._asked_for.add(channel)
         return self._topic(channel)
 
     def position(self, frame: str = "base_link") -> tuple[float, float]:
         """Return the true place of the robot or a person (``"person_red"``), in metres; needs the stock simulator.
 
-        Raises ``UserError`` for an unknown frame.
+        Raises ``UserError`` for an unknown frame, and before the simulator has said where anything is.
         """
-        truth: TFMessage | None = self.topic("/ground_truth").last
-        places = {one.child_frame_id: one.transform.translation for one in truth.transforms} if truth else {}
+        truth: TFMessage | None = self.topic(_TRUTH).last
+        if truth is None:
+            wait = f"await run.until(lambda: run.topic({_TRUTH!r}).last)"
+            raise UserError(f"nothing has come on {_TRUTH} yet, so {frame!r} has no place: first `{wait}`")
+        places = {one.child_frame_id: one.transform.translation for one in truth.transforms}
         if frame not in places:
             raise UserError(f"nothing is known of {frame!r}{suggest(frame, places)} (known: {', '.join(places)})")
         return places[frame].x, places[frame].y
@@ -258,21 +275,6 @@ class MissionRun:
         """Flush the recording: that happens as time passes, and a reader in between wants all of it."""
         if self._recorder is not None:
             self._recorder.writer.flush()
-
-    def _channel(self, name: str) -> str:
-        from dimos_streams.blueprint.classes import module_class
-        from dimos_streams.blueprint.wiring import ports_of
-
-        if "#" in name:
-            return name
-        known = {split_channel(channel)[0]: channel for channel in (*OF_CALLS, *self._topics)}
-        for spec in self.blueprint.modules.values():
-            for port in ports_of(spec, module_class(spec)):
-                if port.topic:  # else it is not wired
-                    known.setdefault(port.topic, port.channel)
-        if name not in known:
-            raise UserError(f"no topic is called {name!r}{suggest(name, known)} (valid: {', '.join(sorted(known))})")
-        return known[name]
 
     def _request(self, skill: str, arguments: Mapping[str, Any]) -> str:
         """Call a skill where there is no bridge."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import ports_of
+from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.tool_stream.event import OF_CALLS
 
 
 class Topic:
@@ -40,3 +45,20 @@ class Topic:
 
     def _decoded(self, data: bytes) -> Message:
         return decode(type_named(split_channel(self.channel)[1], self.channel), data, self.channel)
+
+
+def channel_of(name: str, blueprint: Blueprint, heard: Iterable[str]) -> str:
+    """The channel of a topic of a blueprint's modules or of channels that were heard; a channel's name means itself.
+
+    Raises ``UserError`` for another topic.
+    """
+    if "#" in name:
+        return name
+    known = {split_channel(channel)[0]: channel for channel in (*OF_CALLS, *heard)}
+    for spec in blueprint.modules.values():
+        for port in ports_of(spec, module_class(spec)):
+            if port.topic:  # else it is not wired
+                known.setdefault(port.topic, port.channel)
+    if name not in known:
+        raise UserError(f"no topic is called {name!r}{suggest(name, known)} (valid: {', '.join(sorted(known))})")
+    return known[name]

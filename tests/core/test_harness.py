@@ -180,3 +180,21 @@ async def test_a_bus_with_faults_has_the_subscriptions_that_are_open() -> None:
     await bus.close()
     assert inner.subscriptions() == [of_another]
     await inner.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_harness_outside_of_its_block_names_the_block() -> None:
+    usage = r"use `async with ModuleHarness\(Arm, …\) as harness:`"
+    harness = ModuleHarness(Arm, {"joints": 2})
+    with pytest.raises(UserError, match=f"call\\('bend'\\): the block .* has not begun; {usage}"):
+        await harness.call("bend", joint=1)
+    with pytest.raises(UserError, match=usage):
+        harness.feed("joints", String())
+    with pytest.raises(UserError, match=usage):
+        harness.sent("joints")
+    with pytest.raises(UserError, match=usage):
+        await harness
+    async with harness:
+        await harness.call("bend", joint=1)
+    with pytest.raises(UserError, match=f"call\\('bend'\\): the block .* is over; {usage}"):
+        await harness.call("bend", joint=1)

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
+SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
 TESTS = """
 from dimos_streams.testing import event
 
@@ -247,3 +248,33 @@ async def test_a_blueprint_that_check_refuses_is_not_run(blueprint_run: Callable
         blueprint_run(clashing)
     assert refused.value.problems == tuple(problem for problem in check(clashing) if problem.severity == "error")
     assert "is offered by both 'one' and 'other'" in str(refused.value)
+
+
+@pytest.mark.virtual_time
+async def test_a_run_outside_of_its_block_names_the_block(tmp_path: Path) -> None:
+    usage = r"use `async with blueprint_run\(…\) as run:`"
+    run = MissionRun("robot-only", record=tmp_path / "run.lcmlog", settings=SMALL)
+    uses = (lambda: run.gateway, lambda: run.module("robot"), lambda: run.topic("/odom"), run.position)
+    for use in uses:
+        with pytest.raises(UserError, match=f"has not begun; {usage}"):
+            use()
+    with pytest.raises(UserError, match=f"call\\('turn'\\): the block .* has not begun; {usage}"):
+        await run.call("turn")
+    with pytest.raises(UserError, match=f"until: .* {usage}"):
+        await run.until(event("update"))
+    with pytest.raises(UserError, match=usage):
+        await run
+    async with run:
+        await run.until(lambda: run.topic("/odom").last)
+    assert run.topic("/odom").last is not None
+    with pytest.raises(UserError, match=f"call.*say.* is over; {usage}"):
+        await run.say("hello")
+
+
+@pytest.mark.virtual_time
+async def test_a_place_that_nothing_was_heard_of_yet_says_what_to_wait_for(tmp_path: Path) -> None:
+    async with MissionRun("robot-only", record=tmp_path / "run.lcmlog", settings=SMALL) as run:
+        with pytest.raises(UserError, match=r"nothing has come on /ground_truth yet, .* `await run\.until\("):
+            run.position("base_link")
+        await run.until(lambda: run.topic("/ground_truth").last)
+        assert len(run.position("base_link")) == 2
