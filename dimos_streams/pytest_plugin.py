@@ -127,8 +127,8 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
     …``.
 
     Arguments are those of ``dimos_streams.testing.MissionRun``, except ``record``: a path to which
-    ``--update-recordings`` copies the recording. Paths, that of a blueprint's file among them, are relative to the
-    test's file.
+    ``--update-recordings`` copies the recording. Paths are relative to the test's file; a blueprint's file that is
+    not beside it is looked for in the working directory.
     """
     runs = request.node.stash.setdefault(_RUNS, _Runs())
     numbers = itertools.count()
