@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.terminal.log_files import RunLogs
+from dimos_streams.errors import UserError
 
 AT = "2026-03-01 12:00:0"
 
@@ -70,3 +71,9 @@ def test_for_people_each_line_is_as_it_was_logged(run_dir: Path, capsys: pytest.
         f"robot  {AT}1,500 INFO robot: ready",
         f"agent  {AT}2,500 WARNING agent.loop: slow",
     ]
+
+
+def test_a_process_without_a_log_is_named_with_its_run(run_dir: Path) -> None:
+    run = run_dir.rename(run_dir.parent / "0001764316003-warehouse-7")
+    with pytest.raises(UserError, match=r"^no process 'robto' of run warehouse-7 has a log; did you mean 'robot'\?"):
+        RunLogs(run, "robto")

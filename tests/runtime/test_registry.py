@@ -142,10 +142,10 @@ def test_a_record_that_others_may_write_names_no_run(name: str, caplog: pytest.L
         assert "belongs to user 65534" in caplog.text
 
 
-def living_record() -> RunRecord:
+def living_record(run_dir: Path | None = None) -> RunRecord:
     """The record of a run that this process supervises."""
     pid = os.getpid()
-    run_dir = new_run_dir("rover")
+    run_dir = run_dir or new_run_dir("rover")
     record = RunRecord(
         run_id=run_dir.name,
         pid=pid,
@@ -194,3 +194,15 @@ def test_the_newest_run_is_none_of_another_user(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "geteuid", lambda: ours.stat().st_uid + 1)
     with pytest.raises(NoRunError, match="there are no runs yet"):
         find_run_dir(None)
+
+
+@pytest.mark.feature("H4")
+def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logged() -> None:
+    living, refused = make_run("0001-rover-1", lives=True), make_run("0002-rover-2")
+    assert find_run_dir(None) == refused
+    (living / "logs" / "robot.log").write_text("ready")
+    assert find_run_dir(None) == living
+    (refused / "logs" / "robot.log").write_text("ready")
+    assert find_run_dir(None) == refused
+    living_record(living)
+    assert find_run_dir(None) == living

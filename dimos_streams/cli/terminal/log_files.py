@@ -21,24 +21,28 @@ _RECORD = re.compile(
 
 
 def find_run_dir(selector: str | None) -> Path:
-    """Return the directory of a run, living or ended, by id or blueprint, or that of the newest. Raises
-    ``NoRunError`` if there are none yet, and ``UserError`` if none is called so."""
-    if selector is not None:
-        for run in runs():
-            if selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
-                return run.run_dir
+    """Return the directory of a run by id or blueprint, or that of the newest; a living one comes before those that
+    have ended, and one that has logged before those that were refused at their start. Raises ``NoRunError`` if there
+    are none yet, and ``UserError`` if none is called so."""
+    for run in runs():
+        if selector is None or selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
+            return run.run_dir
     found = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
     directories = [path for path in found if path.stat().st_uid == os.geteuid()]
     if not directories:
         raise NoRunError("there are no runs yet")
     if selector is None:
-        return directories[0]
+        return next(filter(_has_logged, directories), directories[0])
     for directory in directories:
         run_id = run_id_of(directory)
         if selector in (run_id, run_id.rpartition("-")[0]):
             return directory
     ids = [run_id_of(directory) for directory in directories]
     raise UserError(f"no run is called {selector!r}{suggest(selector, ids)}")
+
+
+def _has_logged(run_dir: Path) -> bool:
+    return any((run_dir / "logs").glob("*.log"))
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,10 @@ class RunLogs:
         names = [path.stem for path in self._paths(everything=True)]
         if process is not None and process.replace("/", ".") not in names:
             known = ", ".join(names) or "none"
-            raise UserError(f"no process {process!r} has a log{suggest(process, names)} (processes: {known})")
+            raise UserError(
+                f"no process {process!r} of run {run_id_of(run_dir)} has a log{suggest(process, names)}"
+                f" (processes: {known})"
+            )
 
     def new_lines(self) -> list[LogLine]:
         """Return the lines written since the last time, in the order of their times."""

@@ -16,7 +16,7 @@ def logs(
         str | None,
         typer.Argument(
             metavar="[RUN]",
-            help="A run's id or blueprint, also of one that has ended. Without it: the newest.",
+            help="A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first.",
             show_default=False,
         ),
     ] = None,

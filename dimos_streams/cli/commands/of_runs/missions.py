@@ -27,7 +27,9 @@ def missions(
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="The run's id or blueprint; the newest if left out.", show_default=False),
+        typer.Option(
+            "--run", help="The run's id or blueprint; if left out the newest, a living one first.", show_default=False
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
