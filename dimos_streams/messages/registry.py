@@ -6,6 +6,7 @@ module of this process has a stream of them. A name that comes from a bus or a f
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import os
@@ -27,6 +28,13 @@ VARIABLE = "DIMOS_STREAMS_MESSAGES"
 """Further import paths, with commas between them."""
 
 _OWN = "dimos_streams.messages"
+_REMEDY = (
+    f"; types of other packages are known by an entry point in {GROUP!r}, or by their import path in {VARIABLE}"
+    " (docs/own-messages.md)"
+)
+
+_SAME_PACKAGE = 0.85
+"""How similar the names of packages are that may be meant to be one; those of others have ``_msgs`` in common."""
 
 _STOCK = frozenset(TYPE_NAMES)
 _used: dict[str, type[Message]] = {}
@@ -68,10 +76,27 @@ def forget() -> None:
 
 
 def hint(name: str) -> str:
-    """The end of a message about an unknown type: the nearest known one, and which packages can't be used."""
-    near = suggest(name, type_names())
+    """The end of a message about an unknown type: the nearest known one, or else how types of other packages become
+    known, and which packages can't be used."""
+    near = _nearest(name)
     unusable = "".join(f"; {problem}" for problem in installed().problems)
-    return f"{near}{unusable}"
+    remedy = "" if near or unusable or "." not in name else _REMEDY
+    return f"{near}{remedy}{unusable}"
+
+
+def _nearest(name: str) -> str:
+    """Suggest types of the package that is named, or of the one that is nearly called so: the type of another package
+    is another type, however similar its name."""
+    package, dot, type_name = name.rpartition(".")
+    known = type_names()
+    if not dot:
+        return suggest(name, known)
+    packages = {each.rpartition(".")[0] for each in known}
+    for near in difflib.get_close_matches(package, packages, n=1, cutoff=_SAME_PACKAGE):
+        prefix = f"{near}."
+        types = [each.removeprefix(prefix) for each in known if each.startswith(prefix)]
+        return suggest(type_name, types, before=prefix)
+    return ""
 
 
 @functools.cache

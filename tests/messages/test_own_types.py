@@ -21,6 +21,12 @@ from tests.messages.own_types import READING, WIND, Package
 pytestmark = [pytest.mark.feature("K2"), pytest.mark.usefixtures("lcm_library")]
 
 
+OTHERS = (
+    "; types of other packages are known by an entry point in 'dimos_streams.messages', or by their import path in "
+    "DIMOS_STREAMS_MESSAGES (docs/own-messages.md)"
+)
+
+
 def generated(package: Package) -> Any:
     package.define()
     package.generate()
@@ -254,3 +260,16 @@ def test_two_packages_that_define_one_name_differently_are_told(package: Package
         "weather_msgs.Wind of 'weather.others' differs from that of 'weather.messages.weather_msgs.Wind'" in problem
     )
     assert READING.count("Wind") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sensor_msgs.LaserScann", "; did you mean 'sensor_msgs.LaserScan'?"),
+        ("sensor_msg.LaserScan", "; did you mean 'sensor_msgs.LaserScan'?"),
+        ("Twist", "; did you mean 'geometry_msgs.Twist'?"),
+        *((name, OTHERS) for name in ("warehouse_msgs.RackScan", "acme_msgs.Twist", "sensor_msgs.Xyzzy")),
+    ],
+)
+def test_a_type_of_another_package_is_not_suggested_but_how_it_becomes_known(name: str, hint: str) -> None:
+    assert registry.hint(name) == hint
