@@ -111,7 +111,11 @@ def test_settings_and_code_change_and_all_else_goes_on(kitchen: Kitchen) -> None
     assert kitchen.taste() == "tea at 80"
     assert "  SET kettle.warm_c=80.0\n" in kitchen("status").out
 
-    shown = kitchen.importing("config", str(kitchen.blueprint), "--run", "kitchen", "--json").json
+    explained = kitchen.importing("config", str(kitchen.blueprint), "--run", "kitchen", "--json")
+    assert explained.err.startswith(
+        "left out: what run 'kitchen' was given when it began, by --set and its environment"
+    )
+    shown = explained.json
     (row,) = [row for row in shown if row["live"]]
     assert (row["module"], row["field"]) == ("kettle", "warm_c")
     assert (row["value"], row["source"]) == (80.0, "set while it runs")

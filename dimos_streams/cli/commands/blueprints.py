@@ -110,7 +110,8 @@ def config(
         typer.Option(
             "--run",
             metavar="RUN",
-            help="With the values that `set` has changed in a living run (its id, blueprint or process id).",
+            help="With the values that `set` has changed in a living run (its id, blueprint or process id);"
+            " what it was given when it began is left out.",
             show_default=False,
         ),
     ] = None,
@@ -121,6 +122,8 @@ def config(
 
     blueprint = configured_blueprint(reference, settings)
     rows = explain(blueprint) if run is None else _as_set(explain(_served(blueprint, run)), run)
+    if run is not None:
+        note(_left_out(run))
     if as_json:
         write_json([asdict(row) for row in rows], indent=2)
         return
@@ -163,6 +166,14 @@ def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
         else row
         for row in rows
     ]
+
+
+def _left_out(run: str) -> str:
+    """What the settings of a living run do not show: what it began with is nowhere recorded."""
+    return (
+        f"left out: what run {run!r} was given when it began, by --set and its environment; shown are the blueprint,"
+        " the --set and environment of this command, and what `set` has changed"
+    )
 
 
 def _errors(problems: Sequence[Problem]) -> int:
