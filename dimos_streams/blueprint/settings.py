@@ -70,15 +70,18 @@ def explain(blueprint: Blueprint) -> list[SettingRow]:
     rows: list[SettingRow] = []
     for spec in blueprint.modules.values():
         with _noting(problems, ""):
-            config = module_config(spec, module_class(spec))
-            live = frozenset(live_settings(type(config)))
-            rows += [
-                dataclasses.replace(row, live=row.field in live)
-                for row in _rows(spec, config.model_dump(mode="json"), ())
-            ]
+            rows += settings_of(spec)
     if problems:
         raise BlueprintError(problems)
     return rows
+
+
+def settings_of(spec: ModuleSpec) -> list[SettingRow]:
+    """Return every value that a module will run with, and where it comes from. Raises ``UserError``."""
+    config = module_config(spec, module_class(spec))
+    live = frozenset(live_settings(type(config)))
+    rows = _rows(spec, config.model_dump(mode="json"), ())
+    return [dataclasses.replace(row, live=row.field in live) for row in rows]
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.timeline import steady
+from dimos_streams.regression.changed_settings import changed_settings
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.replay_run import ReplayRun
@@ -83,7 +85,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
             on_progress=on_progress,
         )
         report: Report = run_with_feed(run.run, start)
-        return report
+        return dataclasses.replace(report, settings=tuple(changed_settings(metadata, blueprint, options.modules)))
 
 
 def usual_tolerances(metadata: Metadata | None) -> Tolerances:

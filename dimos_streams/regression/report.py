@@ -27,6 +27,8 @@ class Report:
     calls: int
     """The number of calls that were made again."""
     inputs: int
+    settings: tuple[str, ...] = ()
+    """The settings whose values are not those of the recorded run."""
     remarks: tuple[str, ...] = ()
     """Remarks that a reader should know, though they are no differences."""
     problem: str = ""
@@ -56,6 +58,8 @@ class Report:
         )
         if self.problem:
             yield f"  {self.problem}"
+        for setting in () if self.passed else self.settings:
+            yield f"  setting {setting}"
         if (first := self.first) is not None:
             yield from self._first_lines(first)
         for stream in self.streams:
@@ -82,6 +86,7 @@ class Report:
             "inputs": self.inputs,
             "calls": self.calls,
             "span_s": round(self.span_s, 3),
+            "settings": list(self.settings),
             "remarks": list(self.remarks),
             "updated": self.updated,
         }

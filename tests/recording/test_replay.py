@@ -16,6 +16,7 @@ from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.selection import Selection
+from dimos_streams.regression.changed_settings import changed_settings
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.tolerances import EXACT, Tolerances
@@ -91,6 +92,26 @@ def test_a_changed_gain_is_found_and_shown(mission_log: Path) -> None:
     assert first.what == "different"
     assert {field.field for field in first.fields} <= {"linear.x", "linear.y"}
     assert "linear.x: recorded 0." in text_of(report)
+
+
+@pytest.mark.slow
+@pytest.mark.feature("F3")
+def test_a_replay_that_fails_names_the_settings_that_are_not_the_recorded_ones(mission_log: Path) -> None:
+    recorded = recorded_blueprint(mission_log)
+    report = replayed(mission_log, "follow", blueprint=recorded.configured({"follow.distance_gain": 3}))
+    assert not report.passed
+    assert report.settings == ("follow.distance_gain: recorded 1.2, replayed 3.0",)
+    assert "  setting follow.distance_gain: recorded 1.2, replayed 3.0" in text_of(report).splitlines()
+    assert replayed(mission_log, "follow", blueprint=recorded).settings == ()
+
+
+def test_a_recorded_setting_that_its_module_has_no_more_is_named() -> None:
+    now = resolve("robot-only")
+    then = describe(blueprint=now.configured({"follow.gone": 1}).model_dump(mode="json"))
+    (line,) = changed_settings(then, now, ["follow"])
+    assert line.startswith("the recorded settings of module 'follow' do not fit its class any more: ")
+    assert "'gone'" in line
+    assert list(changed_settings(None, now, ["follow"])) == []
 
 
 @pytest.mark.slow

@@ -145,6 +145,7 @@ def test_json_has_all_of_it() -> None:
         "inputs": 345,
         "calls": 2,
         "span_s": 12.346,
+        "settings": [],
         "remarks": ["a remark"],
         "updated": True,
     }
