@@ -125,7 +125,7 @@ class _Loader:
             raise UserError(f"{reference!r} is Python code, whose blueprints are given as '{name}:ATTRIBUTE'")
         if reference.endswith((".yaml", ".yml")) or "/" in reference:
             return self.load(folder / Path(reference).expanduser())
-        target = reference if ":" in reference else find_stock(reference).target
+        target = reference if ":" in reference else find_stock(reference, folder).target
         found = target if isinstance(target, Path) else import_attribute(target)
         if isinstance(found, Path):
             return self.load(found)

@@ -27,15 +27,21 @@ def stock_blueprints() -> dict[str, StockBlueprint]:
     return dict(sorted((registered | _own()).items()))
 
 
-def find_stock(name: str) -> StockBlueprint:
-    """The stock blueprint of a name. Raises ``UserError`` that names the nearest."""
+def find_stock(name: str, folder: Path | None = None) -> StockBlueprint:
+    """The stock blueprint of a name. Raises ``UserError`` that names the nearest, or the file of that name in the
+    folder in which paths are looked for."""
     known = _own()
     if name not in known:  # asking every installed package takes longer than reading a blueprint
         known = stock_blueprints()
     if name not in known:
         offered = ", ".join(known) or "none"
-        raise UserError(f"no blueprint is called {name!r}{suggest(name, known)} (stock: {offered})")
+        near = suggest(name, _files(folder, name)) or suggest(name, known)
+        raise UserError(f"no blueprint is called {name!r}{near} (stock: {offered})")
     return known[name]
+
+
+def _files(folder: Path | None, name: str) -> list[str]:
+    return [] if folder is None else [file.name for file in sorted(folder.glob("*.y*ml")) if file.stem == name]
 
 
 def _own() -> dict[str, StockBlueprint]:

@@ -61,7 +61,8 @@ def import_module(name: str) -> ModuleType:
             near = suggest(last, _beside(missing), before=package + dot)
             where = near or " in the working directory, on PYTHONPATH, or installed"
             raise UserError(f"there is no Python module {missing!r}{where}") from error
-        raise UserError(f"{name!r} can't be imported: {_not_generated(missing) or how_to_get(missing)}") from error
+        why = _not_generated(missing) or f"{how_to_get(missing)}{_or_own(missing)}"
+        raise UserError(f"{name!r} can't be imported: {why}") from error
     except ImportError as error:
         why = _not_generated(error.name or "") or f"{type(error).__name__}: {error}"
         raise UserError(f"{name!r} can't be imported: {why}") from error
@@ -86,6 +87,13 @@ def _not_generated(name: str) -> str:
                 f"run 'dimos-streams messages generate {folder.parent}'"
             )
     return ""
+
+
+def _or_own(missing: str) -> str:
+    """Return where a file of somebody's own is looked for, if a missing package may be one; empty if it is known."""
+    if missing.partition(".")[0] in EXTRAS:
+        return ""
+    return "; or is it a file of yours? Those are found in the working directory and on PYTHONPATH"
 
 
 def _beside(name: str) -> list[str]:

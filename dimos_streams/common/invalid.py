@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import suggest
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -78,7 +79,9 @@ def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
         wrong = what_is_wrong(detail)
         if valid is not None and wrong == _NO_SUCH_NAME and (names := list(valid(detail["loc"][:-1]))):
-            wrong = f"{wrong}; valid: {', '.join(names)}"
+            listed = f"valid: {', '.join(names)}"
+            near = suggest(str(detail["loc"][-1]), names)
+            wrong += f"{near} ({listed})" if near else f"; {listed}"
         problems[path] = f"{wrong}{given}"
     return problems
 

@@ -15,10 +15,20 @@ from dimos_streams.common.process.disk import why_endless
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
-from dimos_streams.errors import UserError
+from dimos_streams.errors import UserError, suggest
 
 Path = tuple[str | int, ...]
 """Keys and indices that lead to a value."""
+
+_WORDS = {
+    "expected <block end>, but found '<block": "this line is indented otherwise than its neighbours",
+    "expected <block end>, but found '-'": "this line is indented otherwise than its neighbours",
+    "mapping values are not allowed here": (
+        "this line is indented otherwise than its neighbours, or a text with a colon lacks quotes"
+    ),
+    "found character '\\t' that cannot start any token": "a line is indented with a tab, where spaces are meant",
+}
+"""What the parser says, by its beginning, and what is said instead."""
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 100
@@ -69,10 +79,15 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise UserError(f"there is no {kind} file {origin!r}") from error
+        near = suggest(path.name, _documents_beside(path), before=origin.removesuffix(path.name))
+        raise UserError(f"there is no {kind} file {origin!r}{near}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{kind} file {origin!r} can't be read: {error}") from error
     return parse_document(text, origin)
+
+
+def _documents_beside(path: FilePath) -> list[str]:
+    return sorted(file.name for file in path.parent.glob("*.y*ml"))
 
 
 def parse_document(text: str, origin: str) -> Document:
@@ -83,9 +98,15 @@ def parse_document(text: str, origin: str) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{origin}:{mark.line + 1}" if mark is not None else origin
-        raise BlueprintError([Problem(f"not valid YAML: {error.problem or error.context}", where)]) from error
+        raise BlueprintError([Problem(f"not valid YAML: {_in_words(error)}", where)]) from error
     except (YAMLError, RecursionError) as error:
         raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
+
+
+def _in_words(error: MarkedYAMLError) -> str:
+    """The fault in a text, and what it mostly comes from where the parser's words are about its grammar."""
+    text = str(error.problem or error.context)
+    return next((words for start, words in _WORDS.items() if text.startswith(start)), text)
 
 
 def display_path(path: FilePath) -> str:

@@ -172,7 +172,8 @@ def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpe
             raise TypeError(f"{where}: a skill can't have {parameter}; a decorator needs functools.wraps")
         hint = hints.get(parameter.name)
         if hint is None:
-            raise TypeError(f"{where}: {parameter.name!r} needs a type")
+            remedy = ": `call: Call`, where it is to take the running call" if parameter.name == "call" else ""
+            raise TypeError(f"{where}: {parameter.name!r} needs a type{remedy}")
         if hint is Call:
             if call_parameter is not None:
                 raise TypeError(f"{where}: {call_parameter!r} takes the call already, and {parameter.name!r} can't")
@@ -242,4 +243,6 @@ def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
         create_model("Defaults", __config__=_CONFIG, **optional)()
     except ValidationError as error:
         wrong = in_a_line(problems_with_values(error, "the defaults"))
-        raise TypeError(f"{where} has a default that it would refuse: {wrong}") from error
+        empty = [name for name, field in optional.items() if field[1].default is None]
+        remedy = "".join(f"; `{name}: {_named(fields[name][0])} | None` would take None" for name in empty)
+        raise TypeError(f"{where} has a default that it would refuse: {wrong}{remedy}") from error

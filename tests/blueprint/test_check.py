@@ -69,7 +69,11 @@ def test_a_class_that_is_no_module(write: Write) -> None:
     [
         ("mujoco", "pip install 'dimos-streams[sim]'"),
         ("cv2", "pip install 'dimos-streams[vision]'"),
-        ("frob", "pip install 'frob'"),
+        (
+            "frob",
+            "pip install 'frob'; or is it a file of yours? Those are found in the working directory and on"
+            " PYTHONPATH",
+        ),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(
@@ -224,7 +228,11 @@ class Known(Module):
         (
             "@skill\n    async def count(self, much: int = 'a', far: float = None) -> int: ...",
             "Odd.count has a default that it would refuse: much: it must be a whole number (given: 'a');"
-            " far: it must be a number (given: None)",
+            " far: it must be a number (given: None); `far: float | None` would take None",
+        ),
+        (
+            "@skill\n    async def count(self, call) -> int: ...",
+            "Odd.count: 'call' needs a type: `call: Call`, where it is to take the running call",
         ),
         (
             "def __init__(self, host: str) -> None: ...",

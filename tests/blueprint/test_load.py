@@ -92,6 +92,14 @@ def test_yaml_is_1_2(write: Write) -> None:
         ("modules:\n  a: {type: 'a:B'}\n  a: {}\n", "x.yaml:3: key 'a' is there twice, also at line 2"),
         ("modules:\n  - a\n", "x.yaml:1: modules: it must be an object, names with their values (given: ['a'])"),
         ("modules: {a: [}\n", "x.yaml:1: not valid YAML: expected the node content, but found '}'"),
+        ("a:\n    b: 1\n  c: 2\n", "x.yaml:3: not valid YAML: this line is indented otherwise than its neighbours"),
+        ("a:\n  b: 1\n - c\n", "x.yaml:3: not valid YAML: this line is indented otherwise than its neighbours"),
+        (
+            "a:\n  b: 1\n   c: 2\n",
+            "x.yaml:3: not valid YAML: this line is indented otherwise than its neighbours, or a text with a"
+            " colon lacks quotes",
+        ),
+        ("a:\n\tb: 1\n", "x.yaml:2: not valid YAML: a line is indented with a tab, where spaces are meant"),
         ("name: !secret x\n", "x.yaml:1: not valid YAML: could not determine a constructor for the tag '!secret'"),
         (
             "a: &x [*x]\n",
@@ -252,3 +260,21 @@ def test_a_pipe_and_a_device_are_no_files(tmp_path: Path) -> None:
 def test_half_a_character_in_a_file_is_repaired() -> None:
     document = parse_document('"a\\ud83d": ["\\ud83d\\ude00", "\\ude00"]', "test.yaml")
     assert document.data == {"a\ufffd": ["😀", "\ufffd"]}
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("shelves.yml", "there is no blueprint file 'shelves.yml'; did you mean 'shelves.yaml'?"),
+        ("./shelvs.yaml", "there is no blueprint file 'shelvs.yaml'; did you mean 'shelves.yaml'?"),
+        ("shelves", "no blueprint is called 'shelves'; did you mean 'shelves.yaml'? (stock: "),
+    ],
+)
+def test_a_file_that_is_nearly_called_so_is_suggested(
+    reference: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shelves.yaml").write_text("name: shelves\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as error:
+        resolve(reference)
+    assert str(error.value).startswith(said)

@@ -59,7 +59,10 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
     ("stated", "said"),
     [
         ({"approval": "always"}, "approval: it must be 'never' or 'ask' (given: 'always')"),
-        ({"resorces": {"base"}}, "resorces: there is nothing of this name; valid: resources, tags, on_duplicate,"),
+        (
+            {"resorces": {"base"}},
+            "resorces: there is nothing of this name; did you mean 'resources'? (valid: resources, tags, ",
+        ),
         ({"read_only": True, "motion": True}, "a skill can't be read_only with motion=True"),
     ],
 )

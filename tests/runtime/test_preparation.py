@@ -104,7 +104,8 @@ def test_a_process_is_wired_as_its_code_is_now(shop: Shop) -> None:
             "from typing import Annotated",
             "import not_there_at_all",
             "module 'kettle': 'kettle_import' can't be imported: 'not_there_at_all' is not installed:"
-            " pip install 'not_there_at_all' (DIR/kettle_import.py:2)",
+            " pip install 'not_there_at_all'; or is it a file of yours? Those are found in the working directory and"
+            " on PYTHONPATH (DIR/kettle_import.py:2)",
         ),
         (
             "kettle_zero",

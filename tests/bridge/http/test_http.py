@@ -102,7 +102,8 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert sorted(bad["errors"]) == ["description", "steps"]
         form = problem(bridge.post("/calls", {"skil": "follow"}), 422, "bad-request")
         assert sorted(form["errors"]) == ["body.skil", "body.skill"]
-        assert "there is nothing of this name; valid: skill, agent, arguments, caller," in form["errors"]["body.skil"]
+        near = "there is nothing of this name; did you mean 'skill'? (valid: skill, agent, arguments, caller,"
+        assert near in form["errors"]["body.skil"]
         nul = problem(bridge.post("/calls", {"skill": "follow\0"}), 422, "bad-request")
         said = "all its characters must be printable (given: 'follow\\x00')"
         assert nul["errors"] == {"body.skill": said}
