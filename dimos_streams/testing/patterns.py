@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.errors import UserError, suggest
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,15 @@ class EventPattern:
     text: str | None = None
     outcome: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise ``UserError`` for a type or an outcome that no event has: nothing would ever fit."""
+        known = {"type": get_args(EventType), "outcome": tuple(map(str, Outcome))}
+        for name, valid in known.items():
+            value = getattr(self, name)
+            if value is not None and value not in valid:
+                near = suggest(str(value), valid)
+                raise UserError(f"no event has the {name} {value!r}{near} (valid: {', '.join(valid)})")
 
     def fits(self, event: ToolEvent) -> bool:
         """Return whether an event is as the pattern says."""

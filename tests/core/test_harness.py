@@ -14,7 +14,7 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
-from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply
+from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply, event
 
 
 class ArmConfig(ModuleConfig):
@@ -72,7 +72,8 @@ async def test_an_argument_that_there_is_not_is_told_which_there_are() -> None:
     async with ModuleHarness(Arm, {"joints": 2}) as harness:
         closed = await (await harness.call("bend", joint=1, jiont=1)).closed()
         assert closed.text == (
-            "skill 'bend' cannot take these arguments: jiont: there is nothing of this name; valid: joint (given: 1)"
+            "skill 'bend' cannot take these arguments: jiont: there is nothing of this name; did you mean 'joint'?"
+            " (valid: joint) (given: 1)"
         )
 
 
@@ -198,3 +199,19 @@ async def test_a_harness_outside_of_its_block_names_the_block() -> None:
         await harness.call("bend", joint=1)
     with pytest.raises(UserError, match=f"call\\('bend'\\): the block .* is over; {usage}"):
         await harness.call("bend", joint=1)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            {"type": "updaet"},
+            "no event has the type 'updaet'; did you mean 'update'? (valid: open, update, progress, ",
+        ),
+        ({"type": "close", "outcome": "done"}, "no event has the outcome 'done' (valid: completed, failed, "),
+    ],
+)
+def test_a_pattern_that_no_event_would_fit_is_refused(wanted: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError) as error:
+        event(**wanted)
+    assert str(error.value).startswith(said)
