@@ -25,7 +25,7 @@ from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.replay_run import ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
-from dimos_streams.regression.scope import scope_of
+from dimos_streams.regression.scope import Scope, scope_of
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.tool_stream.event import REQUESTS
 
@@ -73,6 +73,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
         scope = scope_of(blueprint, options.modules, recorded)
+        _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
         run = ReplayRun(
             log,
@@ -100,6 +101,18 @@ def _is_virtual(metadata: Metadata | None) -> bool:
 def _all_that_is_in(log: LogReader) -> Callable[[str], bool]:
     """Return a test of whether a log that doesn't say what was recorded has a channel."""
     return {event.channel for event in log.events()}.__contains__
+
+
+def _check_inputs(log: LogReader, scope: Scope) -> None:
+    """Raise ``UserError`` for a required input that nothing in the blueprint sends, as one that is called otherwise
+    than in the recorded run."""
+    for port in scope.unsupplied():
+        alike = {event.channel for event in log.events() if event.channel.endswith(f"#{port.type_name}")}
+        has = ", ".join(sorted(alike)) or "nothing"
+        raise UserError(
+            f"{port.name} reads {port.channel}, which nothing in the blueprint sends; of its type log"
+            f" {str(log.path)!r} has {has}"
+        )
 
 
 def recorded_blueprint(path: Path) -> Blueprint:

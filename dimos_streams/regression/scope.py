@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint
-from dimos_streams.blueprint.wiring import ports_of
+from dimos_streams.blueprint.wiring import Port, ports_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
@@ -52,6 +52,14 @@ class Scope:
     def may_be_output(self, channel: str) -> bool:
         """Return whether there may be outputs on a channel."""
         return channel in self.outputs or channel in (EVENTS, CALLS)
+
+    def unsupplied(self) -> Iterator[Port]:
+        """Yield the required inputs that have a topic, to which nothing in the blueprint sends."""
+        for plan in self.plans:
+            for port in ports_of(plan.spec, module_class(plan.spec)):
+                required = port.stream.direction == "in" and port.stream.required
+                if required and port.topic and port.stream.name not in plan.topics:
+                    yield port
 
     def role(self, channel: str, data: bytes) -> Role:
         """The role of a message, whoever published it."""

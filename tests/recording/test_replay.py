@@ -105,6 +105,14 @@ def test_a_replay_that_fails_names_the_settings_that_are_not_the_recorded_ones(m
     assert replayed(mission_log, "follow", blueprint=recorded).settings == ()
 
 
+@pytest.mark.slow
+def test_an_input_that_is_called_otherwise_now_is_told_what_the_log_has(mission_log: Path) -> None:
+    renamed = recorded_blueprint(mission_log).remap({"drive.odom": "odometry"})
+    said = r"drive\.odom reads /odometry#nav_msgs\.Odometry, .*; of its type log '.*' has /odom#nav_msgs\.Odometry$"
+    with pytest.raises(UserError, match=said):
+        replayed(mission_log, "drive", blueprint=renamed)
+
+
 def test_a_recorded_setting_that_its_module_has_no_more_is_named() -> None:
     now = resolve("robot-only")
     then = describe(blueprint=now.configured({"follow.gone": 1}).model_dump(mode="json"))
