@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import gc
 import json
 import logging
 import os
@@ -637,3 +639,20 @@ def test_what_is_no_database_leaves_no_connection_open(tmp_path: Path) -> None:
         with pytest.raises(StorageUnavailableError), engine.reading():
             pass
     assert len(os.listdir("/proc/self/fd")) <= len(before)
+
+
+@pytest.mark.slow
+def test_a_page_whose_database_ends_meanwhile_leaves_nothing_open(postgres_url: str, postgres_server: str) -> None:
+    import psycopg
+
+    def read() -> None:
+        with engine.reading() as transaction, transaction.each("SELECT generate_series(1, 10)") as rows:
+            assert next(rows) == (1,)
+            with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+                ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
+                db.execute(ended, [postgres_url.rpartition("/")[2]])
+
+    engine = open_engine(postgres_url, partition=_PARTITION)
+    with contextlib.closing(engine), pytest.raises(StorageUnavailableError):
+        read()
+    gc.collect()  # what was left open is complained of when it goes

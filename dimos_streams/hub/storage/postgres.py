@@ -225,7 +225,8 @@ class _PostgresTransaction(Transaction):
 
     @contextlib.contextmanager
     def each(self, statement: str, *values: object) -> Iterator[Iterator[Row]]:
-        with self._db.cursor(name="page") as cursor:  # one with a name is the server's
+        # One with a name is the server's. Where that ends meanwhile, only a second attempt closes it here.
+        with contextlib.closing(self._db.cursor(name="page")) as cursor, cursor:
             cursor.itersize = _FETCHED
             yield iter(cursor.execute(statement.replace("?", "%s"), values or None))
 
