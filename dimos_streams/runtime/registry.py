@@ -86,7 +86,7 @@ def new_run_dir(name: str) -> Path:
     try:
         _make_shared(runs_dir)
         _forget_old(runs_dir)
-        directory = runs_dir / f"{_next_number(runs_dir):0{_DIGITS}d}-{name}-{os.getpid()}"
+        directory = runs_dir / f"{_next_number():0{_DIGITS}d}-{name}-{os.getpid()}"
         _make_run(directory)
     except OSError as error:
         raise cannot_write(runs_dir, error) from error
@@ -103,12 +103,24 @@ def _make_run(directory: Path) -> None:
         raise
 
 
-def _next_number(runs_dir: Path) -> int:
+def _next_number() -> int:
     """Return the milliseconds since the Unix epoch or, if they are not after a run that was made before, the number
     after its: runs are newer or older by their names, whatever became of the machine's clock meanwhile."""
-    numbers = (path.name.partition("-")[0] for path in runs_dir.iterdir() if path.stat().st_uid == os.geteuid())
+    numbers = (path.name.partition("-")[0] for path in run_dirs())
     known = [int(number) for number in numbers if len(number) == _DIGITS and number.isdecimal()]
     return max([clock.utime() // 1000, *(number + 1 for number in known if number + 1 < 10**_DIGITS)])
+
+
+def run_dirs() -> list[Path]:
+    """Return the directories of this user's runs, living or ended, newest first."""
+    return [path for path in sorted((state_dir() / "runs").glob("*-*-*"), reverse=True) if _is_own(path)]
+
+
+def _is_own(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid == os.geteuid()
+    except FileNotFoundError:  # another run that begins has just deleted it
+        return False
 
 
 def _make_shared(runs_dir: Path) -> None:

@@ -15,7 +15,7 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
 from dimos_streams.errors import NoRunError
-from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, runs, state_dir, write
+from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, run_dirs, runs, state_dir, write
 from tests.helpers import until
 
 
@@ -82,6 +82,14 @@ def test_runs_are_newer_or_older_by_when_they_began_wherever_the_clock_is_set_to
         assert find_run_dir(None) == began[-1]
     assert [path.exists() for path in (*before, *began)] == [True] * 24
     assert sorted(began) == began
+
+
+def test_what_leads_nowhere_among_the_runs_keeps_none_from_beginning() -> None:
+    began = new_run_dir("rover")
+    (began.parent / "9000000000000-rover-7").symlink_to("nowhere")
+    newer = new_run_dir("rover")
+    assert newer.name > began.name
+    assert newer in run_dirs()
 
 
 def test_a_number_after_which_none_comes_is_no_bound() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
-from dimos_streams.runtime.registry import runs, state_dir
+from dimos_streams.runtime.registry import run_dirs, runs
 
 LOOK_EVERY_S = 0.2
 _RECORD = re.compile(
@@ -27,8 +26,7 @@ def find_run_dir(selector: str | None) -> Path:
     for run in runs():
         if selector is None or selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
             return run.run_dir
-    found = sorted((state_dir() / "runs").glob("*-*-*"), reverse=True)
-    directories = [path for path in found if path.stat().st_uid == os.geteuid()]
+    directories = run_dirs()
     if not directories:
         raise NoRunError("there are no runs yet")
     if selector is None:
