@@ -12,7 +12,7 @@ from dimos_streams.hub import events
 from dimos_streams.hub.events import BatchIntake, HubBusyError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import opened_storage
-from tests.hub.test_storage import batch, numbered
+from tests.hub.stored import batch, numbered
 
 
 @pytest.mark.virtual_time

@@ -1,0 +1,54 @@
+"""Storages of hubs, and what goes into them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
+
+PARTITION = 50
+ALL = 10**9
+
+
+@contextlib.contextmanager
+def opened(url: str) -> Iterator[HubStorage]:
+    """A storage, closed at the end."""
+    storage = HubStorage(open_engine(url, partition=PARTITION))
+    storage.open()
+    try:
+        yield storage
+    finally:
+        storage.close()
+
+
+def entry(offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object) -> BatchEntry:
+    event = ToolEvent(
+        utime=offset, call_id=call, seq=offset, type=type, module="m", skill="s", caller="me", text=text, data=data
+    ).to_dict()  # fmt: skip
+    return BatchEntry(offset, offset, call, "me", type, json_text(event), event)
+
+
+def gap(first: int, last: int) -> BatchEntry:
+    return entry(last, "trimmed", call="", type="gap")._replace(first=first)
+
+
+def batch(*entries: BatchEntry, robot: str = "r1", journal: str = "journal-1") -> RobotBatch:
+    return RobotBatch(robot, journal, entries)
+
+
+def numbered(first: int, last: int) -> list[BatchEntry]:
+    return [entry(offset) for offset in range(first, last + 1)]
+
+
+def seqs(storage: HubStorage, **query: str) -> list[int]:
+    found, after = [], 0
+    while True:
+        read = storage.read(Query(after, **query), 7, ALL)
+        found += [each.offset for each in read.entries]
+        if read.upto == after or read.upto >= storage.bounds().last:
+            return found
+        after = read.upto

@@ -1,0 +1,237 @@
+"""The databases in which a hub keeps what it keeps: whose they are, what is wrong with them, and how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import UserError
+from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.rows import (
+    StorageUnavailableError,
+    WrongSchemaError,
+)
+from dimos_streams.hub.storage.schema import MIGRATIONS
+from dimos_streams.hub.storage.sqlite import SqliteEngine
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from tests.hub.stored import ALL, PARTITION, batch, entry, numbered, opened
+
+
+@pytest.mark.slow
+def test_tables_of_another_version_are_told_in_a_line(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(database_url) as storage:
+        storage.store([batch(*numbered(1, 3))])
+        module = "dimos_streams.hub.storage.storage"
+        newer = ("ALTER TABLE robots ADD COLUMN colour text NOT NULL DEFAULT ''",)
+        monkeypatch.setattr(f"{module}.MIGRATIONS", (*MIGRATIONS, newer))
+        monkeypatch.setattr(f"{module}.SCHEMA", 2)
+        with pytest.raises(WrongSchemaError, match=r"has schema 1, and this hub .* uses schema 2: stop all hubs"):
+            storage.open()
+        assert storage.open(migrate=True) == 1
+        monkeypatch.undo()
+        with pytest.raises(WrongSchemaError, match=r"has schema 2, .* uses schema 1: another hub has changed it"):
+            storage.store([batch(*numbered(4, 5))])
+        assert storage.position("r1", "journal-1") == 3, "what is not acknowledged is not stored"
+        with pytest.raises(WrongSchemaError, match="upgrade this hub"):
+            storage.open()
+
+
+def test_a_database_of_another_program_is_left_alone(database_url: str) -> None:
+    engine = open_engine(database_url)
+    with engine.transaction() as db:
+        db.run("CREATE TABLE accounts (id integer)")
+    with pytest.raises(WrongSchemaError, match="tables of another program"):
+        HubStorage(engine).open()
+    engine.close()
+
+
+@pytest.mark.slow
+def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -> None:
+    """As one is that was made where no locale is set: it would give back bytes."""
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    engine = open_engine(postgres_url.rpartition("/")[0] + "/plain")
+    with pytest.raises(UserError, match=r"/plain keeps texts in SQL_ASCII, .* make it with ENCODING 'UTF8'"):
+        HubStorage(engine).open()
+    engine.close()
+
+
+@pytest.mark.slow
+def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As while somebody has put another database in its place."""
+    from dimos_streams.hub.storage import postgres
+
+    monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
+    monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
+    engine = postgres.PostgresEngine(postgres_url, partition=PARTITION)
+    connect, refusals = engine._connect, iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")])
+
+    def connect_later(*, autocommit: bool) -> Any:
+        for refusal in refusals:
+            raise refusal
+        return connect(autocommit=autocommit)
+
+    monkeypatch.setattr(engine, "_connect", connect_later)
+    woken: SimpleQueue[str] = SimpleQueue()
+    engine.listen(woken.put)
+    assert {woken.get(timeout=20) for _ in range(2)} == {EVENTS, COMMANDS}
+    engine.close()
+    assert "notifies nobody: it keeps texts in SQL_ASCII" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("mysql://x/y", "is of no kind that a hub knows; valid: sqlite:///FILE"),
+        ("hub.sqlite", "is of no kind that a hub knows"),
+        ("sqlite://hub.sqlite", "names no file"),
+        ("postgresql://u:pass-word@127.0.0.1:1/y", "the hub's database postgresql://127.0.0.1:1/y: .*refused"),
+        ("postgresql://u@h/y?nonsense=1", "--database 'postgresql://h/y' can't be read: .*nonsense"),
+        ("sqlite:////x/hub.sqlite?mode=ro", "names no file"),
+    ],
+)
+def test_a_wrong_url_is_told_in_a_line(url: str, why: str) -> None:
+    if url.startswith("postgresql"):
+        pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
+    with pytest.raises((UserError, StorageUnavailableError), match=why):
+        HubStorage(open_engine(url)).open()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://postgres:gehe/im99@127.0.0.1:1/hub",
+        "postgres://postgres:gehe/im99@127.0.0.1:1/hub",
+        "postgres://postgres:gehe@im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe#im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe?im99@127.0.0.1:1/hub",
+        "postgresql://postgres:gehe%im99@127.0.0.1:1/hub",
+        "postgresql://127.0.0.1:1/hub?password=gehe%im99",
+        "postgresql://127.0.0.1:1/hub?password=x&gehe",
+        "postgres:gehe/im99@127.0.0.1:1/hub",
+        "sqlite://u:gehe/im99@127.0.0.1/hub",
+    ],
+)
+def test_no_error_shows_what_is_before_a_databases_host(url: str) -> None:
+    if url.startswith("postgres"):
+        pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
+    with pytest.raises((UserError, StorageUnavailableError)) as caught:
+        HubStorage(open_engine(url)).open()
+    said = str(caught.value)
+    assert ("gehe" in said, "im99" in said, said.strip().count("\n")) == (False, False, 0), said
+    if "@" in url and "://" in url:
+        assert "127.0.0.1" in said, "where it is may be shown"
+
+
+def test_who_reads_a_file_waits_for_nobody_who_writes_it(tmp_path: Path) -> None:
+    """Anybody may ask with a token that is none."""
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as readers:
+        storage.store([batch(entry(1))])
+        with storage.engine.transaction() as db:
+            db.run("UPDATE fleet SET last_seq = last_seq")
+            assert readers.submit(storage.robots.of_token, "none").result(5.0) == ""
+            assert readers.submit(storage.position, "r1", "journal-1").result(5.0) == 1
+            assert len(readers.submit(storage.read, Query(0), 10, ALL).result(5.0).entries) == 1
+
+
+def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite"):
+        assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+def test_a_file_that_is_there_or_behind_a_link_is_its_owners_only_too(tmp_path: Path) -> None:
+    real = tmp_path / "real.sqlite"
+    (tmp_path / "link.sqlite").symlink_to(real)
+    before = os.umask(0o022)
+    try:
+        with opened(f"sqlite:///{tmp_path}/link.sqlite"):
+            assert real.stat().st_mode & 0o077 == 0, "also one that a link has named before it was there"
+        real.chmod(0o644)
+        with opened(f"sqlite:///{real}"):
+            assert {path.stat().st_mode & 0o077 for path in tmp_path.glob("real*")} == {0}
+    finally:
+        os.umask(before)
+
+
+def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
+    real, link, other = (tmp_path / name for name in ("real.sqlite", "link.sqlite", "other.sqlite"))
+    with opened(f"sqlite:///{real}"):
+        pass
+    link.symlink_to(real)
+    first, second = (SqliteEngine(path, partition=PARTITION) for path in (real, link))
+    first.take()
+    try:
+        with pytest.raises(UserError, match=f"another hub serves from {link}"):
+            second.take()
+        assert not list(tmp_path.glob("link*.lock"))
+    finally:
+        first.close()
+    other.hardlink_to(real)
+    with pytest.raises(UserError, match=r"other.sqlite has 2 names \(hard links\)"):
+        HubStorage(open_engine(f"sqlite:///{other}")).open()
+    loop = tmp_path / "loop.sqlite"
+    loop.symlink_to(loop)
+    with pytest.raises(UserError, match=r"loop\.sqlite can't be used"):
+        SqliteEngine(loop, partition=PARTITION).take()
+
+
+@pytest.mark.slow
+def test_another_process_that_is_done_with_a_file_leaves_it_to_those_that_are_not(tmp_path: Path) -> None:
+    """The last one to close it takes its log away. Whether there are others SQLite knows by their locks, which a
+    process loses if it closes the file besides."""
+    url = f"sqlite:///{tmp_path}/hub.sqlite"
+    program = (
+        "import sys; from dimos_streams.hub.storage.storage import HubStorage, open_engine;"
+        "storage = HubStorage(open_engine(sys.argv[1])); storage.open(); storage.robots.add('other'); storage.close()"
+    )
+    with opened(url) as storage:
+        storage.robots.add("own")
+        with ThreadPoolExecutor(1) as fresh:
+            fresh.submit(storage.bounds).result()  # a thread of its own has a connection of its own
+        subprocess.run([sys.executable, "-c", program, url], check=True, timeout=60)
+        assert (tmp_path / "hub.sqlite-wal").exists()
+        assert [robot.name for robot in storage.robots.all()] == ["other", "own"]
+
+
+def test_what_is_no_database_leaves_no_connection_open(tmp_path: Path) -> None:
+    path = tmp_path / "hub.sqlite"
+    path.write_bytes(b"no database" * 1000)
+    engine = SqliteEngine(path, partition=PARTITION)
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        with pytest.raises(StorageUnavailableError), engine.reading():
+            pass
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
+
+
+@pytest.mark.slow
+def test_a_page_whose_database_ends_meanwhile_leaves_nothing_open(postgres_url: str, postgres_server: str) -> None:
+    import psycopg
+
+    def read() -> None:
+        with engine.reading() as transaction, transaction.each("SELECT generate_series(1, 10)") as rows:
+            assert next(rows) == (1,)
+            with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+                ended = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s"
+                db.execute(ended, [postgres_url.rpartition("/")[2]])
+
+    engine = open_engine(postgres_url, partition=PARTITION)
+    with contextlib.closing(engine), pytest.raises(StorageUnavailableError):
+        read()
+    gc.collect()  # what was left open is complained of when it goes
