@@ -326,6 +326,7 @@ def test_starting_twice_is_an_error_and_stopping_twice_is_not() -> None:
         assert client.stop(1)
 
 
+@pytest.mark.live
 def test_stops_while_a_connection_is_never_accepted() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener, contextlib.ExitStack() as fillers:
         address = listener.getsockname()
@@ -344,7 +345,7 @@ def test_stops_while_a_connection_is_never_accepted() -> None:
 
 
 @pytest.mark.feature("A6")
-@pytest.mark.slow
+@pytest.mark.live
 def test_500_cycles_of_start_and_stop_at_random_moments() -> None:
     rng = random.Random(11)
     plays = itertools.cycle([chatter, refuse, hold_the_answer, one_event_then_cut, silence])
@@ -373,7 +374,7 @@ def test_500_cycles_of_start_and_stop_at_random_moments() -> None:
     wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
 
 
-@pytest.mark.slow
+@pytest.mark.live
 def test_100_iterations_cancelled_at_random_moments_leave_nothing() -> None:
     rng = random.Random(13)
     plays = itertools.cycle([chatter, refuse, hold_the_answer, silence])

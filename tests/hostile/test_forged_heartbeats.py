@@ -55,18 +55,18 @@ async def directory_on_a_bus() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
 async def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped() -> None:
     async with directory_on_a_bus() as (bus, directory):
         ids = [f"call-{n}" for n in range(12_000)]
-        began = time.perf_counter()
+        began = time.process_time()
         for number in range(50):
             bus.publish(STATUS, heartbeat(call_ids=ids[: MAX_CALLS + 1], last_seqs=[2**30] * (MAX_CALLS + 1)))
             if number % 25 == 24:
                 await asyncio.sleep(0)  # more of them together are more than the queue has room for
-        spent = time.perf_counter() - began
+        spent = time.process_time() - began
         bus.publish(STATUS, heartbeat(call_ids=ids, last_seqs=[2**30] * len(ids)))
-        began = time.perf_counter()
+        began = time.process_time()
         await asyncio.sleep(0.1)
         assert directory.malformed == 51
         assert directory.modules() == []
-        assert time.perf_counter() - began < max(0.1, spent), "its calls were not even read"
+        assert time.process_time() - began < max(0.1, spent), "its calls were not even read"
 
 
 @pytest.mark.slow
@@ -166,12 +166,12 @@ async def test_a_module_that_comes_later_with_the_same_skill_does_not_get_its_ca
     ],
 )
 async def test_schemas_that_take_for_ever_are_none(schema: dict[str, object], why: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match=why):
         check_schema(schema)
     with pytest.raises(SkillError, match=f"the schema of skill 's' can't be used: .*{why}"):
         check_arguments(SkillInfo(name="s", description="", parameters=schema), {})
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
     async with directory_on_a_bus() as (bus, directory):
         bus.publish(STATUS, heartbeat(skills_json=skills("s", schema=schema), skills_version="1"))
         await asyncio.sleep(0.01)
