@@ -137,6 +137,8 @@ class Turn:
         await self.parts.permissions.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)
+        if over := self._watch.over_budget():  # by a turn before this one, whose last answer asked for nothing
+            return over
         self.iteration += 1
         self._machine.go(LoopState.STREAMING)
         answer = await self._exchange.ask(self.iteration, self._on_asking)

@@ -38,11 +38,9 @@ class TurnWatch:
 
         ``text`` is the model's newest text, ``spent`` what the turn has used, ``asked`` what is still to be run.
         """
-        settings = self._parts.budget.settings
-        over = over_budget(self._missions, settings)
+        over = self.over_budget()
         if over is not None:
-            mission, budget = over
-            return Ending(budget, "the mission has used all it may", ends_missions=True, outermost=mission)
+            return over
         progress = Progress(
             iteration=iteration,
             response=text,
@@ -52,8 +50,16 @@ class TurnWatch:
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
             robot=self._parts.budget.robot(),
         )
-        reason = verdict(settings.stop_conditions, progress)
+        reason = verdict(self._parts.budget.settings.stop_conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
+
+    def over_budget(self) -> Ending | None:
+        """Return the ending if the missions have used more than they may, or None."""
+        over = over_budget(self._missions, self._parts.budget.settings)
+        if over is None:
+            return None
+        mission, budget = over
+        return Ending(budget, "the mission has used all it may", ends_missions=True, outermost=mission)
 
     def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""

@@ -14,8 +14,9 @@ from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
+from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, offered, says
 from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
 
 
 async def ended(rig: Rig, text: str = "go") -> Mission:
@@ -78,6 +79,27 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
         assert rig.data("error")[0]["text"] == "the model failed: no key"
         model._answer = lambda request: says("here I am")
         assert (await ended(rig)).text == "here I am"
+
+
+@pytest.mark.feature("D2")
+@pytest.mark.virtual_time
+async def test_a_model_that_only_comments_on_what_a_skill_reports_ends_at_its_budget() -> None:
+    world = LineWorld()
+
+    async def patrol(call: FakeCall) -> str:
+        for lap in range(9):
+            await asyncio.sleep(5)
+            call.send("update", f"lap {lap}")
+        return "nine laps"
+
+    world.bridge.bodies["patrol"] = (offered("patrol"), patrol)
+    comments = [says(f"lap {lap}") for lap in range(9)]
+    async with world.rig(asks(("patrol", {})), *comments, says("done"), limits={"max_tokens": 30}) as rig:
+        mission = await ended(rig)
+        assert (mission.reason, mission.spent.tokens) == ("max_tokens", 15 + 11 + 11)
+        assert len(rig.model.requests) == 3
+        (call,) = world.bridge.calls_.values()
+        await until(lambda: call.outcome is Outcome.CANCELLED)
 
 
 @pytest.mark.feature("D2")
