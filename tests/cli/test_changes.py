@@ -99,7 +99,7 @@ def kitchen(tmp_path: Path) -> Iterator[Kitchen]:
 
 
 def test_settings_and_code_change_and_all_else_goes_on(kitchen: Kitchen) -> None:
-    started = kitchen.run()
+    started = kitchen.run("--set", "kettle.litres=3")
     assert started.code == 0, started
     before = kitchen.pids()
 
@@ -111,17 +111,12 @@ def test_settings_and_code_change_and_all_else_goes_on(kitchen: Kitchen) -> None
     assert kitchen.taste() == "tea at 80"
     assert "  SET kettle.warm_c=80.0\n" in kitchen("status").out
 
-    explained = kitchen.importing("config", str(kitchen.blueprint), "--run", "kitchen", "--json")
-    assert explained.err.startswith(
-        "left out: what run 'kitchen' was given when it began, by --set and its environment"
-    )
-    shown = explained.json
-    (row,) = [row for row in shown if row["live"]]
-    assert (row["module"], row["field"]) == ("kettle", "warm_c")
-    assert (row["value"], row["source"]) == (80.0, "set while it runs")
-    (port,) = [row for row in shown if row["field"] == "port"]
-    (run,) = kitchen("status", "--json").json
-    assert (port["value"], port["source"]) == (kitchen.machine.port, f"run {run['run_id']}")
+    shown = {f"{row['module']}.{row['field']}": row for row in kitchen("config", "--run", "kitchen", "--json").json}
+    warm, litres, port = (shown[name] for name in ("kettle.warm_c", "kettle.litres", "bridge.port"))
+    assert (warm["value"], warm["source"], warm["live"]) == (80.0, "set while it runs", True)
+    assert (litres["value"], litres["source"], litres["live"]) == (3, "command line", False)
+    assert (port["value"], port["source"]) == (kitchen.machine.port, "command line")
+    assert shown["bridge.host"]["source"] == "default"
 
     assert kitchen("call", "boil", "--wait", "answer").code == 0
     kitchen.edit("tea", "mud")

@@ -103,15 +103,21 @@ def graph(
 
 
 def config(
-    reference: options.Blueprint,
+    reference: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[BLUEPRINT]",
+            help="A stock name (see `list`), a YAML file, or a Python `module:attribute`; none with --run.",
+            show_default=False,
+        ),
+    ] = None,
     settings: options.Settings = None,
     run: Annotated[
         str | None,
         typer.Option(
             "--run",
             metavar="RUN",
-            help="With the values that `set` has changed in a living run (its id, blueprint or process id);"
-            " what it was given when it began is left out.",
+            help="What a living run (its id, blueprint or process id) began with, and what `set` has changed since.",
             show_default=False,
         ),
     ] = None,
@@ -120,10 +126,11 @@ def config(
     """Show every setting of every module, where its value is from, and whether it is live: `set` changes those."""
     from dimos_streams.blueprint.settings import explain
 
-    blueprint = configured_blueprint(reference, settings)
-    rows = explain(blueprint) if run is None else _as_set(explain(_served(blueprint, run)), run)
-    if run is not None:
-        note(_left_out(run))
+    if (reference is None) == (run is None):
+        raise UserError("give either a blueprint or --run with the name of a living run")
+    if run is not None and settings:
+        raise UserError("--set goes with a blueprint; `dimos-streams set` changes the settings of a living run")
+    rows = _settings_of(run) if reference is None else explain(configured_blueprint(reference, settings))
     if as_json:
         write_json([asdict(row) for row in rows], indent=2)
         return
@@ -139,25 +146,18 @@ def config(
     write_table(("SETTING", "VALUE", "FROM", ""), table)
 
 
-def _served(blueprint: Blueprint, run: str) -> Blueprint:
-    """The blueprint with its bridge where that of a living run serves. Raises ``UserError`` for a run that there is
-    not."""
-    from dimos_streams.cli.bridge_client.connection import find_run
-    from dimos_streams.cli.running.run_plan import bridge_of
-
-    bridge, record = bridge_of(blueprint), find_run(run)
-    if bridge is None or record.port is None:
-        return blueprint
-    return blueprint.configured({f"{bridge}.port": record.port}, source=f"run {record.run_id}")
-
-
-def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
-    """The settings with what differs from them in a living run. Raises ``UserError`` for a run that there is not."""
+def _settings_of(run: str | None) -> list[SettingRow]:
+    """Return the settings of a living run. Raises ``UserError`` for a run that there is not."""
     from dimos_streams.cli.bridge_client.answers import MODULES
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of, find_run
+    from dimos_streams.cli.running.begun_with import kept_settings
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.live_settings import STATE
 
+    record = find_run(run)
+    rows = kept_settings(record.run_dir)
+    if record.bridge_url is None:  # nobody can have set anything
+        return rows
     modules = run_async(find_bridge_of(run, None, None, None).get("/modules", MODULES))
     values = {module.name: module.state.get(STATE, {}) for module in modules}
     return [
@@ -166,14 +166,6 @@ def _as_set(rows: list[SettingRow], run: str) -> list[SettingRow]:
         else row
         for row in rows
     ]
-
-
-def _left_out(run: str) -> str:
-    """What the settings of a living run do not show: what it began with is nowhere recorded."""
-    return (
-        f"left out: what run {run!r} was given when it began, by --set and its environment; shown are the blueprint,"
-        " the --set and environment of this command, and what `set` has changed"
-    )
 
 
 def _errors(problems: Sequence[Problem]) -> int:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from dimos_streams import clock
+from dimos_streams.cli.running.begun_with import keep_settings
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.common.limited_log import LimitedLog
@@ -46,6 +47,8 @@ class RunEntry:
         first = self.record is None
         self.record = self._present(options.run_dir)
         try:
+            if first:
+                keep_settings(self._plan.blueprint, options.run_dir)
             registry.write(self.record)
         except OSError as error:
             if first:
