@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import typer
 
@@ -18,6 +19,7 @@ DEBUG = "DIMOS_STREAMS_DEBUG"
 FOXGLOVE = "--foxglove"
 """An option with a value that may be left out, which typer does not know."""
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
+_EXTRA = "Got unexpected extra argument"
 PROGRAM = "dimos-streams"
 
 
@@ -53,8 +55,17 @@ def _usage_error(error: Exception) -> int:
     if not text:  # no command was given: typer has printed the help
         return MISUSED
     path = context.command_path if context is not None else PROGRAM
-    _say(f"{text.rstrip('.')} (`{path} --help` says what it takes)")
+    _say(f"{text.rstrip('.')}{_forgotten_option(text, context)} (`{path} --help` says what it takes)")
     return MISUSED
+
+
+def _forgotten_option(text: str, context: Any) -> str:
+    """A hint at the option of a command that takes what stands there without one, ``x=1`` for ``--arg x=1``."""
+    if context is None or not text.startswith(_EXTRA) or "=" not in text:
+        return ""
+    options = (each for each in context.command.params if str(each.metavar).endswith("=VALUE"))
+    option = next((each.opts[0] for each in options if each.opts[0].startswith("-")), None)
+    return "" if option is None else f"; put {option} before it"
 
 
 def _say(text: str) -> None:

@@ -44,6 +44,12 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["skills", "--url", "127.0.0.1:9"], 2, "bad bridge URL"),
         (["skills", "--port", "9"], 1, "no bridge answers at http://127.0.0.1:9 (connection refused)"),
         (["call", "move", "--port", "9"], 1, "no bridge answers"),
+        (
+            ["call", "move", "distance=1"],
+            2,
+            "argument(s) (distance=1); put --arg before it (`dimos-streams call --help`",
+        ),
+        (["run", ROVER, "rover.speed_m_s=3"], 2, "(rover.speed_m_s=3); put --set before it"),
         (["chat", "--port", "9"], 1, "no bridge answers"),
         (["stop"], 1, "no run lives"),
         (["restart", "bridge"], 1, "no run lives"),
