@@ -48,6 +48,12 @@ async def apart(work: Coroutine[Any, Any, T], *, name: str) -> T:
     return task.result()
 
 
+def is_stray(error: BaseException) -> bool:
+    """Return whether an error is a cancellation although nobody has asked the running task to end."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling()
+
+
 def stray_cancellation(name: str) -> RuntimeError:
     """Return the error of work that ended as cancelled although nobody had asked it to end."""
     return RuntimeError(

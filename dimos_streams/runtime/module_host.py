@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from dimos_streams.bus import Bus
-from dimos_streams.common.tasks import apart, stray_cancellation
+from dimos_streams.common.tasks import apart, is_stray, stray_cancellation
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Clocks, Module
 from dimos_streams.runtime.starvation import StarvationWatch
@@ -133,8 +133,7 @@ def _disconnect(module: Module) -> None:
 
 def _failure_at_start(error: BaseException, name: str) -> Exception | None:
     """Return the failure of a module that an error at its start is, or None if it is to be passed on as it is."""
-    task = asyncio.current_task()
-    if isinstance(error, asyncio.CancelledError) and task is not None and not task.cancelling():
+    if is_stray(error):
         return stray_cancellation(f"{name}:start")
     return error if isinstance(error, Exception) and not isinstance(error, UserError) else None
 

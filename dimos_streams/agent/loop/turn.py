@@ -23,6 +23,7 @@ from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import is_stray, stray_cancellation
 
 _logger = logging.getLogger(__name__)
 
@@ -123,7 +124,11 @@ class Turn:
                 ending = await self._iterate()
                 if ending is not None:
                     return ending
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError):
+                if self.interruption or not is_stray(error):
+                    raise
+                error = stray_cancellation(f"turn {self.id}")
             _logger.exception("the agent's loop has a bug, turn %s", self.id)
             text = f"{internal_error(self.id, error)}: {redacted(str(error))}"
             self.emit(EventKind.ERROR, text=text, is_error=True)

@@ -81,6 +81,21 @@ async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
         assert (await ended(rig)).text == "here I am"
 
 
+@pytest.mark.feature("B9")
+@pytest.mark.virtual_time
+async def test_a_condition_in_which_something_was_cancelled_ends_the_turn_and_not_the_agent() -> None:
+    def cancelled(progress: Progress) -> bool:
+        raise asyncio.CancelledError
+
+    async with LineWorld().rig(MOVES[0], says("here I am")) as rig:
+        settings = rig.core.loop.parts.budget.settings
+        rig.core.loop.parts.budget.settings = settings.model_copy(update={"stop_conditions": (cancelled,)})
+        assert (await ended(rig)).reason == "error"
+        assert "turn agent-1 ended because something that it awaited was cancelled" in rig.data("error")[0]["text"]
+        rig.core.loop.parts.budget.settings = settings
+        assert (await ended(rig)).text == "here I am"
+
+
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_a_model_that_only_comments_on_what_a_skill_reports_ends_at_its_budget() -> None:

@@ -48,6 +48,16 @@ class Failing:
         raise RuntimeError("a bug")
 
 
+class Cancelled:
+    """A gate that asks a service, whose answer somebody has cancelled."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        await answer
+        return Allow(request.arguments)
+
+
 class BenchPermit:
     """Holds while an event is set."""
 
@@ -501,6 +511,13 @@ async def test_a_gate_that_fails_lets_nothing_pass() -> None:
     verdict = await GateBench(gates=[f"{__name__}:Failing"]).review()
     assert isinstance(verdict, Refuse)
     assert "RuntimeError: a bug" in verdict.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_in_which_something_was_cancelled_lets_nothing_pass_and_ends_nothing_else() -> None:
+    verdict = await GateBench(gates=[f"{__name__}:Cancelled"]).review()
+    assert isinstance(verdict, Refuse)
+    assert "the gate Cancelled failed (RuntimeError: it ended because something that it awaited was" in verdict.text
 
 
 @pytest.mark.parametrize(

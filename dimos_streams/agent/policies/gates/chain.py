@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,6 +34,7 @@ from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.common.importing import import_attribute, is_reference
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import UserError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -165,6 +167,11 @@ async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
     """Return the verdict of a gate; one that fails lets nothing pass."""
     try:
         verdict = await gate.review(request)
+    except asyncio.CancelledError as error:
+        if not is_stray(error):
+            raise
+        _logger.exception("gate %s failed", type(gate).__name__)
+        return _failed(gate, stray_cancellation("it"))
     except Exception as error:
         _logger.exception("gate %s failed", type(gate).__name__)
         return _failed(gate, error)
