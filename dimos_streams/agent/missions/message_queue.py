@@ -112,6 +112,10 @@ class MessageQueue:
         """Take and return all that waits, in order; perhaps nothing. Input that can't wait comes alone."""
         if urgent := self.take_where(lambda item: isinstance(item, OperatorInput) and item.now):
             return urgent
+        return self.take_all()
+
+    def take_all(self) -> list[QueueItem]:
+        """Take and return all that waits, in order, input that can't wait among it."""
         items = list(self._items.values())
         self._items.clear()
         self._progress.clear()

@@ -16,6 +16,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
@@ -74,10 +75,12 @@ class Delegation:
         self._working: list[SubMission] = []
 
     def hear(self, input: OperatorInput) -> bool:
-        """Give the operator's input to the innermost sub-agent at work. Return False if there is none."""
-        if self._working:
-            self._working[-1].hear(input)
-        return bool(self._working)
+        """Give the operator's input to the innermost sub-agent that is at work and has not handed back. Return False
+        if there is none."""
+        work = next((each for each in reversed(self._working) if not each.closed), None)
+        if work is not None:
+            work.hear(input)
+        return work is not None
 
     def withdraw(self, mission: Mission) -> None:
         """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
@@ -188,8 +191,8 @@ class Delegation:
         )
         work = SubMission(mission, child, parts, missions, over)
         settings = parts.budget.settings
-        handed_back = (*settings.stop_conditions, lambda progress: work.report is not None and HANDED_BACK)
-        child.budget = replace(parts.budget, settings=settings.model_copy(update={"stop_conditions": handed_back}))
+        conditions = (*settings.stop_conditions, _handed_back(work))
+        child.budget = replace(parts.budget, settings=settings.model_copy(update={"stop_conditions": conditions}))
         child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
@@ -251,9 +254,22 @@ def _hand_back_tool(work: SubMission) -> LocalTool:
     )
 
 
+def _handed_back(work: SubMission) -> StopCondition:
+    """Return the condition under which the turn of a sub-agent stops that has handed back. What the same answer has
+    begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
+
+    def has_handed_back(progress: Progress) -> str | None:
+        if work.report is None:
+            return None
+        work.give_back(all=True)
+        return HANDED_BACK
+
+    return has_handed_back
+
+
 def _named(parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
     running = {call.call_id: call for call in parts.calls.open}
     for id in ids:
         if id not in running:
             raise SkillError(f"no call with the id {id!r} runs{suggest(id, running)}")
-    return [running[id] for id in ids]
+    return [running[id] for id in dict.fromkeys(ids)]

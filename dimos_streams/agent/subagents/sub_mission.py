@@ -159,7 +159,7 @@ class SubMission:
         self._leave_unread()
 
     def _leave_unread(self) -> None:
-        for item in self.parts.queue.take_nowait():
+        for item in self.parts.queue.take_all():
             if isinstance(item, CallUpdate) or item.missions != (self.mission,):
                 self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
             for mission in item.missions:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.operator.holding import STOPPED
 from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -110,3 +114,65 @@ async def test_a_sub_agent_that_hands_back_ends_no_mission_but_its_own() -> None
     async with world.rig(DELEGATES, back, asks(("move", {"by": 1})), says("all done"), agents=AGENTS) as rig:
         mission = await rig.over(await rig.say("go"))
         assert (mission.text, mission.reason, world.log) == ("all done", "completed", ["move 1"])
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.parametrize("order", [("follow", "hand_back"), ("hand_back", "follow")])
+@pytest.mark.virtual_time
+async def test_what_an_answer_begins_beside_handing_back_is_the_agents_wherever_it_stands(
+    order: tuple[str, str],
+) -> None:
+    world, arguments = LineWorld(), {"follow": {}, "hand_back": {"report": "I follow her"}}
+    answer = asks(*[(name, arguments[name]) for name in order])
+    said = [says(text) for text in ("she is followed", "at the door", "hello")]
+    async with world.rig(DELEGATES, answer, *said, agents=AGENTS) as rig:
+        mission = await rig.say("go")
+        await until(lambda: any(data["reason"] == "completed" for data in rig.data("stop")))
+        (call,) = world.bridge.calls_.values()
+        call.send("update", "she is at the door")
+        await until(lambda: any("she is at the door" in data["text"] for data in rig.data("update")))
+        assert (await rig.over(await rig.say("hello"))).reason == "completed"
+        assert not mission.over
+        world.released.set()
+        await rig.over(mission)
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_a_call_that_is_handed_over_twice_is_handed_over_once() -> None:
+    world = LineWorld()
+    handed = asks(("delegate", {"agent": "helper", "task": "watch her", "calls": ["c0", "c0"]}))
+    back = asks(("hand_back", {"report": "seen"}))
+    async with world.rig(asks(("follow", {})), handed, back, says("all done"), agents=AGENTS) as rig:
+        mission = await rig.say("go")
+        await until(lambda: any(data["text"] == "all done" for data in rig.data("answer")))
+        assert [each.id for call in rig.core.calls.open for each in call.missions] == [mission.id]
+        world.released.set()
+        assert (await rig.over(mission)).reason == "completed"
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_urgent_words_and_updates_that_a_sub_agent_has_not_read_are_heard_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    def answer(request: ModelRequest) -> Answer:
+        if len(request.messages) > 2:
+            return says("I see")
+        return asks(("follow", {})) if request.messages[0].text == "helper" else DELEGATES
+
+    world = LineWorld()
+    async with world.with_model(FunctionModel(answer), tmp_path, agents=AGENTS) as rig:
+        await rig.say("go")
+        await until(lambda: bool(world.bridge.calls_))
+        (call,) = world.bridge.calls_.values()
+        await until(lambda: rig.core.loop.state is LoopState.EXECUTING and call.seq > 1)
+        await asyncio.sleep(1)
+        rig.core.control.pause()
+        call.send("update", "found her")
+        await asyncio.sleep(1)
+        await rig.core.hear(OperatorInput("look left", (rig.core.begin("second", "look left"),), now=True))
+    async with world.with_model(FunctionModel(lambda request: says("ok")), tmp_path, agents=AGENTS) as successor:
+        successor.core.control.resume()
+        await until(lambda: any("found her" in data["text"] for data in successor.data("update")))
+        world.released.set()
