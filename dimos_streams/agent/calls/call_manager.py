@@ -225,7 +225,7 @@ class CallManager:
             call.answered = event
             call.answer.set_result(event)
         else:
-            update = CallUpdate(event, call.missions, offset, withdrawn=bool(call.withdrawn))
+            update = CallUpdate(event, call.missions, offset, withdrawn=call.ended_by_agent)
             await (call.deliver or self._deliver)(update)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:

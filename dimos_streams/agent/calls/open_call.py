@@ -53,6 +53,13 @@ class OpenCall:
     close: ToolEvent | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
+    @property
+    def ended_by_agent(self) -> bool:
+        """True if its end is what all its missions want: that of one of them that was ended is no wish of the
+        others'."""
+        ended = [mission.ended for mission in self.missions]
+        return bool(self.withdrawn) and (all(ended) or not any(ended))
+
     def withdraw(self, reason: str) -> None:
         """Note that the call is asked to end. The first reason stays."""
         self.withdrawn = self.withdrawn or reason

@@ -19,7 +19,7 @@ from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turn import Turn
 from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import Mission, all_ended, ids, with_parents
+from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 
@@ -207,8 +207,7 @@ class AgentLoop:
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
-            for mission in with_parents(missions):
-                mission.guard = None
+            self.parts.permissions.begin_anew(missions)
         try:
             self._intake.record(items)
             if wants_turn:
@@ -230,7 +229,7 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon(self.parts.calls.open, ending.reason)
+                self._end_soon([call for call in self.parts.calls.open if not call.missions], ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 

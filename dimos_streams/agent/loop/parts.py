@@ -76,16 +76,24 @@ class Permissions:
     confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
     """Gives the velocity gates' answer on whether the robot is held."""
 
-    def guards(self, missions: Sequence[Mission]) -> list[ActionGuard]:
-        """The guards of missions and of those that they are part of."""
-        found: list[ActionGuard] = []
+    def guards(self, missions: Sequence[Mission]) -> list[tuple[Mission | None, ActionGuard]]:
+        """The guards of missions and of those that they are part of, each with its mission; without missions that of
+        what belongs to none."""
+        if not missions:
+            self.unowned = self.unowned or self.new_guard()
+            return [(None, self.unowned)]
+        found: list[tuple[Mission | None, ActionGuard]] = []
         for mission in with_parents(missions):
             mission.guard = mission.guard or self.new_guard()
-            found.append(mission.guard)
-        if not found:
-            self.unowned = self.unowned or self.new_guard()
-            found.append(self.unowned)
+            found.append((mission, mission.guard))
         return found
+
+    def begin_anew(self, missions: Sequence[Mission]) -> None:
+        """Forget what missions, those that they are part of, and what belongs to none have done by themselves: an
+        operator has said something."""
+        self.unowned = None
+        for mission in with_parents(missions):
+            mission.guard = None
 
 
 @dataclass(slots=True, kw_only=True)

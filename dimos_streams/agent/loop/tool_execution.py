@@ -11,7 +11,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.loop.replacing import Replacement
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
-from dimos_streams.agent.missions.mission import all_ended, ids
+from dimos_streams.agent.missions.mission import all_ended, going_on, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
@@ -140,18 +140,20 @@ class Execution:
 
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
-        missions = ids(self._turn.missions)
+        missions = ids(going_on(self._turn.missions))
         await self._parts.permissions.control.permit_call(name, assembled.arguments, call.id, missions).wait()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
-        return await self._parts.view.tools.run(name, assembled.arguments, self._turn.missions, tool_call_id=call.id)
+        return await self._parts.view.tools.run(
+            name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
+        )
 
     async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
         request = CallRequest(
             skill=skill,
             arguments=assembled.arguments,
-            missions=ids(self._turn.missions),
+            missions=ids(going_on(self._turn.missions)),
             tool_call_id=assembled.call.id,
             iteration=self._turn.iteration,
         )
@@ -218,7 +220,7 @@ class Execution:
                 return await parts.calls.start(
                     skill.name,
                     allowed.arguments,
-                    self._turn.missions,
+                    going_on(self._turn.missions),
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
                     reviewer=parts.permissions.reviewer,

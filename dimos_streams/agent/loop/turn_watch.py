@@ -9,7 +9,15 @@ from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
-from dimos_streams.agent.missions.mission import Mission, ids, note_cancel, note_failure, note_stop
+from dimos_streams.agent.missions.mission import (
+    Mission,
+    going_on,
+    ids,
+    note_cancel,
+    note_failure,
+    note_stop,
+    with_parents,
+)
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, StopTurn, Warn
@@ -54,12 +62,13 @@ class TurnWatch:
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
-        """Return the ending if the missions have used more than they may, or None."""
-        over = over_budget(self._missions, self._parts.budget.settings)
-        if over is None:
-            return None
-        mission, budget = over
-        return Ending(budget, "the mission has used all it may", ends_missions=True, outermost=mission)
+        """Return the ending if the missions have used more than they may, or None. Of several only those end that
+        have: for the others the turn goes on."""
+        while over := over_budget(going_on(self._missions), self._parts.budget.settings):
+            mission, budget = over
+            if ending := self._end(mission, budget, "the mission has used all it may"):
+                return ending
+        return None
 
     def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""
@@ -92,12 +101,29 @@ class TurnWatch:
             self._executed.append(executed)
         return self._too_many_errors(results)
 
+    def _end(self, mission: Mission, reason: str, why: str) -> Ending | None:
+        """End a mission. Return the ending of the turn, or None if it is also that of others and goes on for them."""
+        if all(mission in with_parents([each]) for each in going_on(self._missions)):
+            return Ending(reason, why, ends_missions=True, outermost=mission)
+        mission.end(reason, why)
+        return None
+
     def _runs_away(self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str]) -> Ending | None:
-        """Return an ending if a mission of the turn, or one that it is part of, goes on and on by itself, or None."""
-        guards = self._parts.permissions.guards(self._missions)
-        found = [guard.observe(batch, exempt) for guard in guards]
-        reason = next((each for each in found if each is not None), None)
-        return Ending(reason[0], reason[1], ends_missions=True) if reason else None
+        """End each mission of the turn that goes on and on by itself, or that is part of one that does. Return the
+        ending of the turn, or None if there is no such mission, or others have a part in it."""
+        missions = going_on(self._missions)
+        if self._missions and not missions:
+            return None
+        guards = self._parts.permissions.guards(missions)
+        found = [(mission, guard.observe(batch, exempt)) for mission, guard in guards]
+        for mission, alarm in found:
+            if alarm is None:
+                continue
+            reason, why = alarm
+            ending = Ending(reason, why, ends_missions=True) if mission is None else self._end(mission, reason, why)
+            if ending is not None:
+                return ending
+        return None
 
     def _too_many_errors(self, results: Sequence[CallResult]) -> Ending | None:
         if not all(result.is_error for result in results):

@@ -135,6 +135,11 @@ def all_ended(missions: Sequence[Mission]) -> bool:
     return bool(missions) and all(mission.ended for mission in missions)
 
 
+def going_on(missions: Iterable[Mission]) -> tuple[Mission, ...]:
+    """The missions that were not ended early."""
+    return tuple(mission for mission in missions if not mission.ended)
+
+
 def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
     """Note that a call of these missions has failed."""
     for mission in missions:
