@@ -34,6 +34,7 @@ from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
+from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind
@@ -143,6 +144,8 @@ class AgentCore:
             tools_for=lambda parts: own_tools(self),
         )
         self.model_name = config.model
+        self._replaced: list[Model] = []
+        """Models that were asked before and are still to be closed."""
 
     def _make_loop_and_missions(self) -> None:
         self.loop = AgentLoop(loop_parts(self), self.memory.undo_log, name=self.name, on_state=self._on_state)
@@ -195,11 +198,21 @@ class AgentCore:
         return self.stop_words.match(text, ["robot", *own, *robots_of(self.offers.offered)])
 
     def use_model(self, spec: str) -> None:
-        """Ask another model from the next answer on. Raises ``UserError`` if it can't be made."""
-        self.loop.parts.model = self.models.make(spec)
+        """Ask another model from the next answer on, also in sub-agents that have none of their own. Raises
+        ``UserError`` if it can't be made. ``close_replaced`` closes the one before."""
+        model, before = self.models.make(spec), self.loop.parts.model
+        self.loop.parts.model = model
+        self.delegation.replace_model(before, model)
+        self._replaced.append(before)
         self.model_name, was = spec, self.model_name
         self.loop.parts.budget.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
+
+    async def close_replaced(self) -> None:
+        """Close the models that are not asked any more. While a turn may still hear one of them, none is closed."""
+        if self.loop.turn is None:
+            while self._replaced:
+                await self._replaced.pop().close()
 
     def forget(self) -> None:
         """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
@@ -227,7 +240,8 @@ class AgentCore:
         self.books.approvals.close()
         await self.calls.stop()
         self.missions.close()
-        await self.loop.parts.model.close()
+        for model in (*self._replaced, self.loop.parts.model):
+            await model.close()
         self.record.close()
 
     def _listen(self) -> None:

@@ -31,7 +31,12 @@ class AgentMemory:
         self._standing = StandingEvents()
         self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
         self.record = MissionRecord(
-            record_dir, name, offset=offset, kept=config.missions_kept, standing=lambda: self._standing.events
+            record_dir,
+            name,
+            offset=offset,
+            kept=config.missions_kept,
+            unfinished=(mission.id for mission in resumption.missions) if resumption else (),
+            standing=lambda: self._standing.events,
         )
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
         self.undo_log = UndoLog()

@@ -227,7 +227,9 @@ class OperatorSkills(Module):
         Args:
             model: As in the agent's config, ``"openai:MODEL"``.
         """
-        self._core().use_model(model)
+        core = self._core()
+        core.use_model(model)
+        await core.close_replaced()
         return f"asks {model} from now on"
 
     def _core(self) -> AgentCore:

@@ -80,10 +80,11 @@ class MissionRecord:
         *,
         offset: Callable[[], int] = lambda: 0,
         kept: int = 1000,
+        unfinished: Iterable[str] = (),
         standing: Callable[[], Iterable[AgentEvent]] = tuple,
     ) -> None:
         """``offset`` returns the offset of the journal up to which all is recorded; ``kept`` is the number of
-        missions that stay on disk.
+        missions that stay on disk, besides the ``unfinished`` ones of the process before this one.
 
         ``standing`` returns the events that hold however old they are: each general file begins with them.
         """
@@ -91,6 +92,7 @@ class MissionRecord:
         self._agent = agent
         self._offset = offset
         self._kept = kept
+        self._unfinished = frozenset(unfinished)
         self._standing = standing
         self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
         self._owed: OrderedDict[str, bytes] = OrderedDict()
@@ -119,8 +121,9 @@ class MissionRecord:
 
     def _delete_oldest(self, directory: Path) -> None:
         missions = []
+        staying = {self._path(mission) for mission in (_GENERAL, *self._unfinished)}
         for path in directory.glob(f"{_slug(self._agent)}.*.jsonl"):
-            if path != self._path(_GENERAL):
+            if path not in staying:
                 with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
                     missions.append((path.stat().st_mtime, path))
         for _, path in sorted(missions)[: -self._kept]:

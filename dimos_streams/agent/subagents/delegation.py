@@ -90,6 +90,12 @@ class Delegation:
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
+    def replace_model(self, before: Model, model: Model) -> None:
+        """Let the sub-agents at work that ask a model ask another one in its place from their next answer on."""
+        for work in self._working:
+            if work.parts.model is before:
+                work.parts.model = model
+
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
         missions = tuple(missions)

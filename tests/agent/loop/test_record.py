@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
 from tests.agent.loop.skills import LineWorld
-from tests.helpers import run_virtual
+from tests.helpers import run_virtual, until
 
 
 @pytest.mark.feature("B10")
@@ -96,6 +97,27 @@ async def test_the_oldest_missions_go(tmp_path: Path) -> None:
         other = MissionRecord(tmp_path, "agent", kept=4)
         other.open()
         assert len(read_missions(tmp_path)) == 4
+
+
+@pytest.mark.virtual_time
+async def test_a_mission_that_is_not_over_stays_however_old_it_is(tmp_path: Path) -> None:
+    world = LineWorld()
+
+    def answer(request: ModelRequest) -> Answer:
+        return asks(("follow", {})) if request.messages[-1].text == "watch" else says("hello")
+
+    for life in range(3):
+        rig = await world.with_model(FunctionModel(answer), tmp_path, missions_kept=2).__aenter__()
+        if life == 0:
+            watching = await rig.say("watch")
+            await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
+            for _ in range(3):
+                await rig.over(await rig.say("hi"))
+            os.utime(tmp_path / f"agent.{watching.id}.jsonl", (1, 1))
+        await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
+        assert [[each.id for each in call.missions] for call in rig.core.calls.open] == [[watching.id]]
+        await rig.leave()
+    await world.bridge.close()
 
 
 def test_old_missions_that_can_not_be_deleted_do_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,66 @@
+"""Another model from the next answer on: who asks it, and what becomes of the one before."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.models.protocol import ModelRequest
+from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
+from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
+
+AGENTS = {"helper": {"description": "does things", "prompt": "helper"}}
+
+
+class CountedModel(FunctionModel):
+    """Notes whether it was closed."""
+
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_a_sub_agent_at_work_asks_the_new_model_too(tmp_path: Path) -> None:
+    script = tmp_path / "model.json"
+    script.write_text('{"turns": [{"text": "the helper is done"}, {"text": "all done"}]}')
+    world = LineWorld()
+    delegates = asks(("delegate", {"agent": "helper", "task": "go on"}))
+    first = FunctionModel(in_turn(delegates, asks(("move", {"by": 1})), says("of the old model")))
+    async with world.with_model(first, agents=AGENTS) as rig:
+        mission = await rig.say("go")
+        await until(lambda: world.log == ["move 1"])
+        rig.core.use_model(f"scripted:{script}")
+        assert (await rig.over(mission)).text == "all done"
+        assert len(first.requests) == 2
+        assert "helper: the helper is done" in [data["text"] for data in rig.data("result")]
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.virtual_time
+async def test_a_model_that_was_replaced_ends_its_answer_and_is_closed() -> None:
+    delay_s = [0.0]
+
+    def answer(request: ModelRequest) -> Answer:
+        return says("said by the old one")
+
+    old = CountedModel(answer, lambda: delay_s[0])
+    async with LineWorld().with_model(old) as rig:
+        delay_s[0] = 2.0
+        mission = await rig.say("go")
+        await asyncio.sleep(1)
+        rig.core.use_model("offline")
+        await rig.core.close_replaced()
+        assert not old.closed, "its answer is on its way"
+        assert (await rig.over(mission)).text == "said by the old one"
+        await rig.core.close_replaced()
+        assert old.closed
+        last = CountedModel(answer)
+        rig.core.loop.parts.model = last
+        rig.core.use_model("offline")
+    assert last.closed, "with the agent, if not before"
