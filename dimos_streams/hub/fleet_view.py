@@ -32,7 +32,8 @@ class ListedRobot(FrozenModel):
     heard_s: float | None
     """Seconds since the hub last heard from it, None if it never has."""
     status: str
-    """``ok`` or ``degraded``, as it said last; ``unknown`` before it has said anything."""
+    """``ok`` or ``degraded``, as it said last; ``unreachable`` while it is not connected, and ``unknown`` before it
+    has said anything."""
     notes: tuple[str, ...]
     """The things that are not well, a line each."""
     stopped: bool
@@ -77,6 +78,12 @@ class FleetRobot:
         """The number of open calls in its last report."""
         return self.report.open_calls if self.report else 0
 
+    @property
+    def _status(self) -> str:
+        if self.report is None:
+            return "unknown"
+        return self.report.status if self.row.connected else "unreachable"
+
     def view(self, now_utime: int) -> ListedRobot:
         """The view of it at a time."""
         report = self.report
@@ -92,7 +99,7 @@ class FleetRobot:
             name=self.name,
             connected=self.row.connected,
             heard_s=None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1)),
-            status=report.status if report else "unknown",
+            status=self._status,
             notes=tuple(notes),
             stopped=report.stopped if report else False,
             open_calls=self.open_calls,

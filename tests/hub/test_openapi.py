@@ -71,7 +71,7 @@ def looks(begun: str) -> list[Request]:
         "/metrics": [""],
         "/robots": ["", "?x=1"],
         "/skills": ["", "?robot=r1", "?robot=r3", "?robot=%20"],
-        "/calls": ["", "?limit=1", "?limit=0", "?before=U"],
+        "/calls": ["", "?limit=1", "?limit=0", "?before=U", "?robot=r3"],
         "/events": ["", "?limit=2&progress=true", "?limit=0", "?robot=r3", "?call=.."],
         "/tool_streams": ["", "?from=-1", "?robot=r3", "?call=.."],
     }
@@ -87,7 +87,10 @@ def looks(begun: str) -> list[Request]:
     ]
     return [
         *(("GET", path, path + query, {}) for path, given in queries.items() for query in given),
-        *(("GET", "/calls/{call_id}", f"/calls/{call}", {}) for call in (begun, "nobody", "twice", "x?robot=%20")),
+        *(
+            ("GET", "/calls/{call_id}", f"/calls/{call}", {})
+            for call in (begun, "nobody", "twice", "x?robot=%20", "x?robot=r3")
+        ),
         *(("GET", BELOW, f"/robots/{path}", {}) for path in below),
     ]
 

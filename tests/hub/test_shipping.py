@@ -53,6 +53,8 @@ def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the
         assert [entry["offset"] for entry in hub.get("/events?robot=r2&before=5").json()] == [4]
         assert [entry["offset"] for entry in hub.get("/events?call=x").json()] == [5]
         problem(hub.get("/events?robot=r3"), 404, "unknown-robot")
+        problem(hub.get("/calls?robot=r3"), 404, "unknown-robot")
+        problem(hub.get("/calls/c1?robot=r3"), 404, "unknown-robot")
         reading = threading.Thread(target=lambda: live.extend(hub.events(1, "?from=8")))
         live: list[Any] = []
         reading.start()
@@ -143,7 +145,7 @@ def test_a_robot_says_how_it_is(tmp_path: Path) -> None:
         (skill,) = hub.get("/skills").json()
         assert (skill["name"], skill["robot"], skill["available"]) == ("r1_move", "r1", False), "it is not connected"
         (view,) = hub.get("/robots").json()
-        assert (view["status"], view["to_come"], view["connected"]) == ("ok", 4, False)
+        assert (view["status"], view["to_come"], view["connected"]) == ("unreachable", 4, False)
         assert "dimos_streams_hub_last_offset 3.0" in hub.get("/metrics").text
 
 

@@ -30,7 +30,7 @@ from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
-from dimos_streams.hub.http.robot_names import OfRobot
+from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.tool_stream.event import is_call_id, json_text
@@ -115,7 +115,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
             media_type="application/json",
             Link=links.OLDER,
         )
-        | refusals(hub_kinds.HUB_UNAVAILABLE, problem_kinds.BAD_REQUEST),
+        | refusals(hub_kinds.HUB_UNAVAILABLE, problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST),
     )
     async def calls(
         state: OfState = None,
@@ -123,6 +123,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
         limit: Limit = DEFAULT_LIMIT,
         before: Annotated[int | None, Query(ge=1, lt=OFFSETS_END, description=PAGE_END)] = None,
     ) -> Response:
+        await check_robot(parts, robot)
         with refused():
             rows = await in_thread(
                 parts.threads.pages,
@@ -145,10 +146,12 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
             hub_kinds.HUB_UNAVAILABLE,
             hub_kinds.ROBOT_NEEDED,
             problem_kinds.UNKNOWN_CALL,
+            problem_kinds.UNKNOWN_ROBOT,
             problem_kinds.BAD_REQUEST,
         ),
     )
     async def one_call(call_id: str, robot: OfRobot = None) -> Response:
+        await check_robot(parts, robot)
         row = await find(parts, call_id, robot)
         return Response(row.record, media_type="application/json")
 

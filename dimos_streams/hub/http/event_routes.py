@@ -14,7 +14,7 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.batches import stored_caller
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
-from dimos_streams.hub.http.robot_names import OfRobot
+from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.tool_stream.event import is_call_id
 
@@ -83,6 +83,4 @@ async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:
     """Raise an error for a text that can't be a call's id, and for a robot that the fleet does not have."""
     if call is not None and not is_call_id(call):
         raise UnknownCallError(call)
-    if robot is not None:
-        with refused():
-            await parts.robots.named(robot)
+    await check_robot(parts, robot)
