@@ -431,16 +431,18 @@ def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0, token="t0ken") as (scene, _):
             port = int(scene.bridge.url.rsplit(":", 1)[1])
-            for query, host, origin in [
-                ("", "127.0.0.1", None),
-                ("?token=wrong", "127.0.0.1", None),
-                ("?token=t0ken", "127.0.0.1", "http://evil.example"),
-                ("?token=t0ken", "evil.example", None),
+            for query, host, origin, status, kind in [
+                ("", "127.0.0.1", None, 401, "token-needed"),
+                ("?token=wrong", "127.0.0.1", None, 401, "token-needed"),
+                ("?token=t0ken", "127.0.0.1", "http://evil.example", 403, "foreign-origin"),
+                ("?token=t0ken", "evil.example", None, 403, "foreign-host"),
             ]:
                 url = f"ws://{host}:{port}/monitor{query}"
                 with pytest.raises(InvalidStatus) as refused:
                     await connect(url, host="127.0.0.1", port=port, origin=origin)  # type: ignore[arg-type]
-                assert refused.value.response.status_code == 403
+                response = refused.value.response
+                assert response.status_code == status
+                assert json.loads(response.body)["type"].endswith(f":{kind}")
             own = f"http://127.0.0.1:{port}"
             async with watching(scene, "?token=t0ken", origin=own) as console:
                 await until(lambda: console.messages)

@@ -72,8 +72,6 @@ class Guard:
                 return
         if refusal is None:
             await self._pass_on(scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
         else:
             await refusal(scope, receive, send)
 

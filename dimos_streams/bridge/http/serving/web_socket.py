@@ -115,6 +115,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         if self.close_sent and self.handshake_complete:
             raise ClientDisconnected  # else uvicorn calls it a mistake of the application, which can't know of it yet
         await super().send(message)
+        if message["type"] == "websocket.http.response.body" and self.close_sent:
+            self.handshake_complete = True  # it has ended in a refusal, for which uvicorn logs an error otherwise
         self._look_at_unread()
 
     def _take_apart(self) -> None:
