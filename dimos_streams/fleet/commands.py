@@ -1,8 +1,9 @@
 """Commands on their way from the hub to a robot's bridge, and the bridge's answers.
 
-A robot holds one ``GET /fleet/robots/{robot}/commands``, a stream of server-sent events. Its first event is ``hello``
-with a ``Hello``, then come events ``command`` with a ``Command`` each. A robot that asks again gets what is neither
-answered nor expired once more: it knows by the key what it has carried out.
+A robot holds one ``GET /fleet/robots/{robot}/commands?stream=ID``, a stream of server-sent events to which it gives
+a new ``StreamId``. Its first event is ``hello`` with a ``Hello``, then come events ``command`` with a ``Command``
+each. A robot that asks again gets what is neither answered nor expired once more: it knows by the key what it has
+carried out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dimos_streams.fleet.protocol import (
     CommandId,
     FleetMessage,
     RobotName,
+    StreamId,
     Whole,
 )
 from dimos_streams.tool_stream.event import MAX_NAME
@@ -47,6 +49,10 @@ class Command(FleetMessage):
     key: Annotated[str, Field(min_length=1, max_length=MAX_KEY)]
     """The idempotency key. A robot carries out one command of a key, across its restarts, and answers another one of
     the same key with what it answered to the first."""
+    stream: StreamId
+    """The stream on which the hub sent it, from whose request ``expires_at_s`` counts. Whoever is in between can keep
+    a command back and deliver it on a later stream, where the same number means a later time: a robot carries out no
+    command of another stream, and does not answer it, as the hub sends again what is still valid."""
     expires_at_s: Annotated[float, Field(ge=0, le=MAX_EXPIRES_AT_S)]
     """Time at which it expires, in seconds after this stream's request reached the hub, by the hub's monotonic clock.
 

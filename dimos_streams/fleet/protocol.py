@@ -38,6 +38,8 @@ REPORT_EVERY_S = 20.0
 """Longest time, in seconds, between two reports of a robot; it also reports at once when its skills change."""
 DEFAULT_EXPIRY_S = 10.0
 MAX_EXPIRY_S = 300.0
+"""Longest time, in seconds, for which a command is valid; the hub sends none that would be valid for longer. A robot
+remembers for as long which commands an order has overtaken."""
 MAX_EXPIRES_AT_S = 2 * COMMANDS_AGE_S + MAX_EXPIRY_S
 """Maximum of ``expires_at_s``, for a command on a stream that is old already."""
 
@@ -58,9 +60,12 @@ HUB_UNAVAILABLE = "hub-unavailable"
 
 ROBOT_NAME = "^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$"
 JOURNAL_ID = "^[A-Za-z0-9_-]{8,64}$"
+STREAM_ID = "^[A-Za-z0-9_-]{16,64}$"
 
 RobotName = Annotated[str, Field(pattern=ROBOT_NAME)]
 JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
+StreamId = Annotated[str, Field(pattern=STREAM_ID)]
+"""The random name that a robot gives to a stream of commands when it asks for it; each stream has another one."""
 Whole = Annotated[int, Field(strict=True)]
 """An integer of JSON: ``"2"``, ``2.0`` and ``true`` are none."""
 Offset = Annotated[Whole, Field(ge=1, le=MAX_OFFSET)]

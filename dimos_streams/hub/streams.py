@@ -15,7 +15,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import report_defect
 from dimos_streams.fleet.commands import Command, Hello
 from dimos_streams.fleet.lanes import lane_of
-from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S
+from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, StreamId
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
@@ -31,10 +31,10 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
 
 class CommandStream:
-    """One stream: a robot, and when its request came."""
+    """One stream: a robot, the id that the robot gave to it, and when its request came."""
 
-    def __init__(self, robot: str, name: str) -> None:
-        self.robot, self.name = robot, name
+    def __init__(self, robot: str, name: str, id: StreamId) -> None:
+        self.robot, self.name, self.id = robot, name, id
         self.began = clock.steady()
         self._commands: asyncio.PriorityQueue[tuple[int, int, Command | None]] = asyncio.PriorityQueue()
         """The commands to be sent, no more than the storage lets wait for one robot. None ends the stream."""
@@ -89,9 +89,9 @@ class CommandStreams:
         if robot in self._clocks or len(self._clocks) < _MAX_CLOCKS:
             self._clocks[robot] = sent_utime - clock.utime()
 
-    async def open(self, robot: str) -> CommandStream:
+    async def open(self, robot: str, id: StreamId) -> CommandStream:
         """Open a new stream of a robot; the one that it had is over. Raises ``StorageUnavailableError``."""
-        stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}")
+        stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}", id)
         await in_thread(self._executor, self._storage.robots.connect, robot, stream.name, _VALID_S)
         if (old := self._streams.get(robot)) is not None:
             _log.warning("robot %r has a new stream of commands; the one that it had is over", robot)
@@ -164,18 +164,22 @@ class CommandStreams:
             if stream is None:
                 continue
             try:
-                command = _command(due, now - stream.began)
+                command = _command(due, stream, now)
             except ValueError as error:  # the others, and those to come, must not wait for it
                 _log.warning("command %d for robot %r is none, and is not sent: %s", due.id, due.robot, error)
             else:
                 stream.hand(command)
 
 
-def _command(due: DueCommand, age_s: float) -> Command:
+def _command(due: DueCommand, stream: CommandStream, now: float) -> Command:
+    """The command as its stream has it. Raises ``ValueError`` if it can't be one."""
+    if due.expires_in_s > MAX_EXPIRY_S:
+        raise ValueError(f"it would be valid for {due.expires_in_s:.0f} s, one may be for {MAX_EXPIRY_S:.0f} s")
     return Command(
         id=due.id,
         key=due.key,
-        expires_at_s=max(0.0, age_s + due.expires_in_s),
+        stream=stream.id,
+        expires_at_s=max(0.0, now - stream.began + due.expires_in_s),
         asked_by=due.asked_by,
         role=due.role,
         method=due.method,

@@ -33,4 +33,13 @@ def test_a_batch_of_a_journals_own_bytes_is_read_as_what_it_was_made_of() -> Non
 @pytest.mark.parametrize("path", ["calls", "http://elsewhere/calls", "/calls\r\nX: y", "/ö", ""])
 def test_a_commands_path_is_one_of_the_bridge_and_of_one_line(path: str) -> None:
     with pytest.raises(ValidationError, match="path"):
-        Command(id=1, key="k", expires_at_s=1, asked_by="me", role="operator", method="GET", path=path)
+        Command(
+            id=1,
+            key="k",
+            stream="a-random-stream-id",
+            expires_at_s=1,
+            asked_by="me",
+            role="operator",
+            method="GET",
+            path=path,
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -158,7 +159,11 @@ class Robot:
     def commands(self, hub: ServedHub) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
         """Its stream of commands: types and data."""
         with requests.get(
-            self.path(hub, "commands"), headers=self.headers, stream=True, timeout=TIMEOUT_S
+            self.path(hub, "commands"),
+            params={"stream": secrets.token_urlsafe(16)},
+            headers=self.headers,
+            stream=True,
+            timeout=TIMEOUT_S,
         ) as response:
             assert response.status_code == 200, response.text
             found = ((kind, json.loads(data)) for kind, _, data in server_sent(response) if kind)

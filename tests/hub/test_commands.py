@@ -18,6 +18,7 @@ import requests
 
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
+from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.storage.calls import CallTable
@@ -248,6 +249,7 @@ def test_the_newest_stream_of_a_robot_counts_and_gets_what_is_not_answered(tmp_p
                 assert list(first) == [], "another one has begun"
                 _, again = next(second)
                 assert (again["id"], again["key"]) == (before["id"], before["key"])
+                assert again["stream"] != before["stream"], "each has the one that it was sent on"
                 assert again["expires_at_s"] < before["expires_at_s"], "counted from the stream's own beginning"
                 left = began + before["expires_at_s"] - time.clock_gettime(time.CLOCK_BOOTTIME)
                 assert left < 10, "by the robot's own clock it is stale no later than by the hub's"
@@ -428,13 +430,14 @@ def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub, opened_storage(database) as storage:
-        assert isinstance(storage.commands.give(dataclasses.replace(_call("far"), expires_in_s=1e6)), int)
+        longer = dataclasses.replace(_call("long"), expires_in_s=MAX_EXPIRY_S + 60.0)
+        assert isinstance(storage.commands.give(longer), int)
         assert isinstance(storage.commands.give(_call("next")), int)
         with robot.commands(hub) as commands:
             assert next(commands)[1]["key"] == "next"
             assert isinstance(storage.commands.give(_call("later")), int)
             assert next(commands)[1]["key"] == "later"
-    assert "command 1 for robot 'r1' is none, and is not sent" in caplog.text
+    assert "command 1 for robot 'r1' is none, and is not sent: it would be valid for 3" in caplog.text
 
 
 def _call(key: str) -> NewCommand:

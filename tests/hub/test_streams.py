@@ -40,7 +40,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
     added(database, "r1")
 
     async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
-        stream = await known.open("r1")
+        stream = await known.open("r1", "a-random-stream-id")
         busy = threading.Event()
         pool.submit(busy.wait)  # all threads are, so that the note waits for one
         closing = asyncio.create_task(known.close(stream))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import secrets
 import ssl
 import threading
 from collections.abc import AsyncGenerator, Iterator
@@ -29,7 +30,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
-from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S
+from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S, StreamId
 from dimos_streams.fleet.reports import Reported, RobotReport
 
 M = TypeVar("M", bound=BaseModel)
@@ -84,8 +85,9 @@ class HubConnection:
             lost.append(problem)
             client.request_stop()  # who asks again must know when
 
+        stream = secrets.token_urlsafe(16)
         client = SseClient(
-            f"{self._base}/commands",
+            f"{self._base}/commands?stream={stream}",
             rng=self._random,
             headers=self._headers(),
             ping_s=COMMANDS_SILENCE_S / 2.5,
@@ -96,7 +98,7 @@ class HubConnection:
             async with closing(client.events(capacity=64)) as events:
                 async for event in events:
                     found = True
-                    message = self._message(event)
+                    message = _message(event, stream)
                     if message is not None:
                         yield message
         except SseError as error:
@@ -164,16 +166,26 @@ class HubConnection:
         except ValidationError as error:
             raise HubRefusalError(f"its answer is none of a hub: {first_problem(error, 'it')}") from error
 
-    def _message(self, event: SseEvent) -> Hello | Command | None:
-        kinds: dict[str, type[Hello] | type[Command]] = {"hello": Hello, "command": Command}
-        model = kinds.get(event.type)
-        try:
-            return None if model is None else model.model_validate_json(event.data)
-        except ValidationError as error:
-            if model is Hello:
-                raise HubRefusalError(f"its greeting is none of a hub: {first_problem(error, 'it')}") from error
-            _log.warning("a command of the hub is none, and nobody answers it: %s", first_problem(error, "it"))
-            return None
+
+def _message(event: SseEvent, stream: StreamId) -> Hello | Command | None:
+    """The message of an event, None if there is none for this stream. Raises ``HubRefusalError``."""
+    kinds: dict[str, type[Hello] | type[Command]] = {"hello": Hello, "command": Command}
+    model = kinds.get(event.type)
+    try:
+        message = None if model is None else model.model_validate_json(event.data)
+    except ValidationError as error:
+        if model is Hello:
+            raise HubRefusalError(f"its greeting is none of a hub: {first_problem(error, 'it')}") from error
+        _log.warning("a command of the hub is none, and nobody answers it: %s", first_problem(error, "it"))
+        return None
+    if isinstance(message, Command) and message.stream != stream:
+        _log.warning(
+            "command %d of the hub came on a later stream than its own, and is not carried out: somebody in between"
+            " has kept it back",
+            message.id,
+        )
+        return None
+    return message
 
 
 class _KeptConnection:

@@ -46,4 +46,5 @@ class HubPort(Protocol):
         """Say what became of a command."""
 
     def commands(self) -> AsyncGenerator[Hello | Command, None]:
-        """Ask for one stream of commands. It never ends normally: its end is an error."""
+        """Ask for one stream of commands, and yield those of no other one. It never ends normally: its end is an
+        error."""

@@ -24,6 +24,7 @@ from dimos_streams.fleet.protocol import (
     MAX_BATCH_BYTES,
     MAX_REPORT_BYTES,
     PROTOCOL,
+    STREAM_ID,
     FleetMessage,
 )
 from dimos_streams.fleet.reports import Reported, RobotReport
@@ -125,10 +126,10 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         )
         | refusals(*_ALWAYS),
     )
-    async def commands(robot: RobotPath) -> Response:
+    async def commands(robot: RobotPath, stream: Annotated[str, Query(pattern=STREAM_ID)]) -> Response:
         with refused():
-            stream = await parts.streams.open(robot)
-        return _Commands(parts, stream)
+            opened = await parts.streams.open(robot, stream)
+        return _Commands(parts, opened)
 
     @app.post(
         "/fleet/robots/{robot}/answers",

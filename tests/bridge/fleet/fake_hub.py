@@ -99,7 +99,9 @@ class FakeHub:
         """Give a command; ``forget`` it, or it is sent again on the next stream."""
         fields = {"key": f"k{id}", "asked_by": "me", "role": "operator", "method": "POST", **more}
         expires_at_s = clock.steady() - self._asked_at + within_s
-        command = Command.model_validate({"id": id, "path": path, "expires_at_s": expires_at_s, **fields})
+        command = Command.model_validate(
+            {"id": id, "path": path, "stream": "the-one-there-is", "expires_at_s": expires_at_s, **fields}
+        )
         self._commands.append(command)
         if self._stream is not None:
             self._stream.put_nowait(command)

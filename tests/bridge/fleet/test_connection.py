@@ -212,21 +212,45 @@ async def test_a_link_that_is_closed_leaves_no_sockets_of_what_it_kept(server: A
     await until(lambda: _sockets() <= before)  # fewer, if an earlier test's server is still hanging up
 
 
+def _command(stream: str) -> Command:
+    return Command(
+        id=1,
+        key="k",
+        stream=stream,
+        expires_at_s=5,
+        asked_by="me",
+        role="operator",
+        method="POST",
+        path="/calls",
+        body={"a": 1},
+    )
+
+
 @on_a_loop
 async def test_the_stream_of_commands_is_read_once(server: Answering) -> None:
     hello = Hello(version="1", hub="h", robot="robot1")
-    command = Command(
-        id=1, key="k", expires_at_s=5, asked_by="me", role="operator", method="POST", path="/calls", body={"a": 1}
-    )
-    lines = f"event: hello\ndata: {hello.model_dump_json()}\n\n: ping\n\nevent: command\ndata: {{}}\n\n"
-    lines += f"event: command\ndata: {command.model_dump_json()}\n\nevent: news\ndata: 1\n\n"
-    server.answer = lambda: (200, {"Content-Type": "text/event-stream"}, lines.encode())
+    sent: list[Command] = []
+
+    def answer() -> tuple[int, dict[str, str], bytes]:
+        path, _, query = server.asked[-1][1].partition("?stream=")
+        assert path == "/fleet/robots/robot1/commands"
+        sent.append(_command(query))
+        lines = f"event: hello\ndata: {hello.model_dump_json()}\n\n: ping\n\nevent: command\ndata: {{}}\n\n"
+        lines += "".join(f"event: command\ndata: {each.model_dump_json()}\n\n" for each in sent)
+        return 200, {"Content-Type": "text/event-stream"}, f"{lines}event: news\ndata: 1\n\n".encode()
+
+    server.answer = answer
     found: list[object] = []
     async with connected(server.url) as hub:
         with pytest.raises(HubUnreachableError, match="stream of commands: the server ended the stream"):
             await _read(hub, found)
-        assert found == [hello, command], "what is none is left out"
+        assert found == [hello, sent[0]], "what is none is left out"
         assert len(server.asked) == 1
+        found.clear()
+        with pytest.raises(HubUnreachableError):
+            await _read(hub, found)
+        assert sent[0].stream != sent[1].stream
+        assert found == [hello, sent[1]], "what was sent on another stream is left out"
         server.problem(403, "foreign-robot", title="x" * 1000)
         with pytest.raises(HubRefusalError) as refused:
             await anext(hub.commands())

@@ -13,7 +13,9 @@ import requests
 
 from dimos_streams.cli.bridge_client.answers import HubLinkState
 from tests.bridge.serving import Served, served
+from tests.hub.middleman import middleman
 from tests.hub.serving import ServedHub, added, served_hub
+from tests.hub.test_shipping import problem
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
@@ -76,6 +78,28 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
         assert len(robot.get("/calls").json()) == 2
         line = str(HubLinkState.model_validate(link(robot)))
         assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
+
+
+def test_a_command_that_somebody_keeps_back_for_a_later_stream_is_not_carried_out(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    call = {"skill": "count", "arguments": {"label": "late", "to": 1}, "robot": "r1"}
+    with (
+        served_hub(database) as hub,
+        middleman(hub.url) as between,
+        robot_of(tmp_path, between.url, token) as robot,
+    ):
+        wait_for(lambda: link(robot)["commands"])
+        between.keeps = True
+        silent = problem(hub.post("/calls?wait=answer&timeout_s=0.1", call), 504, "robot-silent")
+        assert "nobody knows whether it was carried out" in silent["detail"]
+        assert len(between.kept) == 1
+        between.keeps = False
+        between.cut()
+        wait_for(lambda: between.delivered)
+        prompt = hub.post("/calls?wait=close", {**call, "arguments": {"label": "prompt", "to": 1}})
+        assert prompt.json()["result"] == "prompt"
+        assert [each["arguments"]["label"] for each in robot.get("/calls").json()] == ["prompt"]
 
 
 def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path) -> None:
