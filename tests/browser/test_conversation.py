@@ -291,8 +291,10 @@ def test_stop_is_in_reach_whatever_is_open_and_says_which_robots_stand(bridge: S
     page.get_by_role("button", name="Stop every robot").click()
     stopped = page.get_by_role("alert", name="Stopped")
     stopped.get_by_text("NOT confirmed that the robot stands: it has nothing that could confirm it").wait_for()
-    assert bridge.broker.stops.stopped().stops
-    stopped.get_by_role("button", name="Release").click()
+    (stop,) = bridge.broker.stops.stopped().stops
+    with page.expect_request("**/robots/release") as release:
+        stopped.get_by_role("button", name="Release").click()
+    assert release.value.post_data_json == {"robot": "", "seen": [stop.utime]}, "if it comes late it undoes no other"
     stopped.wait_for(state="detached")
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="detached")

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.described import refusals
-from dimos_streams.operator.messages.stop import RobotOrder
+from dimos_streams.operator.messages.stop import ReleaseOrder, RobotOrder
 
 _REFUSALS = refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, takes_body=True)
 
@@ -31,9 +31,10 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
         report = await stops.stop_robot(order.robot, order.reason)
         return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
-    @app.post("/robots/release", responses=_REFUSALS)
-    async def release(body: RobotOrder | None = None) -> dict[str, Any]:
-        report = await stops.release((body or RobotOrder()).robot)
+    @app.post("/robots/release", responses=_REFUSALS | refusals(problem_kinds.CONFLICT))
+    async def release(body: ReleaseOrder | None = None) -> dict[str, Any]:
+        order = body or ReleaseOrder()
+        report = await stops.release(order.robot, order.seen)
         return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
     @app.post("/calls/cancel", responses=_REFUSALS)

@@ -97,6 +97,24 @@ class ModuleAnswer(_AnswerModel):
     state: dict[str, Any]
 
 
+class RunRobots(_AnswerModel):
+    """The answer of a bridge to ``GET /robots``."""
+
+    stopped: StoppedRobots
+
+    @property
+    def utimes(self) -> list[int]:
+        """The stops, by what a release names them."""
+        return [stop.utime for stop in self.stopped.stops]
+
+
+class FleetRobot(_AnswerModel):
+    """A robot in the answer of a hub to ``GET /robots``."""
+
+    name: str
+    connected: bool
+
+
 class Settings(_AnswerModel):
     """The answer to ``POST /settings``."""
 
@@ -108,3 +126,5 @@ HEALTH = TypeAdapter(Health)
 REPORT = TypeAdapter(OrderReport)
 SETTINGS = TypeAdapter(Settings)
 MODULES = TypeAdapter(list[ModuleAnswer])
+ROBOTS: TypeAdapter[RunRobots | list[FleetRobot]] = TypeAdapter(RunRobots | list[FleetRobot])
+RUN_ROBOTS = TypeAdapter(RunRobots)

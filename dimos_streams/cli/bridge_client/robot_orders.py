@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, find_bridge, find_run
+from dimos_streams.cli.bridge_client.connection import (
+    BridgeAddress,
+    BridgeUnreachableError,
+    find_bridge,
+    find_run,
+)
 from dimos_streams.client.orders import ANSWER_S, Order
 from dimos_streams.errors import DimosStreamsError, UnknownRobotError, UserError
 
@@ -71,16 +76,43 @@ async def give(order: Order, robot: str, reason: str, to: list[Receiver]) -> lis
     return known
 
 
-async def _give(order: Order, body: Mapping[str, str], to: Receiver) -> OrderResult | UnknownRobotError:
+async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | UnknownRobotError:
     if to.address is None:
         text = f"NOT done: the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
         return OrderResult(to.name, False, text, {})
     from dimos_streams.cli.bridge_client.answers import REPORT
 
     try:
+        if order == "/robots/release":
+            body = {**body, "seen": await _seen_stops(to.address, body["robot"])}
         report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S)
     except UnknownRobotError as error:
         return error
     except DimosStreamsError as error:
         return OrderResult(to.name, False, f"NOT done: {error}", {})
     return OrderResult(to.name, report.done, report.text, report.model_dump(mode="json", exclude={"text"}))
+
+
+async def _seen_stops(address: BridgeAddress, robot: str) -> list[int]:
+    """The stops that a release is about: those that there are before it is sent, by their ``utime``.
+
+    Raises ``BridgeUnreachableError`` if a bridge does not say; a robot of a hub that does not is left out.
+    """
+    from dimos_streams.cli.bridge_client.answers import ROBOTS, RunRobots
+
+    found = await address.get("/robots", ROBOTS)
+    if isinstance(found, RunRobots):
+        return found.utimes
+    meant = robot.partition("/")[0]
+    names = [each.name for each in found if each.connected and meant in ("", each.name)]
+    each_of = await asyncio.gather(*(_seen_at_hub(address, name) for name in names))
+    return [utime for utimes in each_of for utime in utimes]
+
+
+async def _seen_at_hub(address: BridgeAddress, robot: str) -> list[int]:
+    from dimos_streams.cli.bridge_client.answers import RUN_ROBOTS
+
+    try:
+        return (await address.get(f"/robots/{robot}/robots", RUN_ROBOTS)).utimes
+    except BridgeUnreachableError:
+        return []

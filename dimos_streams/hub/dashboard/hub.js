@@ -44,15 +44,24 @@ function say(id, text) {
   byId(id).textContent = shown(text);
 }
 
-async function order(path, robot) {
+async function order(path, robot, about = async () => ({})) {
   say("notice", `${path} …`);
   try {
-    const report = await ask(path, { method: "POST", body: JSON.stringify(robot ? { robot } : {}) });
+    const body = { ...(robot && { robot }), ...(await about()) };
+    const report = await ask(path, { method: "POST", body: JSON.stringify(body) });
     say("notice", report.text);
   } catch (error) {
     say("notice", error.message);
   }
   await show();
+}
+
+/** Release a robot from the stops that there are now: what comes late must not undo a newer one. */
+async function release({ name }) {
+  await order("robots/release", name, async () => {
+    const { stopped } = await ask(`robots/${encodeURIComponent(name)}/robots`);
+    return { seen: stopped.stops.map(({ utime }) => utime) };
+  });
 }
 
 function row(robot) {
@@ -62,7 +71,7 @@ function row(robot) {
   const kind = robot.stopped ? "failed" : word === "ok" ? "ok" : "paused";
   state.append(make("span", word, `badge ${kind}`), ...robot.notes.map((note) => make("p", note)));
   const actions = document.createElement("td");
-  actions.append(robot.stopped ? button("Release", () => order("robots/release", robot.name)) : button("Stop", () => order("robots/stop", robot.name)));
+  actions.append(robot.stopped ? button("Release", () => release(robot)) : button("Stop", () => order("robots/stop", robot.name)));
   line.append(
     make("td", robot.name),
     make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good-text" : "bad"),

@@ -25,6 +25,7 @@ from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.operator.messages.stop import SeenStops
 from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -34,11 +35,18 @@ _IN_PATHS = "/:@!$&'()*+,;="
 
 
 class FleetOrder(FleetMessage):
-    """Body of ``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``; it may be left out."""
+    """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: Annotated[str, Field(max_length=MAX_NAME)] = ""
     """A robot of the fleet, or one of several in its run: ``NAME/NAMESPACE``. Empty for every robot."""
     reason: Annotated[str, Field(max_length=MAX_TEXT)] = ""
+
+
+class FleetRelease(FleetOrder):
+    """Body of ``POST /robots/release``; it may be left out."""
+
+    seen: SeenStops | None = None
+    """The stops that whoever asks has seen, of all robots: a robot whose release would undo another one refuses."""
 
 
 def mount_robots(app: FastAPI, parts: HubParts) -> None:
@@ -56,25 +64,38 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
         return [skill for each in chosen for skill in each.offered]
 
-    for path in ("/robots/stop", "/robots/release", "/calls/cancel"):
-        _mount_order(app, parts, path)
+    _mount_orders(app, parts)
     _mount_bridges(app, parts)
 
 
-def _mount_order(app: FastAPI, parts: HubParts, path: str) -> None:
-    @app.post(path, responses=refusals(*_OWN_KINDS, takes_body=True))
-    async def order(body: FleetOrder | None = None) -> dict[str, Any]:
-        given = body or FleetOrder()
-        name, _, inner = given.robot.partition("/")
-        parts.robots.forget()  # one that was added just now is to stop, too
-        with refused():
-            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
-        fields = {"robot": inner, "reason": given.reason}
-        each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
-        replies = dict(zip(names, each, strict=True))
-        text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
-        confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
-        return {"robots": replies, "confirmed": confirmed, "text": text}
+def _mount_orders(app: FastAPI, parts: HubParts) -> None:
+    described = refusals(*_OWN_KINDS, takes_body=True)
+
+    @app.post("/robots/stop", responses=described)
+    async def stop(body: FleetOrder | None = None) -> dict[str, Any]:
+        return await _given(parts, "/robots/stop", body or FleetOrder())
+
+    @app.post("/robots/release", responses=described)
+    async def release(body: FleetRelease | None = None) -> dict[str, Any]:
+        return await _given(parts, "/robots/release", body or FleetRelease())
+
+    @app.post("/calls/cancel", responses=described)
+    async def cancel_all(body: FleetOrder | None = None) -> dict[str, Any]:
+        return await _given(parts, "/calls/cancel", body or FleetOrder())
+
+
+async def _given(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
+    """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
+    name, _, inner = order.robot.partition("/")
+    parts.robots.forget()  # one that was added just now is to stop, too
+    with refused():
+        names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
+    fields = {**order.model_dump(mode="json"), "robot": inner}
+    each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
+    replies = dict(zip(names, each, strict=True))
+    text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
+    confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
+    return {"robots": replies, "confirmed": confirmed, "text": text}
 
 
 async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.message import OptionalName, Text
+from dimos_streams.tool_stream.event import MAX_UTIME
 
 EVERY_ROBOT = "every robot"
+SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME)], ...], Field(max_length=1000)]
+"""Stops by their ``utime``, of any robots."""
 
 
 class RobotOrder(FrozenModel):
-    """Body of ``POST /robots/stop``, ``/robots/release`` and ``/calls/cancel``; it may be left out."""
+    """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: OptionalName = ""
     """The robot's namespace, empty for every robot."""
     reason: Text = ""
+
+
+class ReleaseOrder(RobotOrder):
+    """Body of ``POST /robots/release``; it may be left out."""
+
+    seen: SeenStops | None = None
+    """The stops that whoever asks has seen. The release is refused if it would undo another one, so one that was long
+    under way undoes no newer stop. Without it all are released that there are."""
 
 
 class Stop(FrozenModel):
@@ -25,7 +38,7 @@ class Stop(FrozenModel):
     robot: str
     """The robot's namespace, empty for every robot."""
     utime: int
-    """When it was given, µs since the Unix epoch."""
+    """When it was given, µs since the Unix epoch. A release names it by this."""
     reason: str = ""
 
 

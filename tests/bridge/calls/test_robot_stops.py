@@ -15,7 +15,7 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
-from dimos_streams.errors import CallRejectedError, UnknownRobotError
+from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
@@ -209,6 +209,36 @@ async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
         await until(lambda: made.passed["robot1"] == 0.0, 2.0)
         (stop,) = world.broker.stops.stopped().stops
         assert (stop.robot, "can't be read" in stop.reason) == ("", True)
+
+
+@pytest.mark.parametrize(("stopped", "released"), [("", ""), ("robot1", ""), ("", "robot1"), ("robot1", "robot1")])
+async def test_a_release_undoes_no_stop_that_was_not_seen(stopped: str, released: str) -> None:
+    async with yard("robot1", "robot2") as made:
+        stops = made.world.broker.stops
+        await stops.stop_robot("", "first")
+        seen = [stop.utime for stop in stops.stopped().stops]
+        await asyncio.sleep(5.0)
+        await stops.stop_robot(stopped, "second")
+        name = stopped or "every robot"
+        with pytest.raises(ConflictError, match=rf"^{name} was stopped \d s ago \(second\), after what") as refused:
+            await stops.release(released, seen)
+        assert [stop["reason"] for stop in refused.value.result["stops"]][-1] == "second"
+        assert made.passed["robot1"] == 0.0
+        await stops.release("robot2", [*seen, *(stop.utime for stop in stops.stopped().stops)])
+        await until(lambda: made.passed["robot2"] > 0.3, 2.0)
+        await stops.release("")
+        await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+
+async def test_a_newer_stop_of_another_robot_keeps_no_release_from_being_done() -> None:
+    async with yard("robot1", "robot2") as made:
+        stops = made.world.broker.stops
+        await stops.stop_robot("robot1", "")
+        seen = [stop.utime for stop in stops.stopped().stops]
+        await asyncio.sleep(5.0)
+        await stops.stop_robot("robot2", "")
+        assert (await stops.release("robot1", seen)).changed
+        assert [stop.robot for stop in stops.stopped().stops] == ["robot2"]
 
 
 async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,12 @@ import pytest
 import requests
 
 from dimos_streams.cli.bridge_client.answers import HubLinkState
+from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
 from tests.bridge.serving import Served, served
-from tests.hub.middleman import middleman
 from tests.hub.serving import ServedHub, added, served_hub
 from tests.hub.test_shipping import problem
+from tests.middleman import middleman
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
@@ -100,6 +105,32 @@ def test_a_command_that_somebody_keeps_back_for_a_later_stream_is_not_carried_ou
         prompt = hub.post("/calls?wait=close", {**call, "arguments": {"label": "prompt", "to": 1}})
         assert prompt.json()["result"] == "prompt"
         assert [each["arguments"]["label"] for each in robot.get("/calls").json()] == ["prompt"]
+
+
+def test_a_release_at_a_hub_that_comes_late_undoes_no_newer_stop(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    with (
+        served_hub(database) as hub,
+        middleman(hub.url) as between,
+        robot_of(tmp_path, hub.url, token) as robot,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        wait_for(lambda: link(robot)["commands"])
+        to = [Receiver("hub", BridgeAddress(between.url, None))]
+        hub.post("/robots/stop")
+        (done,) = asyncio.run(give("/robots/release", "", "", to))
+        assert (done.done, robot.broker.stops.stopped().stops) == (True, ())
+        hub.post("/robots/stop", {"reason": "first"})
+        between.holds = "/robots/release"
+        late = pool.submit(asyncio.run, give("/robots/release", "r1", "", to))
+        assert between.held.wait(20)
+        hub.post("/robots/stop", {"reason": "second"})
+        between.let_go.set()
+        (refused,) = late.result()
+        assert not refused.done
+        assert re.match(r"r1: REFUSED: every robot was stopped \d+ s ago \(second\), after what", refused.text)
+        assert [stop.reason for stop in robot.broker.stops.stopped().stops] == ["second"]
 
 
 def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path) -> None:

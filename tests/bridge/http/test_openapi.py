@@ -156,6 +156,8 @@ def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None
             ("POST", "/settings", "/settings", {"data": b"[", "headers": JSON}),
             ("POST", "/settings", "/settings", large),
             ("POST", "/settings", "/settings", undeclared),
+            ("POST", "/robots/stop", "/robots/stop", {}),
+            ("POST", "/robots/release", "/robots/release", {"json": {"seen": []}}),
             *(
                 ("POST", path, path, body)
                 for path in ("/calls/cancel", "/robots/stop", "/robots/release")

@@ -49,6 +49,19 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     assert bridge.call("at_once", value=1)["outcome"] == "completed"
 
 
+def test_a_release_names_the_stops_that_were_seen(bridge: Served) -> None:
+    bridge.post("/robots/stop", {"reason": "first"})
+    seen = [stop["utime"] for stop in bridge.get("/robots").json()["stopped"]["stops"]]
+    bridge.post("/robots/stop", {"reason": "second"})
+    refused = bridge.post("/robots/release", {"seen": seen})
+    assert (refused.status_code, refused.json()["type"]) == (409, "urn:dimos-streams:problem:conflict")
+    (newer,) = refused.json()["current"]["stops"]
+    assert (newer["reason"], newer["utime"] > seen[0]) == ("second", True)
+    assert bridge.get("/robots").json()["stopped"]["stops"] == [newer]
+    assert bridge.post("/robots/stop", {"seen": seen}).status_code == 422, "a stop depends on nothing"
+    assert bridge.post("/robots/release", {"seen": [*seen, newer["utime"]]}).json()["changed"] is True
+
+
 def test_a_stop_is_written_down_though_skills_block_all_threads(tmp_path: Path) -> None:
     go_on = threading.Event()
 

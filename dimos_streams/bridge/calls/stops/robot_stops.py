@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from dimos_streams import clock
@@ -27,9 +27,10 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.errors import CallRejectedError, UnknownRobotError
+from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.stop import (
+    EVERY_ROBOT,
     CancelReport,
     GoingOn,
     ReleaseReport,
@@ -106,11 +107,13 @@ class RobotStops:
         calls = await self._ended(motions)
         return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
 
-    async def release(self, robot: str) -> ReleaseReport:
+    async def release(self, robot: str, seen: Collection[int] | None = None) -> ReleaseReport:
         """Let a robot, or every one, move again. Nothing goes on by itself. Return what came of it, after
-        ``CONFIRM_S`` at most where a gate held. Raises ``UnknownRobotError``."""
+        ``CONFIRM_S`` at most where a gate held. Raises ``UnknownRobotError``, and ``ConflictError`` for a stop that
+        is not among those ``seen``, by their ``utime``; None stands for all."""
         if robot not in self._state.stops:
             self._check_known(robot)
+        self._check_seen(robot, seen)
         before, self._state = self._state, self._state.release(robot)
         # Gates may hold for a bridge that is gone, too.
         gates = self._gates.of(robot)
@@ -226,6 +229,17 @@ class RobotStops:
             return False
         found = self._directory.known(call.skill)
         return call.journalled if found is None else found[1].may_move
+
+    def _check_seen(self, robot: str, seen: Collection[int] | None) -> None:
+        unseen = [stop for stop in self._state.undone_by(robot) if seen is not None and stop.utime not in seen]
+        if unseen:
+            newest = max(unseen, key=lambda stop: stop.utime)
+            why = f" ({newest.reason})" if newest.reason else ""
+            raise ConflictError(
+                f"{newest.robot or EVERY_ROBOT} was stopped {max(0, clock.utime() - newest.utime) / 1e6:.0f} s"
+                f" ago{why}, after what this release is about: whoever has seen that stop releases it",
+                result=self.stopped().model_dump(mode="json"),
+            )
 
     def _check_known(self, robot: str) -> None:
         known = self.robots()

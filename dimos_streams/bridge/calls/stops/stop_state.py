@@ -47,6 +47,10 @@ class StopState:
         kept = StopState(self._without(robot), self._still_released(robot))
         return replace(kept, released=kept.released | {robot}) if kept.covering(robot) else kept
 
+    def undone_by(self, robot: str) -> list[Stop]:
+        """The orders that the release of a robot undoes, for it or for a part of it."""
+        return [stop for name, stop in self.stops.items() if is_in(name, robot) or is_in(robot, name)]
+
     def covering(self, namespace: str) -> Stop | None:
         """The order that keeps a namespace still, None if none does; the innermost order or release counts."""
         stopped = max((robot for robot in self.stops if is_in(namespace, robot)), key=len, default=None)

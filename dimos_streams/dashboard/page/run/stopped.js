@@ -8,10 +8,11 @@ import { Ago } from "../parts.js";
 export function Stopped({ state, order, now, readOnly }) {
   const { stops } = state.stopped;
   if (stops.length === 0) return null;
+  const seen = stops.map(({ utime }) => utime);
   return html`<section class="stopped" role="alert" aria-label="Stopped">
     <ul>${stops.map(({ robot, utime, reason }) => html`<li key=${robot}>
       <span><b>${robot || "Every robot"} is stopped</b> <${Ago} utime=${utime} now=${now} /> ${reason && html`<span class="quiet">${reason}</span>`}</span>
-      ${!readOnly && html`<button type="button" onClick=${() => order("robots/release", { robot })}>Release</button>`}
+      ${!readOnly && html`<button type="button" onClick=${() => order("robots/release", { robot, seen })}>Release</button>`}
     </li>`)}</ul>
     ${heldLines(state.stopped).map(({ text, isGood }) => html`<p key=${text} class=${isGood ? "good-text" : "bad"} title=${heldBy(state.stopped)}>${text}</p>`)}
   </section>`;

@@ -1,4 +1,4 @@
-"""Somebody between a robot and its hub, who keeps commands back and delivers them on a later stream."""
+"""Somebody between the two ends of HTTP, who keeps back what they say and delivers it late."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ _OWN_HEADERS = {"connection", "content-length", "host", "transfer-encoding"}
 
 
 class Middleman:
-    """Passes all requests on to a hub; everything may be used from the test's thread."""
+    """Passes all requests on to a server; everything may be used from the test's thread."""
 
-    def __init__(self, hub: str) -> None:
-        self.hub = hub
+    def __init__(self, server: str) -> None:
+        self.server = server
+        self.holds = ""
+        """The end of the path of the requests that wait for ``let_go``, empty for none."""
+        self.held = threading.Event()
+        """Set once one waits."""
+        self.let_go = threading.Event()
         self.keeps = False
-        """True while commands are kept back instead of delivered."""
+        """True while commands of a hub are kept back instead of delivered."""
         self.kept: list[bytes] = []
         """The commands that were kept back. They are delivered at the beginning of the next stream."""
         self.delivered: list[bytes] = []
@@ -59,12 +64,16 @@ class Middleman:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def asked(self, request: BaseHTTPRequestHandler) -> requests.Response:
-        """The hub's answer to a request."""
+        """The server's answer to a request."""
+        body = request.rfile.read(int(request.headers.get("Content-Length", "0")))
+        if self.holds and request.path.endswith(self.holds):
+            self.held.set()
+            self.let_go.wait(TIMEOUT_S)
         return requests.request(
             request.command,
-            self.hub + request.path,
+            self.server + request.path,
             headers={name: value for name, value in request.headers.items() if name.lower() not in _OWN_HEADERS},
-            data=request.rfile.read(int(request.headers.get("Content-Length", "0"))) or None,
+            data=body or None,
             stream=True,
             timeout=TIMEOUT_S,
         )
@@ -93,6 +102,7 @@ class Middleman:
 
     def stop(self) -> None:
         self.cut()
+        self.let_go.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -109,9 +119,9 @@ def _frames(answer: requests.Response) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def middleman(hub: str) -> Iterator[Middleman]:
+def middleman(server: str) -> Iterator[Middleman]:
     """A middleman on a free port."""
-    made = Middleman(hub)
+    made = Middleman(server)
     made.start()
     try:
         yield made
