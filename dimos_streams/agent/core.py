@@ -234,7 +234,7 @@ class AgentCore:
 
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
-        unended = [call for call in self.calls.open if call.withdrawn and self.offers.may_move(call.skill)]
+        unended = [call for call in self.calls.open if call.asked_to_end and self.offers.may_move(call.skill)]
         if unended:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
         self.books.approvals.close()

@@ -45,7 +45,7 @@ def test_one_of_which_nobody_says_whether_it_has_begun_is_in_doubt_and_unwanted(
             [begun] = await s.bridge.broker.calls()
             adopted = OpenCall(begun.call_id, "think", (), arguments={"seconds": 9})
             assert memory.claim_doubtful(adopted) is call
-            assert call.withdrawn
+            assert call.asked_to_end
 
     asyncio.run(main())
 

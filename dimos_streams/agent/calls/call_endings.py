@@ -58,7 +58,7 @@ class CallEndings:
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
         """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""
         for call in tuple(calls):
-            call.withdraw(reason)
+            call.ask_to_end(reason)
             try:
                 async with self._at_once:
                     await self._gateway.cancel(call.call_id, reason)
@@ -72,7 +72,7 @@ class CallEndings:
         here with ``outcome``, whatever they go on to do, and are returned."""
         ending = tuple(call for call in calls if call.close is None)
         for call in ending:
-            call.withdraw(reason)
+            call.ask_to_end(reason)
         waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
         requests = [self._spawn(self.cancel([call], reason)) for call in ending]
         try:

@@ -126,7 +126,7 @@ class CallManager:
     async def cancel_by_id(self, call_id: str, reason: str) -> None:
         """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
         if (call := self._open.get(call_id)) is not None:
-            call.withdraw(reason)
+            call.ask_to_end(reason)
         await self._gateway.cancel(call_id, reason)
 
     async def open_view(self, call_id: str) -> CallView | None:
@@ -225,7 +225,7 @@ class CallManager:
             call.answered = event
             call.answer.set_result(event)
         else:
-            update = CallUpdate(event, call.missions, offset, withdrawn=call.ended_by_agent)
+            update = CallUpdate(event, call.missions, offset, ended_by_agent=call.ended_by_agent)
             await (call.deliver or self._deliver)(update)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
@@ -258,7 +258,7 @@ class CallManager:
         call.arguments_known = isinstance(given, Mapping)
         if known is not None:
             call.deliver, call.reviewer = known.deliver, known.reviewer
-        reason = known.withdrawn if known else "" if parent else self._doubt(call)
+        reason = known.asked_to_end if known else "" if parent else self._doubt(call)
         self._track(call)
         if not event.data.get("refused"):
             self.on_adopt(call)
@@ -272,7 +272,7 @@ class CallManager:
         if doubtful is None:
             return ""
         call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
-        return doubtful.withdrawn
+        return doubtful.asked_to_end
 
     def _known(self, parent: str) -> OpenCall | ClosedCall | None:
         asking = head_of_family(parent)

@@ -19,7 +19,7 @@ class ClosedCall(NamedTuple):
     """A call that is over, remembered for the calls that it has begun."""
 
     missions: tuple[Mission, ...]
-    withdrawn: str
+    asked_to_end: str
     deliver: Deliver | None
     reviewer: Any = None
 
@@ -46,7 +46,7 @@ class CallMemory:
         _keep(
             self._closed,
             call.call_id,
-            ClosedCall(call.missions, call.withdrawn, call.deliver, call.reviewer),
+            ClosedCall(call.missions, call.asked_to_end, call.deliver, call.reviewer),
             _REMEMBERED,
         )
 

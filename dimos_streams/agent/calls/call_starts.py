@@ -48,7 +48,7 @@ class CallStarts:
         try:
             call.call_id = await self._begun(call, on_duplicate, key)
         except (asyncio.CancelledError, CallInDoubtError):
-            call.withdraw("it was begun too late")
+            call.ask_to_end("it was begun too late")
             self._memory.doubt(call)
             raise
         finally:

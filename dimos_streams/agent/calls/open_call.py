@@ -41,11 +41,11 @@ class OpenCall:
     """The receiver of its updates; None for the agent's queue."""
     silent: bool = False
     """True if no event of it is delivered: its caller waits for ``close``."""
-    withdrawn: str = ""
-    """The reason it was asked to end, as set by ``withdraw``; what it begins from then on is ended too. Empty if it
+    asked_to_end: str = ""
+    """The reason it was asked to end, as set by ``ask_to_end``; what it begins from then on is ended too. Empty if it
     was not."""
     ending: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the call is withdrawn."""
+    """Set when the call is asked to end."""
     timer: asyncio.TimerHandle | None = None
     """The timer that ends it at its time limit."""
     text: str = ""
@@ -58,11 +58,11 @@ class OpenCall:
         """True if its end is what all its missions want: that of one of them that was ended is no wish of the
         others'."""
         ended = [mission.ended for mission in self.missions]
-        return bool(self.withdrawn) and (all(ended) or not any(ended))
+        return bool(self.asked_to_end) and (all(ended) or not any(ended))
 
-    def withdraw(self, reason: str) -> None:
+    def ask_to_end(self, reason: str) -> None:
         """Note that the call is asked to end. The first reason stays."""
-        self.withdrawn = self.withdrawn or reason
+        self.asked_to_end = self.asked_to_end or reason
         self.ending.set()
 
 

@@ -93,7 +93,7 @@ class Intake:
         if failed(event) and event.outcome is not Outcome.CANCELLED:
             note_failure(item.missions, event.skill, event.text)
         note_stop(item.missions, event)
-        cancelled = cancelled_by_another(event, withdrawn=item.withdrawn)
+        cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
         if event.type == "close":
             note_cancel(item.missions, cancelled)
         body = self._parts.view.results.shorten(

@@ -209,7 +209,7 @@ class Reviews:
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
     """Raise ``SkillError`` if nobody wants the call any more."""
-    why = asking.withdrawn or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
+    why = asking.asked_to_end or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
     if why:
         raise SkillError(f"not run: call {asked.parent!r}, which asks for {asked.skill!r}, is to end: {why}")
 

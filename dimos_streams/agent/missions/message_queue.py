@@ -45,8 +45,8 @@ class CallUpdate:
     missions: tuple[Mission, ...] = ()
     offset: int = 0
     """The offset of the event in the journal; 0 for an event that is not from there."""
-    withdrawn: bool = False
-    """True if the agent itself has asked the call to end."""
+    ended_by_agent: bool = False
+    """True if it closes a call whose end all its missions wanted; see ``OpenCall``."""
 
     @property
     def wants_turn(self) -> bool:

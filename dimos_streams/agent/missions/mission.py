@@ -168,10 +168,10 @@ def note_cancel(missions: Iterable[Mission], cancelled: str) -> None:
         mission.cancelled_call = cancelled
 
 
-def cancelled_by_another(event: ToolEvent | None, *, withdrawn: bool) -> str:
+def cancelled_by_another(event: ToolEvent | None, *, by_agent: bool) -> str:
     """The call that has ended with this event because somebody else than its agent has cancelled it, and why; empty
-    if none has. ``withdrawn`` is True if the agent itself wanted it to end."""
-    if event is None or withdrawn or event.outcome is not Outcome.CANCELLED:
+    if none has. ``by_agent`` is True if the agent itself wanted it to end."""
+    if event is None or by_agent or event.outcome is not Outcome.CANCELLED:
         return ""
     return f"{event.skill}: {event.text}"
 

@@ -237,7 +237,7 @@ class CallResult:
     @property
     def cancelled(self) -> str:
         """See ``cancelled_by_another``."""
-        return cancelled_by_another(self.event, withdrawn=self.call is not None and bool(self.call.withdrawn))
+        return cancelled_by_another(self.event, by_agent=self.call is not None and bool(self.call.asked_to_end))
 
 
 class Tools(Protocol):
