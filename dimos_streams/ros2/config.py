@@ -67,7 +67,7 @@ class ActionSetting(FrozenModel):
     )
     time_limit_s: float | None = Field(default=600.0, gt=0.0)
     answer_timeout_s: float = Field(
-        default=5.0, gt=0.0, description="a server that is silent for so long is not there"
+        default=5.0, gt=0.0, description="a server that does not answer a goal for so long is not there"
     )
     frame: str = Field(default="map", min_length=1, description="of navigation's goals")
     tags: Tags = ("motion",)

@@ -220,6 +220,13 @@ class _DdsReader:
         """See ``TopicReader``."""
         return len(self._source.get_matched_publications())
 
+    @property
+    def writers(self) -> frozenset[str]:
+        """See ``TopicReader``."""
+        handles = self._source.get_matched_publications()
+        found = map(self._source.get_matched_publication_data, handles)
+        return frozenset(str(writer.key) for writer in found if writer is not None)  # one that has just gone is None
+
     def close(self) -> None:
         """Deliver no more."""
         self._closed = True

@@ -72,6 +72,10 @@ class TopicReader(Protocol):
     def matched(self) -> int:
         """The number of writers of others that it hears."""
 
+    @property
+    def writers(self) -> frozenset[str]:
+        """The writers of others that it hears, by ids that no later one has, also of a program that starts anew."""
+
 
 class Wire(Protocol):
     """One participant of a DDS domain. Its methods may be called on the loop between ``open`` and ``close``."""

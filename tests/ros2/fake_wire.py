@@ -28,6 +28,10 @@ class _End:
     def matched(self) -> int:
         return int(self.wire.others.get(self.topic) == self.type_name)
 
+    @property
+    def writers(self) -> frozenset[str]:
+        return self.wire.writers if self.matched else frozenset()
+
     def write(self, data: bytes) -> None:
         self.wire.sent.append((self.topic, data))
         for taker in self.wire.takers.get(self.topic, []):
@@ -40,6 +44,8 @@ class FakeWire:
 
     others: dict[str, str] = field(default_factory=dict)
     """The type of each topic on which somebody else is."""
+    writers: frozenset[str] = frozenset({"first"})
+    """The writers of each of these topics."""
     qualities: dict[str, Quality] = field(default_factory=dict)
     sent: list[tuple[str, bytes]] = field(default_factory=list)
     takers: dict[str, list[Callable[[bytes], None]]] = field(default_factory=dict)
@@ -121,6 +127,12 @@ class FakeServer:
     def go(self) -> None:
         for channel in self._all():
             self.wire.others.pop(channel.topic, None)
+
+    def forget(self) -> None:
+        """Be as one that has just been started."""
+        self.statuses.clear()
+        self.waiting.clear()
+        self.results.clear()
 
     def feedback(self, values: dict[str, Any], goal: bytes = b"") -> None:
         value = {"goal_id": goal or self.newest, "feedback": values}

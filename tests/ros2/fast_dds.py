@@ -90,10 +90,17 @@ class RobotState:
 class FastDdsRobot:
     """A running robot."""
 
-    def __init__(self, program: Path, picture: Path | None = None, address: str = "127.0.0.1") -> None:
-        """``address`` is that of its only network interface; ``picture`` what its camera sees."""
+    def __init__(
+        self,
+        program: Path,
+        picture: Path | None = None,
+        address: str = "127.0.0.1",
+        beside: FastDdsRobot | None = None,
+    ) -> None:
+        """``address`` is that of its only network interface; ``picture`` what its camera sees. It is in the domain of
+        the robot ``beside`` it, if there is one."""
         for _ in range(_TRIES):
-            self._domain = OwnDomain()
+            self._domain: OwnDomain = beside._domain if beside else OwnDomain()
             command = [str(program), str(self._domain.number), address, *([str(picture)] if picture else [])]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             assert self._process.stdout is not None
@@ -124,6 +131,10 @@ class FastDdsRobot:
         """End its process at once and without a word."""
         self._process.kill()
         self._process.wait()
+
+    def leave(self) -> None:
+        """End its process in an orderly way."""
+        self._process.communicate()
 
     def kill(self) -> None:
         """End it, and let others have its domain. Twice is fine."""

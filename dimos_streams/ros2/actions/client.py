@@ -7,9 +7,7 @@ does: it names goals by their ids, and what it says of a goal counts. So one goa
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import uuid
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +16,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.ros2.actions.goal import ActionGoal
 from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, Channel, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
@@ -39,42 +38,12 @@ _STATUSES = frozenset(map(int, GoalStatus))
 _FORGOTTEN_S = 60.0
 
 
-class ActionGoal:
-    """One goal, as far as is known of it."""
-
-    def __init__(self) -> None:
-        self.id = uuid.uuid4().bytes
-        self.status = GoalStatus.UNKNOWN
-        self.rejected = self.accepted = False
-        self.feedback: dict[str, Any] | None = None
-        """The newest feedback that has not been taken."""
-        self.replies: deque[dict[str, Any]] = deque(maxlen=4)
-        self.changed = asyncio.Event()
-        self.unwanted = False
-        """True if its end has been asked for."""
-        self.left_at: float | None = None
-        """The time at which it was let go without its end having been seen, or None if it was not."""
-
-    async def change(self, timeout_s: float) -> bool:
-        """Wait until something of it has changed; False if nothing has in time."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self.changed.wait()
-        changed = self.changed.is_set()
-        self.changed.clear()
-        return changed
-
-    def take_feedback(self) -> dict[str, Any] | None:
-        """The newest feedback, once."""
-        feedback, self.feedback = self.feedback, None
-        return feedback
-
-
 class ActionClient:
     """Sends goals to one action server."""
 
     def __init__(self, wire: Wire, action: str, kind: ActionType, answer_timeout_s: float) -> None:
-        """``action`` is the absolute name. A server that says nothing for ``answer_timeout_s`` is not there."""
+        """``action`` is the absolute name. A server that does not answer a goal for ``answer_timeout_s`` is not
+        there."""
         self.action, self.kind = action, kind
         self._wire, self._answer_timeout_s = wire, answer_timeout_s
         self._channels = ActionChannels(action, kind)
@@ -105,6 +74,10 @@ class ActionClient:
         """True if there is a server that hears everything and is heard."""
         ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
         return all(end.matched for end in ends)
+
+    def lost(self, goal: ActionGoal) -> bool:
+        """Return whether the server that knew the goal is gone, whoever else is there now."""
+        return bool(goal.servers) and goal.servers.isdisjoint(self._statuses.writers)
 
     async def send(self, values: dict[str, Any], barred: Callable[[], bool]) -> ActionGoal | None:
         """Send a goal; it has been accepted when this returns, unless ``barred`` has begun meanwhile.
@@ -280,6 +253,7 @@ class ActionClient:
             number = known.get(goal.id, goal.status)
             if number != goal.status and number in _STATUSES:
                 goal.status = GoalStatus(number)
+                goal.servers = goal.servers or self._statuses.writers
                 goal.changed.set()
 
 

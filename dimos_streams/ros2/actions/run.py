@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillError
-from dimos_streams.ros2.actions.client import ActionClient, ActionGoal
+from dimos_streams.ros2.actions.client import ActionClient
+from dimos_streams.ros2.actions.goal import ActionGoal
 from dimos_streams.ros2.actions.goal_values import scalars, shown
 from dimos_streams.ros2.actions.types import GoalStatus
 from dimos_streams.skill import Call
@@ -108,6 +109,8 @@ class ActionRun:
                 raise SkillError(f"{blind}: the goal was cancelled")
             if not self._client.there:
                 raise SkillError(f"the action server of {self._client.action} is gone")
+            if self._client.lost(goal):
+                raise SkillError(f"the action server of {self._client.action} was restarted; the goal is lost")
             if goal.status is GoalStatus.UNKNOWN and clock.monotonic() - began > _UNLISTED_S:
                 raise SkillError(f"{self._client.action} does not know the goal that it has accepted")
             await goal.change(_LOOK_S)

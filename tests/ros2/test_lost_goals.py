@@ -1,0 +1,93 @@
+"""Goals whose action server is started anew while they run: it does not know them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.errors import SkillError
+from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.ros2.wire import Wire
+from dimos_streams.testing import ModuleHarness
+from dimos_streams.tool_stream.event import Outcome
+from tests.helpers import until
+from tests.ros2.fast_dds import FastDdsRobot
+from tests.ros2.test_actions import world
+
+pytestmark = pytest.mark.feature("G4")
+
+RESTARTED = "the action server of /navigate_to_pose was restarted; the goal is lost"
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_is_lost_when_the_server_that_had_it_is_gone_though_another_one_is_there() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.forget()
+        at.server.say_status()
+        at.wire.writers |= {"second"}
+        await asyncio.sleep(20.0)  # the first is silent, and counts as there for as long as DDS says so
+        assert call.texts("close") == []
+        at.wire.writers -= {"first"}
+        with pytest.raises(SkillError, match=f"^{RESTARTED}$"):
+            await call.result()
+        again = await at.harness.call("navigate_to", x=2.0, y=0.0)
+        assert await again.answer() == "On the way to x 2.00 m, y 0.00 m in 'map'"
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_goes_on_when_another_server_than_its_own_comes_and_goes() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        for writers in ({"first", "second"}, {"first"}, {"first", "third"}):
+            at.wire.writers = frozenset(writers)
+            await asyncio.sleep(1.0)
+        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
+        assert (await call.closed()).outcome is Outcome.COMPLETED
+
+
+@pytest.fixture
+def robots(robot_program: Path) -> Iterator[list[FastDdsRobot]]:
+    """A robot, and what a test adds."""
+    started = [FastDdsRobot(robot_program)]
+    yield started
+    for robot in started:
+        robot.kill()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("orderly", [False, True], ids=["killed", "orderly"])
+def test_a_goal_of_a_robot_that_is_started_anew_at_once_is_lost(
+    robot_program: Path, robots: list[FastDdsRobot], *, orderly: bool
+) -> None:
+    first = robots[0]
+    actions = {"navigate_to": {"action": "navigate_to_pose"}}
+    config = {"domain_id": first.domain, "topics": {"odom": "odom"}, "actions": actions, "needed_timeout_s": 30.0}
+
+    async def restart(wire: Wire) -> None:
+        if not orderly:
+            first.vanish()
+        robots.append(await asyncio.to_thread(FastDdsRobot, robot_program, beside=first))
+        if orderly:
+            ends = len([end for end in wire.endpoints() if "/_action/" in end.topic])
+            await until(lambda: len([end for end in wire.endpoints() if "/_action/" in end.topic]) == 2 * ends)
+            first.leave()
+
+    async def scenario() -> None:
+        async with ModuleHarness(Ros2Robot, config) as harness:
+            await until(lambda: harness.sent("odom"))
+            call = await harness.call("navigate_to", x=45.0, y=0.0)
+            await call.wait_for(lambda event: event.type == "progress")
+            await restart(harness.module._wire)  # type: ignore[attr-defined]
+            with pytest.raises(SkillError, match=f"^{RESTARTED}$"):
+                await call.result()
+            again = await harness.call("navigate_to", x=0.5, y=0.0)
+            assert (await again.closed()).outcome is Outcome.COMPLETED
+
+    asyncio.run(scenario())
