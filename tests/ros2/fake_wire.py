@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.errors import MessageError
-from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, GoalStatus
+from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, CancelAnswer, GoalStatus
 from dimos_streams.ros2.cdr import decode, encode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.layout import RosStruct
@@ -34,7 +34,7 @@ class _End:
 
     def write(self, data: bytes) -> None:
         self.wire.sent.append((self.topic, data))
-        for taker in self.wire.takers.get(self.topic, []):
+        for taker in self.wire.takers.get(self.topic, []) if self.matched else ():
             asyncio.get_running_loop().call_soon(taker, data)
 
 
@@ -153,6 +153,10 @@ class FakeServer:
         answer = {"accepted": accepted, "stamp": NO_STAMP}
         self._send(self.channels.accepted.topic, self.channels.accepted.struct, answer)
 
+    def reply_cancelled(self, code: CancelAnswer) -> None:
+        answer = {"return_code": code, "goals_canceling": []}
+        self._send(self.channels.cancelled.topic, self.channels.cancelled.struct, answer)
+
     def say_status(self) -> None:
         listed = [
             {"goal_info": {"goal_id": goal, "stamp": NO_STAMP}, "status": status}
@@ -164,7 +168,7 @@ class FakeServer:
         channels = self.channels
         return [
             *(channels.goal, channels.accepted, channels.wanted, channels.result, channels.cancel),
-            *(channels.feedback, channels.status),
+            *(channels.cancelled, channels.feedback, channels.status),
         ]
 
     def _send(self, topic: str, struct: RosStruct, value: dict[str, Any]) -> None:
@@ -183,9 +187,19 @@ class FakeServer:
     def _on_cancel(self, data: bytes) -> None:
         goal = decode(self.channels.cancel.struct, data)["goal_info"]["goal_id"]
         self.cancelled.append(goal)
-        if self.obeys and goal in self.statuses and not self.statuses[goal].ended:
+        code = self._answer(goal)
+        self.reply_cancelled(code)
+        if code is CancelAnswer.NONE:
             self.statuses[goal] = GoalStatus.CANCELED
             self.say_status()
+
+    def _answer(self, goal: bytes) -> CancelAnswer:
+        status = self.statuses.get(goal)
+        if status is None:
+            return CancelAnswer.UNKNOWN_GOAL_ID
+        if status.ended or status is GoalStatus.CANCELING:
+            return CancelAnswer.GOAL_TERMINATED
+        return CancelAnswer.NONE if self.obeys else CancelAnswer.REJECTED
 
     def _on_wanted(self, data: bytes) -> None:
         goal = decode(self.channels.wanted.struct, data)["goal_id"]

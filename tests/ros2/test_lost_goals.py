@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.errors import SkillError
-from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.actions.types import CancelAnswer, GoalStatus
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.wire import Wire
 from dimos_streams.testing import ModuleHarness
@@ -52,6 +52,63 @@ async def test_a_goal_goes_on_when_another_server_than_its_own_comes_and_goes() 
         assert (await call.closed()).outcome is Outcome.COMPLETED
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("status", [None, GoalStatus.SUCCEEDED], ids=["unknown", "terminated"])
+async def test_a_goal_that_its_server_says_it_has_not_got_is_cancelled_no_more(status: GoalStatus | None) -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.forget()
+        if status is not None:
+            at.server.statuses[at.server.newest] = status
+        call.cancel()
+        assert (await call.closed()).outcome is Outcome.CANCELLED
+        await asyncio.sleep(30.0)
+        assert len(at.server.cancelled) == 3
+        assert at.harness.module.health == "ok"
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_whose_server_comes_back_later_without_it_is_soon_cancelled_no_more() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.go()
+        with pytest.raises(SkillError, match=r"is gone$"):
+            await call.result()
+        await asyncio.sleep(20.0)
+        at.server.forget()
+        at.server.come()
+        await asyncio.sleep(20.0)
+        assert len(at.server.cancelled) == 3
+
+
+@pytest.mark.virtual_time
+async def test_a_goal_that_is_being_cancelled_is_not_taken_for_one_that_has_ended() -> None:
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.statuses[at.server.newest] = GoalStatus.CANCELING
+        at.server.say_status()
+        call.cancel()
+        await at.health("/navigate_to_pose does not end a goal that was cancelled: the robot may go on")
+        await until(lambda: len(at.server.cancelled) > 20, 30.0)
+
+
+@pytest.mark.virtual_time
+async def test_answers_to_others_do_not_have_a_goal_taken_for_ended() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        call.cancel()
+        while len(at.server.cancelled) < 20:
+            at.server.reply_cancelled(CancelAnswer.UNKNOWN_GOAL_ID)
+            await asyncio.sleep(0.05)
+        at.server.obeys = True
+        await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
+
+
 @pytest.fixture
 def robots(robot_program: Path) -> Iterator[list[FastDdsRobot]]:
     """A robot, and what a test adds."""
@@ -87,7 +144,9 @@ def test_a_goal_of_a_robot_that_is_started_anew_at_once_is_lost(
             await restart(harness.module._wire)  # type: ignore[attr-defined]
             with pytest.raises(SkillError, match=f"^{RESTARTED}$"):
                 await call.result()
+            asked = robots[1].state().cancels
             again = await harness.call("navigate_to", x=0.5, y=0.0)
             assert (await again.closed()).outcome is Outcome.COMPLETED
+            assert robots[1].state().cancels == asked
 
     asyncio.run(scenario())

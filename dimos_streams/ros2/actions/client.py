@@ -60,6 +60,7 @@ class ActionClient:
         self._cancels = self._writer(channels.cancel)
         self._accepted = self._reader(channels.accepted, self._on_accepted)
         self._results = self._reader(channels.result, self._on_result, decode_with=channels.read_result)
+        self._reader(channels.cancelled, self._on_cancelled)
         self._reader(channels.feedback, self._on_feedback)
         self._statuses = self._wire.reader(
             channels.status.topic,
@@ -117,15 +118,15 @@ class ActionClient:
         return None
 
     async def cancel(self, goal: ActionGoal) -> bool:
-        """Ask for a goal's end, again and again, and return whether it has been seen in time."""
+        """Ask for a goal's end, again and again, and return whether it is over in time."""
         deadline = clock.monotonic() + CANCEL_S
         asked_at = None
-        while not goal.status.ended and (now := clock.monotonic()) < deadline:
+        while not goal.over and (now := clock.monotonic()) < deadline:
             if asked_at is None or now - asked_at >= AGAIN_S:
                 asked_at = now
                 self._ask_to_cancel(goal)
             await goal.change(min(AGAIN_S, deadline - now))
-        return goal.status.ended
+        return goal.over
 
     def wake(self) -> None:
         """Have whoever waits for the goal look again, at once."""
@@ -134,7 +135,7 @@ class ActionClient:
 
     def done(self, goal: ActionGoal) -> None:
         """Let go of a goal. If its end was not seen, the end is still asked for."""
-        if goal.status.ended:
+        if goal.over:
             self._forget(goal)
         else:
             self.leave(goal)
@@ -157,7 +158,7 @@ class ActionClient:
         for goal in list(self._left):
             if goal.left_at is None or not self._cancels.matched:
                 goal.left_at = now
-            if goal.status.ended or now - goal.left_at > _FORGOTTEN_S:
+            if goal.over or now - goal.left_at > _FORGOTTEN_S:
                 self._left.remove(goal)
             else:
                 self._ask_to_cancel(goal)
@@ -165,8 +166,7 @@ class ActionClient:
     @property
     def ending(self) -> bool:
         """True if a goal may still run although its end has been asked for."""
-        goals = (*([self._goal] if self._goal else []), *self._left)
-        return any(goal.unwanted and not goal.status.ended and (goal.accepted or goal.status) for goal in goals)
+        return any(goal.unwanted and not goal.over and (goal.accepted or goal.status) for goal in self._known_goals())
 
     @property
     def trouble(self) -> str:
@@ -174,6 +174,9 @@ class ActionClient:
         if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
             return ""
         return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+
+    def _known_goals(self) -> list[ActionGoal]:
+        return [*([self._goal] if self._goal else []), *self._left]
 
     def _forget(self, goal: ActionGoal) -> None:
         """Make room for another goal, unless it has come already."""
@@ -227,7 +230,7 @@ class ActionClient:
         _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})
 
     def _ask_to_cancel(self, goal: ActionGoal) -> None:
-        goal.unwanted = True
+        goal.count_cancel()
         _write(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
 
     def _on_accepted(self, reply: dict[str, Any]) -> None:
@@ -241,6 +244,11 @@ class ActionClient:
             self._goal.replies.append(reply)
             self._goal.changed.set()
 
+    def _on_cancelled(self, reply: dict[str, Any]) -> None:
+        for goal in self._known_goals():
+            if goal.unwanted:
+                goal.take_cancel_answer(reply["return_code"])
+
     def _on_feedback(self, message: dict[str, Any]) -> None:
         goal = self._goal
         if goal is not None and message["goal_id"] == goal.id:
@@ -249,7 +257,7 @@ class ActionClient:
 
     def _on_status(self, message: dict[str, Any]) -> None:
         known = {status["goal_info"]["goal_id"]: status["status"] for status in message["status_list"]}
-        for goal in (*([self._goal] if self._goal else []), *self._left):
+        for goal in self._known_goals():
             number = known.get(goal.id, goal.status)
             if number != goal.status and number in _STATUSES:
                 goal.status = GoalStatus(number)

@@ -8,7 +8,10 @@ import uuid
 from collections import deque
 from typing import Any
 
-from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.actions.types import CancelAnswer, GoalStatus
+
+_DENIALS = 3
+"""Cancels in a row after whose denial a goal counts as not there."""
 
 
 class ActionGoal:
@@ -26,8 +29,40 @@ class ActionGoal:
         self.changed = asyncio.Event()
         self.unwanted = False
         """True if its end has been asked for."""
+        self.forgotten = False
+        """True if its server has not got it any more."""
+        self._denials = 0
+        """Its newest cancels in a row that were answered by denials only."""
+        self._denied = False
+        """True if nothing but denials has come since its last cancel."""
         self.left_at: float | None = None
         """The time at which it was let go without its end having been seen, or None if it was not."""
+
+    @property
+    def over(self) -> bool:
+        """True if it has come to its end, or its server has not got it any more."""
+        return self.forgotten or self.status.ended
+
+    def count_cancel(self) -> None:
+        """Count that its end has been asked for."""
+        self.unwanted = True
+        self._denials = self._denials + 1 if self._denied else 0
+        self._denied = False
+
+    def take_cancel_answer(self, code: int) -> None:
+        """Take an answer to anybody's cancel of any goal: it does not say which.
+
+        A goal that is there has each of its own cancels answered otherwise than by a denial, whatever comes between.
+        One that no status has named may not have arrived; and "terminated" is also said of one that is canceling.
+        """
+        unknown, terminated = code == CancelAnswer.UNKNOWN_GOAL_ID, code == CancelAnswer.GOAL_TERMINATED
+        if not self.status or not (unknown or (terminated and self.status is not GoalStatus.CANCELING)):
+            self._denials, self._denied = 0, False
+            return
+        self._denied = True
+        if self._denials + 1 >= _DENIALS:
+            self.forgotten = True
+            self.changed.set()
 
     async def change(self, timeout_s: float) -> bool:
         """Wait until something of it has changed; False if nothing has in time."""

@@ -33,6 +33,15 @@ class GoalStatus(IntEnum):
         return self >= GoalStatus.SUCCEEDED
 
 
+class CancelAnswer(IntEnum):
+    """The return codes of ``action_msgs/srv/CancelGoal``."""
+
+    NONE = 0
+    REJECTED = 1
+    UNKNOWN_GOAL_ID = 2
+    GOAL_TERMINATED = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Channel:
     """One topic of DDS with its type."""
@@ -48,6 +57,10 @@ _INFO = RosStruct("action_msgs/msg/GoalInfo", (_ID, _STAMP))
 _STATUS = RosStruct("action_msgs/msg/GoalStatus", (RosField("goal_info", _INFO), RosField("status", "int8")))
 _STATUSES = RosStruct("action_msgs/msg/GoalStatusArray", (RosField("status_list", _STATUS, UNBOUNDED),))
 _CANCEL_REQUEST = RosStruct("action_msgs/srv/CancelGoal_Request", (RosField("goal_info", _INFO),))
+_CANCEL_RESPONSE = RosStruct(
+    "action_msgs/srv/CancelGoal_Response",
+    (RosField("return_code", "int8"), RosField("goals_canceling", _INFO, UNBOUNDED)),
+)
 
 NO_STAMP = {"sec": 0, "nanosec": 0}
 
@@ -72,6 +85,7 @@ class ActionChannels:
         self.wanted = _channel(dds_request(f"{services}/get_result"), wanted)
         self.result = _channel(dds_reply(f"{services}/get_result"), self._results[0])
         self.cancel = _channel(dds_request(f"{services}/cancel_goal"), _CANCEL_REQUEST)
+        self.cancelled = _channel(dds_reply(f"{services}/cancel_goal"), _CANCEL_RESPONSE)
         self.feedback = _channel(dds_topic(f"{services}/feedback"), feedback)
         self.status = _channel(dds_topic(f"{services}/status"), _STATUSES)
 

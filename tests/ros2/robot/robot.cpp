@@ -293,12 +293,12 @@ private:
         In in{data};
         Bytes id = in.bytes(16);
         ++cancels;
-        bool known = id == id_ && status_now_ == 2 && !stubborn;
+        int code = id != id_ ? 2 : status_now_ != 2 ? 3 : stubborn ? 1 : 0;  // of action_msgs/srv/CancelGoal
         Out out;
-        out.put<int8_t>(known ? 0 : 2).put<uint32_t>(known);
-        if (known) out.raw(id_).stamp(began_);
+        out.put<int8_t>(code).put<uint32_t>(!code);
+        if (!code) out.raw(id_).stamp(began_);
         answer(cancelled_, out, request);
-        if (known) finish(5, now);
+        if (!code) finish(5, now);
     }
     void drive(double now) {
         double ahead = x_ - base_.x, aside = y_ - base_.y, left = std::hypot(ahead, aside);
