@@ -65,9 +65,14 @@ class Ros2Robot(Module):
 
     @classmethod
     def problems(cls, config: Any) -> Iterator[ConfigFault]:
-        """See ``Module``: rows of the tables that name no stream, or a type that can't be."""
+        """See ``Module``: rows of the tables that name no stream, a type that can't be, or another row's action."""
         yield from topic_faults(config, cls.streams())
+        rows: dict[str, str] = {}
         for name, setting in config.actions.items():
+            action = absolute(setting.action, config.namespace)
+            if (other := rows.setdefault(action, name)) != name:
+                text = f"{action} is the action of {other!r} already: an action has one row, and one goal at a time"
+                yield ConfigFault(("actions", name), text)
             try:
                 skill_of(name, setting)
             except UserError as error:

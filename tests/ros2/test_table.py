@@ -71,6 +71,10 @@ def test_rows_are_in_the_namespace_and_a_subclass_may_have_more() -> None:
             {"topics": {"scan": "scan", "cmd_vel": "cmd_vel"}},
             "needed: 'odom' does not come from ROS by the table of topics (that do: scan)",
         ),
+        (
+            {"namespace": "/robot1", "actions": {"go": "navigate", "drive": "/robot1/navigate"}},
+            "actions.drive: /robot1/navigate is the action of 'go' already: an action has one row",
+        ),
         ({"needed": ["cmd_vel"]}, "needed: 'cmd_vel' does not come from ROS by the table of topics"),
     ],
 )
