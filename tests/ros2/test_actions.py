@@ -188,6 +188,8 @@ async def test_a_goal_that_is_aborted_says_why(result: dict[str, Any] | None, te
             at.server.end(GoalStatus.ABORTED, result)
         with pytest.raises(SkillError, match=f"^/navigate_to_pose {text}$"):
             await call.result()
+        closed = await call.closed()
+        assert closed.data["result"] == {"action": "/navigate_to_pose", "result": result}
 
 
 async def test_replies_to_others_are_not_taken_for_ones_own() -> None:

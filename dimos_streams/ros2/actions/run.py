@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from dimos_streams import clock
@@ -32,6 +33,18 @@ class Robot(Protocol):
         """The reason why its place can't be seen; empty if it can."""
 
 
+@dataclass(frozen=True, slots=True)
+class ActionReport:
+    """The result of a goal that has ended, None where that can't be had."""
+
+    action: str
+    result: Any
+
+    def __str__(self) -> str:
+        found = scalars(self.result or {})
+        return f"{self.action} has succeeded{f': {found}' if found else ''}"
+
+
 class ActionRun:
     """One call; ``run`` may be used once."""
 
@@ -51,10 +64,11 @@ class ActionRun:
         self._answered = False
         self._reported_at: float | None = None
 
-    async def run(self, values: dict[str, Any], doing: str) -> dict[str, Any] | None:
-        """Send the goal, follow it to its end and return its result, or None where that can't be had.
+    async def run(self, values: dict[str, Any], doing: str) -> ActionReport:
+        """Send the goal, follow it to its end and report its result.
 
-        Raises ``SkillError`` if it does not succeed. Cancelled, or in trouble, it asks for the goal's end.
+        Raises ``SkillError`` if it does not succeed, with the same report if the goal has ended. Cancelled, or in
+        trouble, it asks for the goal's end.
         """
         while True:
             await self._until_free()
@@ -125,10 +139,10 @@ class ActionRun:
             self._reported_at = now
             self._call.progress(self._describe(feedback), feedback=shown(feedback))
 
-    async def _outcome(self, goal: ActionGoal) -> dict[str, Any] | None:
-        result = await self._client.result(goal)
+    async def _outcome(self, goal: ActionGoal) -> ActionReport:
+        report = ActionReport(self._client.action, shown(await self._client.result(goal)))
         if goal.status is GoalStatus.SUCCEEDED:
-            return result
+            return report
         what = "has aborted the goal" if goal.status is GoalStatus.ABORTED else "has had the goal cancelled by others"
-        why = scalars(shown(result or {}))
-        raise SkillError(f"{self._client.action} {what}{f': {why}' if why else ''}", result=shown(result))
+        why = scalars(report.result or {})
+        raise SkillError(f"{report.action} {what}{f': {why}' if why else ''}", result=asdict(report))

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from dimos_streams.errors import UserError
 from dimos_streams.ros2.actions.client import ActionClient
-from dimos_streams.ros2.actions.goal_values import Limits, completed, scalars, schema_of, shown
-from dimos_streams.ros2.actions.run import ActionRun, Robot
+from dimos_streams.ros2.actions.goal_values import Limits, completed, schema_of
+from dimos_streams.ros2.actions.run import ActionReport, ActionRun, Robot
 from dimos_streams.ros2.config import ActionSetting
 from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, ActionType, action_type, known_action
 from dimos_streams.skill import BASE, ODOM, Call, SkillPolicy, SkillSpec
@@ -24,18 +24,6 @@ class ActionModule(Robot, Protocol):
 
     def client(self, skill: str) -> ActionClient:
         """The client of a skill's action."""
-
-
-@dataclass(frozen=True, slots=True)
-class ActionReport:
-    """The result of a goal."""
-
-    action: str
-    result: Any
-
-    def __str__(self) -> str:
-        found = scalars(self.result or {})
-        return f"{self.action} has succeeded{f': {found}' if found else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +67,7 @@ def skill_of(name: str, setting: ActionSetting) -> SkillSpec:
     async def run(module: ActionModule, call: Call, **arguments: Any) -> ActionReport:
         client = module.client(name)
         action = ActionRun(client, call, module if setting.moves else None)
-        result = await action.run(completed(kind.goal, arguments), f"{client.action} has accepted the goal")
-        return ActionReport(client.action, shown(result))
+        return await action.run(completed(kind.goal, arguments), f"{client.action} has accepted the goal")
 
     schema = schema_of(kind.goal, setting.limits)
     description = setting.description or f"Have the robot carry out {setting.type.rpartition('/')[2]}, to its end."
