@@ -108,7 +108,7 @@ class RunRobots(_AnswerModel):
         return [stop.utime for stop in self.stopped.stops]
 
 
-class FleetRobot(_AnswerModel):
+class ConnectedRobot(_AnswerModel):
     """A robot in the answer of a hub to ``GET /robots``."""
 
     name: str
@@ -126,5 +126,5 @@ HEALTH = TypeAdapter(Health)
 REPORT = TypeAdapter(OrderReport)
 SETTINGS = TypeAdapter(Settings)
 MODULES = TypeAdapter(list[ModuleAnswer])
-ROBOTS: TypeAdapter[RunRobots | list[FleetRobot]] = TypeAdapter(RunRobots | list[FleetRobot])
+ROBOTS: TypeAdapter[RunRobots | list[ConnectedRobot]] = TypeAdapter(RunRobots | list[ConnectedRobot])
 RUN_ROBOTS = TypeAdapter(RunRobots)
