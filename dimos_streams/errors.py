@@ -154,7 +154,7 @@ class NoAnswerError(SkillUnavailableError):
 
 
 class CallInDoubtError(SkillUnavailableError):
-    """Raised when nobody could say whether a call has begun. If it has, it is ended."""
+    """Raised when nobody could say whether a call has begun, or an order or change was carried out."""
 
 
 class NoRunError(DimosStreamsError):

@@ -22,7 +22,8 @@ _NOT_YET = (SkillUnavailableError, UnknownAgentError, UnknownSkillError)
 """What a bridge says that is back and has not heard all modules."""
 
 
-IN_DOUBT = "asked, but the answer was lost: `dimos-streams calls` shows what became of it"
+UNKNOWN = "nobody knows whether it was carried out"
+IN_DOUBT = f"{UNKNOWN}: `dimos-streams calls` shows what became of it"
 """What a person hears who has asked for something."""
 
 

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from dimos_streams import clock
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.client.call_body import call_body
-from dimos_streams.client.orders import ANSWER_S, Order, OrderReport
+from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
@@ -27,7 +27,7 @@ from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
-from dimos_streams.errors import NoAnswerError, SkillError
+from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -100,16 +100,15 @@ class HttpGateway:
         idempotency_key: str | None = None,
         on_loss: OnLoss | None = None,
     ) -> str:
-        """See ``SkillGateway``."""
-        body = call_body(
-            skill,
-            arguments,
-            caller=caller,
-            on_duplicate=on_duplicate,
-            idempotency_key=idempotency_key,
-            on_loss=on_loss,
-        )
-        return str(self._field(await self._request("POST", "/calls", body), "call_id", str))
+        """See ``SkillGateway``. If the answer is lost, whoever has given a key may ask again; without one it is asked
+        again here, as by ``begin``."""
+        body = call_body(skill, arguments, caller=caller, on_duplicate=on_duplicate, on_loss=on_loss)
+        if idempotency_key is None:
+            response = await self._begun_once(body)
+        else:
+            keyed = body | {"idempotency_key": idempotency_key}
+            response = await in_own_thread(self._send, "POST", "/calls", keyed)
+        return str(self._field(self._content(response), "call_id", str))
 
     async def begin(
         self,
@@ -120,13 +119,14 @@ class HttpGateway:
         agent: str | None = None,
         on_loss: OnLoss | None = None,
     ) -> Begun:
-        """Begin a call, and learn from where on its events are to be read, in one request.
+        """Begin a call, and learn from where on its events are to be read, in one request. If the answer is lost, ask
+        again for the same call.
 
         With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent.
-        Raises as ``call`` does, and ``UnknownAgentError``.
+        Raises as ``call`` does, ``UnknownAgentError``, and ``CallInDoubtError`` if the bridge does not come back.
         """
         body = call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
-        response = await in_own_thread(self._send, "POST", "/calls", body)
+        response = await self._begun_once(body)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
         try:
@@ -158,10 +158,16 @@ class HttpGateway:
     async def order(self, order: Order, robot: str = "", reason: str = "") -> OrderReport:
         """Give an operator's order to a robot, by its namespace, or to every one; return what came of it.
 
-        Raises ``UnknownRobotError``, and as ``call`` does where nobody answers.
+        Raises ``UnknownRobotError``, ``CallInDoubtError`` if the answer is lost, and as ``call`` does where nobody
+        answers.
         """
         body = {"robot": robot, "reason": reason}
-        response = await in_own_thread(self._send, "POST", order, body, ANSWER_S)
+        try:
+            response = await in_own_thread(self._send, "POST", order, body, ANSWER_S)
+        except NoAnswerError as error:
+            if not error.may_have_arrived:
+                raise
+            raise CallInDoubtError(f"{error}; {ORDER_IN_DOUBT[order]}") from error
         return self._validated(_REPORT, self._content(response))
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -217,6 +223,17 @@ class HttpGateway:
             _log.warning("%s: bad event %s: %s", self.url, event.data[:100], error)
             return None
 
+    async def _begun_once(self, body: Mapping[str, Any]) -> requests.Response:
+        """The response to a request for a new call, which begins once however often it arrives."""
+        keyed = {**body, "idempotency_key": secrets.token_hex(8)}
+
+        async def ask() -> requests.Response:
+            response = await in_own_thread(self._send, "POST", "/calls", keyed)
+            self._content(response)
+            return response
+
+        return await ask_until_answered(ask, IN_DOUBT)
+
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         return await in_own_thread(self._request_blocking, method, path, body)
 
@@ -242,8 +259,11 @@ class HttpGateway:
                     allow_redirects=False,
                 )
         except (requests.RequestException, OSError) as error:
-            text = f"the bridge at {self.url} can't be reached: {why(error)}"
-            raise NoAnswerError(text, may_have_arrived=session is not None and session.has_connected) from error
+            if session is None or not session.has_connected:
+                text = f"the bridge at {self.url} can't be reached: {why(error)}"
+                raise NoAnswerError(text, may_have_arrived=False) from error
+            text = f"no answer came from the bridge at {self.url} ({why(error)})"
+            raise NoAnswerError(text, may_have_arrived=True) from error
         return response
 
     def _all_calls(self, query: str) -> list[CallView]:

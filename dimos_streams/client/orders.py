@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+from dimos_streams.client.asking_again import IN_DOUBT, UNKNOWN
 
 Order = Literal["/robots/stop", "/robots/release", "/calls/cancel"]
 ANSWER_S = 10.0
 """Timeout for an answer, in seconds: longer than a bridge waits for gates and for calls."""
+_STANDS: Final = f"{UNKNOWN}: `dimos-streams status` shows which robots are stopped"
+ORDER_IN_DOUBT: Final[Mapping[Order, str]] = {
+    "/robots/stop": _STANDS,
+    "/robots/release": _STANDS,
+    "/calls/cancel": IN_DOUBT,
+}
+"""What a person hears of each order whose answer was lost. None is given again by itself: meanwhile somebody else may
+have given the opposite one."""
 
 
 class OrderReport(BaseModel):

@@ -9,6 +9,8 @@ import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import command
+from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.cli.bridge_client.setting_changes import change_settings
 from dimos_streams.client import asking_again
 from dimos_streams.client.asking_again import ask_until_answered
 from dimos_streams.client.http_gateway import HttpGateway
@@ -69,9 +71,44 @@ def test_one_of_which_nobody_says_what_became_of_it_does_not_say_that_there_is_n
         async with stage(http=True) as s:
             await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
             async with losing(int(s.bridge.url.rpartition(":")[2]), answers=99) as url:
-                with pytest.raises(CallInDoubtError, match="asked, but the answer was lost: `dimos-streams calls`"):
+                with pytest.raises(
+                    CallInDoubtError, match="nobody knows whether it was carried out: `dimos-streams calls`"
+                ):
                     async with open_gateway(BridgeAddress(url)) as gateway:
                         await command(gateway, "undo", {"count": 1})
             assert len(await s.bridge.broker.calls()) == 1
+
+    asyncio.run(main())
+
+
+def test_what_is_called_or_said_begins_once_though_the_answer_was_lost() -> None:
+    async def main() -> None:
+        async with stage(http=True) as s:
+            await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
+            port = int(s.bridge.url.rpartition(":")[2])
+            async with losing(port, answers=1) as url:
+                begun = await HttpGateway(url, rng=random.Random(1)).begin("say", {"text": "hello"}, caller="me")
+            async with losing(port, answers=1) as url:
+                called = await HttpGateway(url, rng=random.Random(1)).call("say", {"text": "hello"}, caller="me")
+            assert [call.call_id for call in await s.bridge.broker.calls()] == [begun.call_id, called]
+
+    asyncio.run(main())
+
+
+def test_an_order_whose_answer_was_lost_is_not_said_to_be_undone() -> None:
+    async def main() -> None:
+        async with stage(http=True) as s:
+            port = int(s.bridge.url.rpartition(":")[2])
+            async with losing(port, answers=99) as url:
+                to = [Receiver("run", BridgeAddress(url))]
+                (stopped,) = await give("/robots/stop", "", "wet floor", to)
+                assert not stopped.done
+                assert stopped.text.startswith(f"NOT CONFIRMED: no answer came from the bridge at {url} (")
+                assert "nobody knows whether it was carried out" in stopped.text
+                assert "`dimos-streams status`" in stopped.text
+                with pytest.raises(CallInDoubtError, match="`dimos-streams status`"):
+                    await HttpGateway(url, rng=random.Random(1)).order("/robots/release")
+                with pytest.raises(CallInDoubtError, match="nobody knows whether it was carried out"):
+                    await change_settings(BridgeAddress(url), ["agent.max_turns=3"])
 
     asyncio.run(main())

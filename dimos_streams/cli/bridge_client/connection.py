@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dimos_streams.client.asking_again import UNKNOWN
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import (
+    CallInDoubtError,
     DimosStreamsError,
     NoAnswerError,
     NoRunError,
@@ -49,9 +51,15 @@ class BridgeAddress:
         shape."""
         return await self._ask("GET", path, shape, None, _TIMEOUT_S)
 
-    async def post(self, path: str, body: Mapping[str, Any], shape: TypeAdapter[T], *, timeout_s: float) -> T:
-        """Return the bridge's answer to a POST. Raises ``SkillError`` if it refuses, else as ``get`` does."""
-        return await self._ask("POST", path, shape, body, timeout_s)
+    async def post(
+        self, path: str, body: Mapping[str, Any], shape: TypeAdapter[T], *, timeout_s: float, in_doubt: str = UNKNOWN
+    ) -> T:
+        """Return the bridge's answer to a POST. Raises ``SkillError`` if it refuses, ``CallInDoubtError`` with the
+        text ``in_doubt`` if its answer is lost, else as ``get`` does."""
+        try:
+            return await self._ask("POST", path, shape, body, timeout_s)
+        except NoAnswerError as error:
+            raise CallInDoubtError(f"{error}; {in_doubt}") from error
 
     async def _ask(
         self, method: str, path: str, shape: TypeAdapter[T], body: Mapping[str, Any] | None, timeout_s: float
@@ -78,8 +86,9 @@ class BridgeAddress:
         from dimos_streams.common.bearer import bearer_headers
 
         headers = bearer_headers(self.token)
+        session = CuttableSession()
         try:
-            with CuttableSession() as session:
+            with session:
                 response = session.request(
                     method, f"{self.url}{path}", json=body, headers=headers, timeout=timeout_s, allow_redirects=False
                 )
@@ -89,6 +98,10 @@ class BridgeAddress:
                 raise problem_error(parse_json(response.content))
             raise BridgeUnreachableError(self._refused(response))
         except (requests.RequestException, OSError, ValueError) as error:
+            lost = body is not None and session.has_connected and not isinstance(error, ValueError)
+            if lost:
+                text = f"no answer came from the bridge at {self.url} ({why(error)})"
+                raise NoAnswerError(text, may_have_arrived=True) from error
             raise BridgeUnreachableError(self._unreachable(why(error))) from error
 
     def _refused(self, response: requests.Response) -> str:

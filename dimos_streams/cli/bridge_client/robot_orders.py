@@ -13,8 +13,8 @@ from dimos_streams.cli.bridge_client.connection import (
     find_bridge,
     find_run,
 )
-from dimos_streams.client.orders import ANSWER_S, Order
-from dimos_streams.errors import DimosStreamsError, UnknownRobotError, UserError
+from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
+from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError, UserError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,11 @@ async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderRes
     try:
         if order == "/robots/release":
             body = {**body, "seen": await _seen_stops(to.address, body["robot"])}
-        report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S)
+        report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S, in_doubt=ORDER_IN_DOUBT[order])
     except UnknownRobotError as error:
         return error
+    except CallInDoubtError as error:
+        return OrderResult(to.name, False, f"NOT CONFIRMED: {error}", {})
     except DimosStreamsError as error:
         return OrderResult(to.name, False, f"NOT done: {error}", {})
     return OrderResult(to.name, report.done, report.text, report.model_dump(mode="json", exclude={"text"}))

@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import find_say
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
-from dimos_streams.errors import DimosStreamsError, SkillUnavailableError, UserError
+from dimos_streams.errors import CallInDoubtError, DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI
 
@@ -78,8 +78,8 @@ class RunLink:
         while True:
             try:
                 return await gateway.call(await find_say(gateway, skill or ""), {"text": text}, caller=CLI)
-            except (UserError, SkillUnavailableError):
-                if clock.monotonic() > deadline:
+            except (UserError, SkillUnavailableError) as error:
+                if isinstance(error, CallInDoubtError) or clock.monotonic() > deadline:
                     raise
                 await asyncio.sleep(0.05)
 
