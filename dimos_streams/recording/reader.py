@@ -2,7 +2,7 @@
 
 Where an event's header is damaged, or garbage lies between events, the reader goes on at the next event and notes
 what it left out. An event whose length leads to no other event is searched for one inside: then it was the length
-that was damaged, and no intact event is swallowed.
+that was damaged, and no intact event is swallowed. No event is larger than the largest message of a bus.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.common.process.disk import why_endless
 from dimos_streams.errors import UserError
 from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_BYTES, LogEvent, successor
@@ -95,8 +96,8 @@ class LogReader:
             sync, number, utime, channel_length, data_length = unpack(window, i)
             possible = sync == SYNC and 0 < channel_length <= LONGEST_CHANNEL and data_length >= 0
             length = header_size + channel_length + data_length
-            if not possible or at + length > size:
-                at = self._skip_header(at, possible=possible)
+            if not possible or data_length > MAX_MESSAGE or at + length > size:
+                at = self._skip_header(at, possible=possible, too_large=data_length > MAX_MESSAGE)
                 continue
             if i + length + _PEEK > len(window):
                 window, base, i = self._read(at, max(_CHUNK, length + _PEEK)), at, 0
@@ -120,11 +121,13 @@ class LogReader:
             self._skip(at, size, UNFINISHED)
         self.position = size
 
-    def _skip_header(self, at: int, *, possible: bool) -> int:
+    def _skip_header(self, at: int, *, possible: bool, too_large: bool) -> int:
         """Leave out bytes that begin with no header, or with a ``possible`` one whose length is impossible."""
         following = self._find_event(at + 1, self.size)
         if not possible:
             return self._skip(at, following, "no event begins here")
+        if too_large:
+            return self._skip(at, following, "an event larger than any message")
         return self._skip(at, following, UNFINISHED if following == self.size else "an event of impossible length")
 
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
@@ -149,7 +152,7 @@ class LogReader:
         if len(head) < HEADER.size:
             return False
         _, _, _, channel_length, data_length = HEADER.unpack_from(head)
-        if not 0 < channel_length <= LONGEST_CHANNEL or data_length < 0:
+        if not (0 < channel_length <= LONGEST_CHANNEL and 0 <= data_length <= MAX_MESSAGE):
             return False
         end = at + HEADER.size + channel_length + data_length
         return end <= self.size and _decoded(head[HEADER.size : HEADER.size + channel_length]) is not None

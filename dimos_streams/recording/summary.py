@@ -17,6 +17,8 @@ from dimos_streams.recording.timeline import SetBack, going_on
 
 GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""
+MAX_CHANNELS = 10_000
+"""Maximum number of channels that are told apart; the events of those that come later in the log are only counted."""
 _UNUSUAL = 5.0
 _MAX_GAPS = 100
 
@@ -95,6 +97,8 @@ class LogSummary:
     """The summary of a whole log."""
 
     channels: dict[str, ChannelSummary] = field(default_factory=dict)
+    beyond: ChannelSummary | None = None
+    """The events of all channels beyond ``MAX_CHANNELS`` together; None if there are none."""
     events: int = 0
     first: int = 0
     """The time of the earliest event, µs since the Unix epoch. Where the clock was set back, this and all other times
@@ -112,6 +116,14 @@ class LogSummary:
         """Seconds from the earliest event to the latest."""
         return (self.last - self.first) / 1e6
 
+    def channel_of(self, name: str, utime: int, data: bytes) -> ChannelSummary:
+        """Return where the events of a channel are counted that is not among ``channels``, of which this is one."""
+        if len(self.channels) >= MAX_CHANNELS:
+            self.beyond = self.beyond or ChannelSummary("", first=utime, last=utime)
+            return self.beyond
+        channel = self.channels[name] = ChannelSummary(name, first=utime, last=utime, fingerprint=data[:8])
+        return channel
+
 
 def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) -> LogSummary:
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
@@ -126,14 +138,15 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
                 continue
             if not channels:
                 summary.first = newest = utime
-            channel = channels[name] = ChannelSummary(name, first=utime, last=utime, fingerprint=data[:8])
+            channel = summary.channel_of(name, utime, data)
         if utime > newest:
             if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
                 summary.gaps.append((newest, utime - newest))
             newest = utime
         channel.add(utime, len(data))
-    summary.events = sum(channel.count for channel in channels.values())
-    summary.first = min((channel.first for channel in channels.values()), default=0)
+    counted = [*channels.values(), *filter(None, [summary.beyond])]
+    summary.events = sum(channel.count for channel in counted)
+    summary.first = min((channel.first for channel in counted), default=0)
     summary.last = newest
     return summary
 

@@ -12,6 +12,7 @@ import pytest
 
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.recording import summary
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
@@ -68,6 +69,28 @@ def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     assert reported["damage"] == [
         {"file": str(path), "offset": 312, "length": 7, "why": "the log ends inside an event"}
     ]
+
+
+def test_channels_beyond_a_bound_are_counted_together(
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summary, "MAX_CHANNELS", 2)
+    names = ["/a", "/b", "/c/odom", "/d/odom", "/a"]
+    events = [(START + 100_000 * number, name, b"12345678") for number, name in enumerate(names)]
+    path = write_log(tmp_path / "a.lcmlog", events)
+    code, out, err = command("recording", "info", path)
+    assert (code, err) == (0, "")
+    assert "5 events" in out
+    assert "2 further events are of other channels than the first 2: they are only counted, 16 B in all" in out
+    assert "/c" not in out
+    reported = json.loads(command("recording", "info", path, "--json")[1])
+    assert [channel["channel"] for channel in reported["channels"]] == ["/a", "/b"]
+    assert reported["beyond"] == {"messages": 2, "bytes": 16}
+    assert reported["span_s"] == 0.4
+    assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
+    page = (tmp_path / "a.html").read_text()
+    assert "2 messages are of other channels than the first 2, and are only counted." in page
+    assert "/c" not in page
 
 
 def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> None:

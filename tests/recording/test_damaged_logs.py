@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.recording.format import SYNC_BYTES, pack
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.recording.format import HEADER, SYNC, SYNC_BYTES, pack
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import Raw, raw, size_of, some_events
 
@@ -141,6 +142,19 @@ def test_what_looks_like_an_event_inside_a_message_and_could_not_be_whole_is_dat
     with LogReader(path) as reader:
         assert raw(reader.events()) == [(1, "/upload", longer)]
         assert [damage.length for damage in reader.damages] == [7]
+
+
+def test_an_event_larger_than_any_message_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.lcmlog"
+    with path.open("wb") as file:
+        file.write(pack(0, 1, "/x", b"before") + HEADER.pack(SYNC, 1, 2, 2, MAX_MESSAGE + 1) + b"/y")
+        file.seek(MAX_MESSAGE + 1, 1)  # a hole, which is zeros
+        file.write(pack(2, 3, "/x", bytes(MAX_MESSAGE)))
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == [(1, "/x", b"before"), (3, "/x", bytes(MAX_MESSAGE))]
+        assert list(map(str, reader.damages)) == [
+            f"{MAX_MESSAGE + 1 + HEADER.size + 2} bytes at {HEADER.size + 8}: an event larger than any message"
+        ]
 
 
 def test_behind_damage_an_event_without_data_is_one(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: 
 
 
 def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
-    metadata = summary.metadata
+    metadata, beyond = summary.metadata, summary.beyond
     return {
         "files": [str(log.path) for log in logs],
         "bytes": sum(log.size for log in logs),
@@ -255,6 +255,7 @@ def _to_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
         "first_utime": summary.first,
         "span_s": summary.span_s,
         "channels": [summary.channels[name].to_dict(summary.first) for name in sorted(summary.channels)],
+        "beyond": None if beyond is None else {"messages": beyond.count, "bytes": beyond.size},
         "clock_set_back": [{"event": one.event, "seconds": one.us / 1e6} for one in summary.set_backs],
         "silences": [{"at_s": (at - summary.first) / 1e6, "seconds": us / 1e6} for at, us in summary.gaps],
         "damaged_bytes": sum(log.damaged_bytes for log in logs),
@@ -287,6 +288,11 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         )
     if rows:
         write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
+    if beyond := summary.beyond:
+        write(
+            f"{plural(beyond.count, 'further event')} are of other channels than the first {len(summary.channels)}:"
+            f" they are only counted, {byte_size(beyond.size)} in all"
+        )
     for at, length in summary.gaps[:_SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     for set_back in summary.set_backs[:_SHOWN]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -12,7 +12,7 @@ from dimos_streams.common.polygon import Point
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.recording.call_events import InOrder
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.report.call_book import CallBook
 from dimos_streams.recording.report.frames import Frames, is_picture
@@ -35,7 +35,7 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
         raise UserError(f"there is no event in {', '.join(repr(str(log.path)) for log in logs)}: nothing to report")
     recorded = Recorded(summary, summary.first, summary.first, scene=_scene(summary.metadata))
     book, senses, order = CallBook(), Senses(recorded.scene, recorded.namespaces), InOrder()
-    for event in all_of(logs):
+    for event in _shown(logs, summary.channels):
         recorded.last = max(recorded.last, event.utime)
         if event.channel != EVENTS:
             senses.take(event)
@@ -54,18 +54,18 @@ def collect(logs: Sequence[LogReader], on_progress: OnProgress | None = None) ->
     recorded.repeated = order.repeated
     recorded.has_pictures = any(map(is_picture, summary.channels))
     frames = Frames(recorded)
-    recorded.frames = frames.read(all_of(logs))
+    recorded.frames = frames.read(_shown(logs, summary.channels))
     recorded.frames_left_out = frames.left_out
     recorded.damages = [str(damage) for log in logs for damage in log.damages]
     recorded.damaged_bytes = sum(log.damaged_bytes for log in logs)
     return recorded
 
 
-def all_of(logs: Iterable[LogReader]) -> Iterator[LogEvent]:
-    """The events of logs as one sequence, without metadata, with clock set-backs and leaps corrected, see
+def _shown(logs: Iterable[LogReader], channels: Container[str]) -> Iterator[LogEvent]:
+    """The events of logs on these channels as one sequence, with clock set-backs and leaps corrected, see
     ``steady``."""
     events = steady(event for log in logs for event in log.events())
-    return (event for event in events if event.channel != CHANNEL)
+    return (event for event in events if event.channel in channels)
 
 
 def _fill(recorded: Recorded, book: CallBook, senses: Senses) -> None:
