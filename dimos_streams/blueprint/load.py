@@ -63,12 +63,14 @@ def _summary(name: str) -> StockSummary:
 
 
 class _Form(FrozenModel):
-    """A mapping in the file. A key without a value counts as left out."""
+    """A mapping in the file. A known key without a value counts as left out."""
 
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, data: Any) -> Any:
-        return {key: value for key, value in data.items() if value is not None} if isinstance(data, dict) else data
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
 
 
 class _ReplacementForm(_Form):

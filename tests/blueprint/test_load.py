@@ -79,6 +79,11 @@ def test_yaml_is_1_2(write: Write) -> None:
             "modules:\n  follow:\n    type: a:B\n    confg: {}\n",
             "x.yaml:4: unknown key 'confg' in module 'follow'; did you mean 'config'?",
         ),
+        ("modles:\n", "x.yaml:1: unknown key 'modles' in the blueprint; did you mean 'modules'?"),
+        (
+            "modules:\n  a:\n    type: m:C\n    remp:\n",
+            "x.yaml:4: unknown key 'remp' in module 'a'; did you mean 'remap'?",
+        ),
         ("moduls: {}\n", "x.yaml:1: unknown key 'moduls' in the blueprint; did you mean 'modules'?"),
         (
             "include:\n  - blueprint: base-robot\n    namspace: a\n",
