@@ -24,6 +24,7 @@ import h11
 from dimos_streams.common.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
+from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
@@ -60,7 +61,7 @@ class Rules:
                 return None
             return 401, "the run's token is needed: ws://…/?token=TOKEN"
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_loopback(_name_of(f"//{host}")):  # a name of somebody's that leads here
+        if not is_loopback(requested_host(host) or ""):  # a name of somebody's that leads here
             return 403, f"this server is not {host!r}; valid: localhost and addresses of this machine"
         if origin is not None and not self._is_known(origin):
             return 403, f"pages of {origin!r} may not use this server; its setting `origins` lists those that may"

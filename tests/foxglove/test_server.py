@@ -194,6 +194,7 @@ def test_what_is_damaged_or_unknown_is_not_shown_and_ends_nothing() -> None:
         ({"Origin": "chrome-extension://abcdefgh"}, 403),
         ({"Origin": "http://[bad"}, 403),
         ({"Host": "rebound.example"}, 403),
+        ({"Host": "localhost:80.evil.example"}, 403),
     ],
 )
 def test_without_a_token_strangers_pages_are_refused(headers: dict[str, str], status: int) -> None:

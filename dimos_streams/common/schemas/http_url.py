@@ -1,11 +1,20 @@
-"""Addresses of web servers, as settings and callers give them."""
+"""Addresses of web servers, as settings, callers and requests give them."""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from dimos_streams.common.secrets import without_user
 from dimos_streams.errors import UserError
+
+_REQUESTED = re.compile(r"(?:\[(?P<address>[^][]*)\]|(?P<name>[^][:@/?#\\\s]*))(?::[0-9]{0,5})?")
+
+
+def requested_host(header: str) -> str | None:
+    """The host of a request's ``Host`` header, in lower case; None if that is anything but ``HOST[:PORT]``."""
+    match = _REQUESTED.fullmatch(header)
+    return (match["address"] or match["name"] or "").lower() if match else None
 
 
 def http_host(url: str) -> str:

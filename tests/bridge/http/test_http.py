@@ -344,6 +344,11 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
             ("evil.example", 403),
             ("127.0.0.1.evil.example", 403),
             ("[::1", 403),
+            (f"{here}.evil.example", 403),
+            ("[::1].evil.example", 403),
+            ("127.0.0.1:", 200),
+            (f"evil.example@{here}", 403),
+            (f"{here}/evil", 403),
             ("192.168.1.5", 403),
         ):
             assert raw_get(bridge.port, {"Host": host}) == status, host

@@ -8,6 +8,7 @@ import socket
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
 
+import pytest
 import requests
 
 from tests.bridge.http.test_http import problem
@@ -129,9 +130,18 @@ def test_what_is_not_of_the_right_form_is_refused_in_one_way() -> None:
             assert "CallBody" not in text
 
 
-def test_what_is_no_http_is_refused_with_a_problem() -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"HELLO\r\n\r\n",
+        b"POST /robots/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"0\r\n\r\nX",
+    ],
+    ids=["no line of a request", "a body that ends in two places"],
+)
+def test_what_is_no_http_is_refused_with_a_problem(sent: bytes) -> None:
     with served() as bridge, socket.create_connection(("127.0.0.1", bridge.port), timeout=10) as connection:
-        connection.sendall(b"HELLO\r\n\r\n")
+        connection.sendall(sent)
         response = HTTPResponse(connection)
         response.begin()
         body = json.loads(response.read())

@@ -11,7 +11,8 @@ MAX_PIECES = 4096
 
 
 class MeteredConnection(h11.Connection):
-    """Gives ``allowance`` events, then claims to need data; refuses bodies in too many pieces."""
+    """Gives ``allowance`` events, then claims to need data; refuses bodies in too many pieces, and those of which
+    two headers say where they end: a proxy may believe the other one."""
 
     allowance = 0
     needs_data = True
@@ -29,6 +30,8 @@ class MeteredConnection(h11.Connection):
         self.needs_data = event is h11.NEED_DATA
         if isinstance(event, h11.Request):
             self._pieces = 0
+            if {b"content-length", b"transfer-encoding"} <= {name for name, _ in event.headers}:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding")
         elif isinstance(event, h11.Data):
             self._pieces += 1
         if isinstance(event, h11.Event):

@@ -53,7 +53,8 @@ _TOO_MANY = _last_word(
 )
 _BAD_HTTP = _last_word(
     problem_kinds.BAD_HTTP,
-    f"this is not a request in HTTP/1.1, or its line and headers have more than {MAX_HEAD} bytes",
+    f"this is not a request in HTTP/1.1, its line and headers have more than {MAX_HEAD} bytes, or it has both"
+    " Content-Length and Transfer-Encoding",
 )
 
 

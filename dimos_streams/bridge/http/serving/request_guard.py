@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections.abc import Iterable, Mapping
-from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -14,6 +13,7 @@ from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import REPORTED, problem
 from dimos_streams.common.bearer import has_token
+from dimos_streams.common.schemas.http_url import requested_host
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
@@ -159,10 +159,10 @@ class Guard:
         return None
 
     def _is_own(self, host: str) -> bool:
+        name = requested_host(host)
+        if name is None or name in self._hosts:
+            return name is not None
         try:
-            name = (urlsplit(f"//{host}").hostname or "").lower()
-            if name in self._hosts:
-                return True
             return self._any_address and bool(ipaddress.ip_address(name))
         except ValueError:
             return False
