@@ -18,8 +18,8 @@ from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
-"""Maximum number of requests of one session that wait for calls, of those whose clients have left without an answer,
-and of requests without a session that are worked on at a time."""
+"""Maximum number of requests of one session that wait for calls, of those that are over and remembered, and of
+requests without a session that are worked on at a time."""
 SESSIONLESS = f"{MCP}without-session"
 """The caller of the calls of all clients that keep no session."""
 EARLY_S = 30.0
@@ -67,7 +67,8 @@ class Session:
     _early: OrderedDict[Id, tuple[str, float]] = field(default_factory=OrderedDict)
     """The requests that were cancelled before they came, with the reason, and the time until which that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
-    _dropped: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
+    _over: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
+    """The newest requests that are over, answered or not."""
 
     @property
     def busy(self) -> bool:
@@ -76,23 +77,23 @@ class Session:
 
     @contextlib.contextmanager
     def request(self, id: Id) -> Iterator[Request]:
-        """A request while it is worked on. One that ends without an answer, because the client has left, can still
-        be cancelled: the newest of them are remembered. Raises ``RpcError``."""
-        if id in self._running:
-            raise RpcError(INVALID_REQUEST, f"request {id!r} is being worked on; each needs an id of its own")
+        """A request while it is worked on. The newest are remembered after that: one that came again acts no second
+        time, and one that ends without an answer, because the client has left, can still be cancelled. Raises
+        ``RpcError``."""
+        if id in self._running or id in self._over:
+            what = "is being worked on" if id in self._running else "was made before in this session"
+            raise RpcError(INVALID_REQUEST, f"request {id!r} {what}; each needs an id of its own")
         if len(self._running) >= MAX_REQUESTS:
             raise RpcError(INVALID_REQUEST, f"{MAX_REQUESTS} requests of this session wait already; cancel one")
         reason, until = self._early.pop(id, ("", 0.0))
         request = self._running[id] = Request(cancelled=reason if clock.monotonic() <= until else "")
-        self._dropped.pop(id, None)
         try:
             yield request
         finally:
             del self._running[id]
-            if not request.answered:
-                self._dropped[id] = request
-                if len(self._dropped) > MAX_REQUESTS:
-                    self._dropped.popitem(last=False)
+            self._over[id] = request
+            if len(self._over) > MAX_REQUESTS:
+                self._over.popitem(last=False)
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
@@ -123,7 +124,8 @@ class Session:
 
     def find(self, id: Id) -> Request | None:
         """A request that has not been answered; None if there is none."""
-        return self._running.get(id) or self._dropped.get(id)
+        request = self._running.get(id) or self._over.get(id)
+        return None if request is None or request.answered else request
 
 
 class Sessions:

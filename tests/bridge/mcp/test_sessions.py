@@ -96,7 +96,7 @@ async def test_what_is_cancelled_early_is_remembered_within_bounds() -> None:
     for id in range(2 * MAX_REQUESTS):
         session.cancel_early(id, "enough")
     session.cancel_early("x" * 201, "enough")
-    for id, reason in ((0, ""), (MAX_REQUESTS, "enough"), (MAX_REQUESTS, ""), (2 * MAX_REQUESTS - 1, "enough")):
+    for id, reason in ((0, ""), (MAX_REQUESTS, "enough"), (2 * MAX_REQUESTS - 1, "enough")):
         with session.request(id) as request:
             assert request.cancelled == reason
     await asyncio.sleep(EARLY_S + 1.0)
@@ -111,6 +111,19 @@ def test_when_all_are_in_use_a_new_one_is_refused() -> None:
             stack.enter_context(sessions.open("x").stream())
         with pytest.raises(SessionsBusyError, match="are at work"):
             sessions.open("x")
+
+
+@pytest.mark.feature("F8")
+def test_a_request_that_comes_again_acts_no_second_time() -> None:
+    with served() as bridge:
+        session = initialized(bridge)
+        first = bridge.post("/mcp", call(7, "follow", description="ann"), headers=session)
+        assert b"result" in first.content
+        again = bridge.post("/mcp", call(7, "follow", description="ann"), headers=session)
+        assert b"request 7 was made before in this session; each needs an id of its own" in again.content
+        assert len(bridge.get("/calls").json()) == 1
+        other = bridge.post("/mcp", call(7, "follow", description="ann"), headers=initialized(bridge))
+        assert b"result" in other.content, "another session has ids of its own"
 
 
 def test_requests_that_were_dropped_do_not_keep_others_from_being_cancelled() -> None:
