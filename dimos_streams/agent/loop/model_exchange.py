@@ -131,5 +131,5 @@ class ModelExchange:
         if usage.estimated and bounded and not budget.estimates_noted:
             budget.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
-            text = f"The model's server reports no usage: tokens are estimated, {each}"
+            text = f"The model reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

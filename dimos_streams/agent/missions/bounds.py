@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeVar
 
 Auto: TypeAlias = Literal["auto"]
@@ -33,11 +33,15 @@ LANGUAGE_MODEL = Bounds(
 )
 """The bounds of a language model: a shift of patrolling fits; a model that has lost its way is ended in seconds or by
 its bill."""
+SCRIPTED = replace(LANGUAGE_MODEL, max_tokens=None)
+"""The bounds of a script, which stands for a language model and has no bill."""
 
 
 def bounds_of(model: str) -> Bounds:
     """The bounds for a model of that name; whatever is not known to be harmless counts as a language model."""
-    return WORD_BY_WORD if model == "offline" else LANGUAGE_MODEL
+    if model == "offline":
+        return WORD_BY_WORD
+    return SCRIPTED if model.startswith("scripted:") else LANGUAGE_MODEL
 
 
 def settled(value: T | Auto, default: T) -> T:

@@ -128,6 +128,7 @@ def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None
         core.use_model(f"scripted:{tmp_path}/s.json")
         settings = core.loop.parts.budget.settings
         assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
+        assert settings.max_tokens is None, "a script has no server that bills tokens, and none are estimated for it"
         assert "create_plan" in {tool.name for tool in core.loop.parts.view.tools.schemas()}
         core.use_model("offline")
         assert core.loop.parts.budget.settings.max_tokens is None
