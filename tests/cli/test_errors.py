@@ -50,6 +50,8 @@ CLASHING = "tests.cli.blueprints:clashing"
             "argument(s) (distance=1); put --arg before it (`dimos-streams call --help`",
         ),
         (["run", ROVER, "rover.speed_m_s=3"], 2, "(rover.speed_m_s=3); put --set before it"),
+        (["set", "rt.speed", "1", "--port", "9"], 2, "'rt.speed' has no value; did you mean rt.speed=1?"),
+        (["set", "rt.name", "a b", "--port", "9"], 2, "did you mean 'rt.name=a b'?"),
         (["chat", "--port", "9"], 1, "no bridge answers"),
         (["stop"], 1, "no run lives"),
         (["restart", "bridge"], 1, "no run lives"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -24,8 +26,11 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
     one robot.
 
     Raises ``SettingsError`` that names each that is not possible, ``UserError`` if no single robot is named at a hub,
-    and ``SkillError``.
+    or a value stands apart from its name, and ``SkillError``.
     """
+    for name, value in pairwise(assignments):
+        if "=" not in name + value:
+            raise UserError(f"{name!r} has no value; did you mean {shlex.quote(f'{name}={value}')}?")
     try:
         return await _changed(bridge, "/settings", assignments, _WITHIN_S)
     except SkillError as error:
