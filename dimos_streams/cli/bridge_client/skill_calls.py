@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 _CLOSE_BOUND_S = 3.0
+_UNANSWERED_S = 10.0
+"""Time, in seconds, after which whoever waits for an answer is told what is one."""
 _LAST_WORD = 80
 
 
@@ -59,7 +61,8 @@ async def follow_new_call(
         async with watching(gateway, _show(reporter, wish, call_id), after=offset, call_id=one) as watch:
             try:
                 async with asyncio.timeout(wish.timeout_s):
-                    return await watch.wait(call_id, wish.until)
+                    with _told_if_unanswered(wish, call_id):
+                        return await watch.wait(call_id, wish.until)
             except TimeoutError:
                 await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s"))
                 if call_id in watch.open:
@@ -68,6 +71,21 @@ async def follow_new_call(
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left"))
                 raise
+
+
+@contextlib.contextmanager
+def _told_if_unanswered(wish: Wish, call_id: str) -> Iterator[None]:
+    """Say once on standard error that a skill has not answered, if it takes long. An agent answers when it can."""
+    if wish.until != "answer" or wish.agent is not None:
+        yield
+        return
+    text = f"call {call_id} has not answered for {_UNANSWERED_S:g} s"
+    text += ": progress does not answer, an update or the end does"
+    timer = asyncio.get_running_loop().call_later(_UNANSWERED_S, note, text)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:

@@ -1,0 +1,53 @@
+"""What a person is told who waits for the answer of a call that only reports progress."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from dimos_streams.cli.bridge_client.event_watch import Milestone
+from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+from dimos_streams.client.http_gateway import Begun, HttpGateway
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.gateway import JournalEntry
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Patient:
+    """A bridge with a call that makes progress each second, and completes after ``seconds``."""
+
+    def __init__(self, seconds: int) -> None:
+        self._seconds = seconds
+
+    async def begin(self, skill: str, arguments: Mapping[str, Any], **how: Any) -> Begun:
+        return Begun("c1", 0)
+
+    async def events(self, *, after: int, **which: Any) -> AsyncGenerator[JournalEntry, None]:
+        for second in range(self._seconds):
+            await asyncio.sleep(1.0)
+            yield _entry(second + 1, "progress")
+        yield _entry(self._seconds + 1, "close", outcome="completed")
+
+
+def _entry(seq: int, type: EventType, **data: Any) -> JournalEntry:
+    who = {"call_id": "c1", "module": "drive", "skill": "drive", "caller": "cli"}
+    fields = {"utime": seq, "seq": seq, "type": type, "text": f"part {seq}", "data": data, **who}
+    return JournalEntry(seq, ToolEvent.from_dict(fields))
+
+
+async def told(seconds: int, until: Milestone, capsys: pytest.CaptureFixture[str]) -> str:
+    wish = Wish(until=until, timeout_s=None, as_json=True)
+    close = await follow_new_call(cast("HttpGateway", Patient(seconds)), "drive", {}, wish, only=True)
+    assert close.outcome == "completed"
+    return capsys.readouterr().err
+
+
+async def test_who_waits_for_an_answer_is_told_once_that_progress_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "call c1 has not answered for 10 s: progress does not answer, an update or the end does\n"
+    assert await told(60, "answer", capsys) == said
+    assert await told(5, "answer", capsys) == ""
+    assert await told(60, "close", capsys) == ""
