@@ -20,10 +20,12 @@ def public_names(skill: str, asked_by: str = "") -> tuple[str, ...]:
     in which they are looked for: in its namespace (``robots_a_go_to``), in those around it (``robots_go_to``), in
     none (``go_to``).
 
-    One that begins with a slash is absolute: ``"/robots/b/go_to"`` is ``robots_b_go_to``, wherever it is said.
+    A namespace before it may have its slashes: ``"b/go_to"`` is ``b_go_to``. One that begins with a slash is
+    absolute: ``"/robots/b/go_to"`` is ``robots_b_go_to``, wherever it is said.
     """
+    name = public_prefix(skill.removeprefix("/"))
     if skill.startswith("/"):
-        return (public_prefix(skill[1:]),)
+        return (name,)
     parts = prefix_of(asked_by).split("/")[:-1]
     around = ["_".join([*parts[:length], ""]) for length in range(len(parts), -1, -1)]
-    return tuple(f"{prefix}{skill}" for prefix in around)
+    return tuple(f"{prefix}{name}" for prefix in around)

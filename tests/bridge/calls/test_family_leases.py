@@ -49,3 +49,5 @@ def test_names_are_looked_for_from_the_inside_to_the_outside() -> None:
     assert public_names("go", "patrol") == public_names("go") == ("go",)
     assert public_names("/b/go", "x/a/patrol") == ("b_go",)
     assert public_names("/go", "x/a/patrol") == ("go",)
+    assert public_names("b/go") == ("b_go",), "as its module is called, whose settings and restart say b/"
+    assert public_names("b/go", "x/patrol") == ("x_b_go", "b_go")

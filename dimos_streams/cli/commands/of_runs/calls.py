@@ -92,13 +92,15 @@ def call(
     """
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+    from dimos_streams.skill import public_names
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
 
     async def work(gateway: HttpGateway) -> ToolEvent:
         offered = {each.name: each for each in await gateway.skills()}
-        schemas = offered[skill].parameters if skill in offered else {}
+        named = offered.get(public_names(skill)[0])
+        schemas = named.parameters if named is not None else {}
         given = parse_arguments(arguments or (), arguments_json, schemas)
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
         try:
