@@ -80,6 +80,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "threading.Thread",
     ): "reads a real socket; in virtual time there is no HTTP",
     (
+        "dimos_streams/bridge/fleet/connection.py",
+        "secrets.token_urlsafe",
+    ): "nobody may guess the name of a stream of commands; in virtual time there is no HTTP",
+    (
         "dimos_streams/foxglove/server.py",
         "secrets.randbelow",
     ): "nobody may guess where the SDK listens; in virtual time nothing is served",
@@ -101,7 +105,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "nobody may guess a client's session; HTTP only",
     ("dimos_streams/bridge/http/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
     (
-        "dimos_streams/ros2/actions/client.py",
+        "dimos_streams/ros2/actions/goal.py",
         "uuid.uuid4",
     ): "servers remember the ids of goals from run to run; DDS only",
     ("dimos_streams/ros2/participant.py", "threading.Thread"): "waits for DDS; virtual time has a wire without any",

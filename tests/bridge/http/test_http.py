@@ -374,6 +374,31 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
             assert raw_get(bridge.port, asks) == status, asks
 
 
+@pytest.mark.slow
+def test_a_request_for_a_whole_address_is_one_for_its_path_at_its_host() -> None:
+    with served() as bridge:
+        here = f"http://127.0.0.1:{bridge.port}"
+        for target, host, status in (
+            (f"{here}/skills", "127.0.0.1", 200),
+            (f"{here}/skills?token=x", "evil.example", 200),
+            (f"HTTP://localhost:{bridge.port}/calls/no%62ody", "localhost", 404),
+            (here, "127.0.0.1", 200),
+            ("http://evil.example/skills", "127.0.0.1", 403),
+            (f"http://evil.example@127.0.0.1:{bridge.port}/skills", "127.0.0.1", 403),
+            ("http:///skills", "127.0.0.1", 403),
+            ("http://[/skills", "127.0.0.1", 403),
+        ):
+            connection = http.client.HTTPConnection("127.0.0.1", bridge.port, timeout=10)
+            connection.putrequest("GET", target, skip_host=True)
+            connection.putheader("Host", host)
+            connection.endheaders()
+            response = connection.getresponse()
+            body = response.read()
+            connection.close()
+            assert (response.status, target) == (status, target)
+            assert status != 404 or b"'nobody'" in body
+
+
 def raw_get(port: int, headers: dict[str, str]) -> int:
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
         connection.request("GET", "/healthz", headers=headers)
