@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.errors import DimosStreamsError
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def request_headers(last_event_id: str) -> dict[str, str | bytes]:
     The id is sent in UTF-8, as WHATWG's standard has it, without white space around it, which no header keeps.
     """
     headers: dict[str, str | bytes] = {
+        **PLAIN,
         "Accept": _CONTENT_TYPE,
-        "Accept-Encoding": "identity",
         "Cache-Control": "no-cache",
     }
     if id := last_event_id.encode(errors="replace").strip():
@@ -52,13 +53,16 @@ def request_headers(last_event_id: str) -> dict[str, str | bytes]:
 def check_answer(url: str, response: requests.Response) -> None:
     """Raise ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
     status = response.status_code
+    why = why_unread(response.headers)
     if status != 200:
-        content = response.raw.read(_MAX_BODY, decode_content=True)
+        content = response.raw.read(_MAX_BODY) if why is None else b""
         body = " ".join(content[:_MAX_SAID].decode(errors="replace").split())
         problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
         if status == 429 or status >= 500:
             raise PassingError(problem, _retry_after_s(response))
         raise SseError(url, problem, status, content)
+    if why is not None:
+        raise SseError(url, f"it {why}", status)
     kind = response.headers.get("Content-Type", "")
     if kind.partition(";")[0].strip().lower() != _CONTENT_TYPE:
         raise SseError(url, f"the content type is {kind!r}, not {_CONTENT_TYPE!r}", status)

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.printable import printable
 from dimos_streams.common.text import cut_to, parse_json
 from dimos_streams.errors import SkillError, SkillUnavailableError
@@ -23,7 +24,7 @@ MAX_BODY = 8 * 2**20
 CONNECT_S = 3.0
 _MAX_SHOWN = 300
 _PIECE = 65536
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", **PLAIN}
 
 
 class ToolServer:
@@ -93,6 +94,8 @@ class ToolServer:
         return self._parsed(response, answered)
 
     def _read(self, response: requests.Response) -> bytes:
+        if (why := why_unread(response.headers)) is not None:
+            raise SkillError(f"dimos at {self.url} {why}")
         pieces, size = [], 0
         while piece := response.raw.read1(_PIECE):
             size += len(piece)

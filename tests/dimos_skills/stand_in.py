@@ -39,6 +39,8 @@ class StandIn:
         """The tools that were called, with arguments and token."""
         self.list_body: bytes | None = None
         """What the list is answered with instead."""
+        self.headers: dict[str, str] = {}
+        """Further headers of all answers to requests."""
         self.tokens: list[str] = []
         """Of the patrols that were begun."""
         self.released = threading.Event()
@@ -180,6 +182,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
+        for header in self.owner.headers.items():
+            self.send_header(*header)
         self.end_headers()
         self.wfile.write(body)
 

@@ -400,6 +400,11 @@ def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> Non
                 assert (close.outcome, why in close.text) == (Outcome.FAILED, True), close.text
                 assert len(close.text) < 500
                 assert "\n" not in close.text
+            server.answers["wave"] = lambda arguments, token: "hello"
+            server.headers["Content-Encoding"] = "gzip"
+            close = await (await harness.call("dimos_wave")).closed()
+            assert close.text.startswith(f"dimos at {server.url} answers with the encoding 'gzip'")
+            server.headers.clear()
 
             call, token = await patrolling(harness, server)
             caplog.clear()

@@ -18,6 +18,8 @@ class ChatServer:
     url: str = ""
     script: list[tuple[int, str] | None] = field(default_factory=list)
     requests: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    """Further headers of all answers."""
     asked: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
 
@@ -46,6 +48,8 @@ def chat_server() -> Iterator[ChatServer]:
                 return
             self.send_response(answer[0])
             self.send_header("Content-Length", str(len(answer[1].encode())))
+            for header in state.headers.items():
+                self.send_header(*header)
             self.end_headers()
             self.wfile.write(answer[1].encode())
 

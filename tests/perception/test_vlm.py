@@ -144,6 +144,13 @@ def test_a_failing_server_is_an_error_of_the_frame(
     assert len(detector.detect(frame(), [RED])) == 1
 
 
+def test_an_answer_that_is_packed_is_not_read(server: ChatServer, detector: VlmDetector) -> None:
+    server.headers["Content-Encoding"] = "zstd"
+    server.finds(FOUND)
+    with pytest.raises(DetectorError, match="answers with the encoding 'zstd'"):
+        detector.detect(frame(), [RED])
+
+
 def test_prose_is_an_error_that_quotes_it(server: ChatServer, detector: VlmDetector) -> None:
     server.says("I see a person in red on the left.")
     with pytest.raises(DetectorError, match="on the left"):

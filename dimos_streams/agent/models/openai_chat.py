@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import ipaddress
 import logging
 import os
@@ -25,6 +24,7 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.models.refusals import Habits, Manners, Trial, is_too_long, may_pass, retry_after_s
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import (
     RedactedPieces,
@@ -46,6 +46,8 @@ _OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_S = 10.0
 _AFTER_FINISH_S = 1.0
 """The time in s for each thing that a server still has to say after the finish reason: mostly the usage."""
+_AT_ONCE = 100
+"""The number of deltas in one turn of the loop: a chunk may have any number of them."""
 _SHOWN = 500
 
 
@@ -71,9 +73,8 @@ class OpenAIModel:
         self._model = model
         self._options = options or ModelOptions()
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
-        self._client = _client(model, url)
-        self._transport_error = _transport_error(self._client)
         self._name = f"model {model!r} at {without_user(url)}"
+        self._client = _client(model, url, self._name)
         self._manners = manners or Manners(vision=self._options.vision)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
@@ -120,28 +121,33 @@ class OpenAIModel:
                     return
                 if chunk is None:
                     return
-                for delta in chat_deltas(chunk):
+                for number, delta in enumerate(chat_deltas(chunk), 1):
                     finished = finished or isinstance(delta, Finish)
                     yield delta
+                    if number % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
 
     async def _chunks(self, request: ModelRequest) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the JSON objects that the server sends. Raises ``ModelError``."""
+        from httpx2 import TransportError
         from openai import APIError
+
+        from dimos_streams.agent.models.answer_body import media_type
 
         try:
             async with await self._open(request) as stream:
-                kind = stream.response.headers.get("content-type", "").partition(";")[0].strip()
+                kind = media_type(stream.response)
                 if kind == "application/json":
                     await stream.response.aread()
-                    yield self._whole_answer(_checked(self._name, stream.response.json()))
+                    yield self._whole_answer(await self._checked(stream, stream.response.json()))
                     return
                 if kind == "text/html":
                     raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
                 async for chunk in stream:
-                    yield _checked(self._name, chunk)
+                    yield await self._checked(stream, chunk)
         except APIError as error:
             raise self._failure(error) from error
-        except self._transport_error as error:
+        except TransportError as error:
             raise self._broken(error) from error
         except ValueError as error:
             raise ModelError(f"{self._name} sent what is not JSON: {error}", retryable=True) from error
@@ -177,6 +183,15 @@ class OpenAIModel:
                 if trial is not None:
                     self._manners.helped(trial)
                 return stream
+
+    async def _checked(self, stream: AsyncStream[object], chunk: object) -> Mapping[str, Any]:
+        """Return a chunk without secrets. They are looked for beside the loop if that may take a while."""
+        from dimos_streams.agent.models.answer_body import AnswerBody
+
+        body = stream.response.stream
+        if isinstance(body, AnswerBody) and body.is_large:
+            return await in_own_thread(_checked, self._name, chunk)
+        return _checked(self._name, chunk)
 
     def _body(self, request: ModelRequest, habits: Habits) -> dict[str, Any]:
         options = self._options
@@ -219,6 +234,8 @@ class OpenAIModel:
     def _failure(self, error: APIError) -> ModelError:
         from openai import APIConnectionError, APIStatusError
 
+        from dimos_streams.agent.models.answer_body import MAX_ERROR
+
         if isinstance(error, APIConnectionError):
             return self._broken(error.__cause__ or error)
         if isinstance(error, APIStatusError):
@@ -226,6 +243,8 @@ class OpenAIModel:
                 text = f"{self._name}: HTTP {error.status_code}: {_said(error)}"
                 return ContextLengthError(text, status=error.status_code)
             hint = " (base URLs mostly end in /v1)" if error.status_code == 404 else ""
+            if len(error.response.content) >= MAX_ERROR:
+                hint += f" ({MAX_ERROR} bytes of it were read)"
             return ModelError(
                 f"{self._name}: HTTP {error.status_code}{hint}: {_said(error)}",
                 retryable=may_pass(error.status_code, error.code),
@@ -235,7 +254,7 @@ class OpenAIModel:
         return self._said_no(error.body.get("code") if isinstance(error.body, Mapping) else None, _said(error))
 
 
-def _client(model: str, url: str) -> AsyncOpenAI:
+def _client(model: str, url: str, name: str) -> AsyncOpenAI:
     know_url(url)
     try:
         host = http_host(url)
@@ -251,18 +270,13 @@ def _client(model: str, url: str) -> AsyncOpenAI:
     key = checked(key or "none", "OPENAI_API_KEY")
     try:
         from openai import AsyncOpenAI, Timeout
+
+        from dimos_streams.agent.models.answer_body import bounded_client
     except ImportError as error:
         raise UserError("models behind servers need the extra: pip install 'dimos-streams[openai]'") from error
     timeout = Timeout(None, connect=_CONNECT_S)
-    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=timeout)
-
-
-def _transport_error(client: AsyncOpenAI) -> type[Exception]:
-    """The error of the SDK's HTTP library, which the SDK passes on here and there. The class of its base URL tells
-    which library that is."""
-    library = importlib.import_module(type(client.base_url).__module__.partition(".")[0])
-    error: type[Exception] = library.TransportError
-    return error
+    http = bounded_client(name, timeout)
+    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
 
 
 def _is_local(host: str) -> bool:

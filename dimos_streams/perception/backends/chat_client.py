@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
 from dimos_streams.common.bearer import bearer_headers
+from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user
 from dimos_streams.perception.detector import DetectorError
 
@@ -40,7 +41,7 @@ class ChatClient:
     def complete(self, request: dict[str, Any]) -> str:
         """The body of the answer.
 
-        Raises DetectorError for no answer in time, another status than 200, an answer beyond
+        Raises DetectorError for no answer in time, another status than 200, an answer that is packed or beyond
         `MAX_REPLY_BYTES`, and when the client is closed meanwhile."""
         timeouts = min(CONNECT_TIMEOUT_S, self._timeout_s), self._timeout_s
         deadline = clock.monotonic() + self._timeout_s
@@ -48,6 +49,8 @@ class ChatClient:
             with self._open_session().post(
                 self._url, json=request, timeout=timeouts, stream=True, allow_redirects=False
             ) as response:
+                if (why := why_unread(response.headers)) is not None:
+                    raise DetectorError(f"{self._url!r} {why}")
                 body = self._read(response, deadline)
         except (requests.RequestException, HTTPError, OSError) as error:
             raise DetectorError(f"no answer from {self._url!r}: {error}") from error
@@ -68,7 +71,7 @@ class ChatClient:
             raise DetectorError(f"the connection to {self._url!r} was closed")
         if self._session is None:
             self._session = requests.Session()
-            self._session.headers["Accept-Encoding"] = "identity"
+            self._session.headers.update(PLAIN)
             self._session.auth = self._authorize  # also without a key: requests would ask ~/.netrc
             self._session.mount("http://", self._adapter)
             self._session.mount("https://", self._adapter)

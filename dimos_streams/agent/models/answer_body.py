@@ -1,0 +1,94 @@
+"""The HTTP client for a model's server: it reads answers as they come, and no more than a model has to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+import httpx2
+from openai import DefaultAsyncHttpxClient, Timeout
+
+from dimos_streams.agent.models.protocol import ModelError
+from dimos_streams.agent.models.refusals import may_pass
+from dimos_streams.common.http.unread_answers import PLAIN, why_unread
+
+MAX_EVENT = 2**20
+"""Maximum size, in bytes, of what is parsed at once: an event of a stream, or an answer that comes whole. The 320,000
+characters that answer, reasoning and arguments may have by default have room in it, at three bytes each."""
+MAX_STREAM = 64 * 2**20
+"""Maximum size of a stream, in bytes. Servers wrap each token, which has three characters or more, in some hundred
+bytes; there is room for as many characters with six hundred each."""
+MAX_ERROR = 2**16
+"""The size, in bytes, at which an error's body is cut off. Some servers send back all that they refuse, behind the
+reason; the reason's first few hundred characters are shown."""
+LARGE = 2**14
+"""The size, in bytes, from which on it takes a while to look for secrets in something."""
+SLICE = 2**12
+"""The number of bytes that are handed on in one turn of the loop. Tiny events cost most: some hundred fit in."""
+_BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
+"""What a blank line is found by: two line ends, whichever they are, have one of these in them."""
+
+
+def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:
+    """Return a client for one server, whose errors begin with ``name``. Its answers are neither unpacked nor read
+    beyond their bounds: it raises ``ModelError`` instead, which is not retryable unless the status is."""
+
+    async def bound(response: httpx2.Response) -> None:
+        if (why := why_unread(response.headers)) is not None:
+            status = response.status_code
+            raise ModelError(f"{name} {why} (HTTP {status})", status=status, retryable=may_pass(status))
+        response.stream = AnswerBody(name, response)
+
+    return DefaultAsyncHttpxClient(headers=PLAIN, timeout=timeout, event_hooks={"response": [bound]})
+
+
+def media_type(response: httpx2.Response) -> str:
+    """The type of a response's body, without parameters."""
+    return response.headers.get("content-type", "").partition(";")[0].strip()
+
+
+class AnswerBody(httpx2.AsyncByteStream):
+    """The bytes of an answer, counted."""
+
+    def __init__(self, name: str, response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        self._name = name
+        self._body = response.stream
+        self._is_error = not response.is_success
+        self._is_whole = media_type(response) == "application/json"
+        self._size = 0
+        self._event = 0
+        """The size of what has come since the newest blank line, or since the beginning of an answer that comes
+        whole."""
+        self._newest = b""
+        """The newest byte: a blank line may come in two pieces."""
+        self.is_large = False
+        """True if anything that is parsed at once was large."""
+
+    async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        async for piece in self._body:
+            for at in range(0, len(piece), SLICE):
+                part = piece[at : at + SLICE]
+                if self._is_error and self._size + len(part) >= MAX_ERROR:
+                    yield part[: MAX_ERROR - self._size]
+                    return
+                self._count(part)
+                yield part
+                await asyncio.sleep(0)
+
+    async def aclose(self) -> None:
+        """See ``AsyncByteStream``."""
+        await self._body.aclose()
+
+    def _count(self, part: bytes) -> None:
+        self._size += len(part)
+        known = self._newest + part
+        end = -1 if self._is_whole else max(map(known.rfind, _BLANK_LINES))
+        self._event = self._event + len(part) if end < 0 else len(known) - end - 2
+        self._newest = part[-1:]
+        self.is_large = self.is_large or self._event > LARGE
+        if self._event > MAX_EVENT:
+            what = "bytes at once" if self._is_whole else "bytes without the end of an event"
+            raise ModelError(f"{self._name} answers with more than {MAX_EVENT} {what}; the rest was not read")
+        if self._size > MAX_STREAM:
+            raise ModelError(f"{self._name} sent a stream of more than {MAX_STREAM} bytes; the rest was not read")

@@ -1,0 +1,1 @@
+"""HTTP as clients speak it to servers that others run."""
