@@ -53,11 +53,12 @@ def request_headers(last_event_id: str) -> dict[str, str | bytes]:
 def check_answer(url: str, response: requests.Response) -> None:
     """Raise ``SseError`` for an answer that is no event stream, ``PassingError`` if it may become one."""
     status = response.status_code
-    why = why_unread(response.headers)
+    why = why_unread(url, status, response.headers, setting="the URL")
     if status != 200:
         content = response.raw.read(_MAX_BODY) if why is None else b""
         body = " ".join(content[:_MAX_SAID].decode(errors="replace").split())
-        problem = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
+        answered = f"HTTP {status} {response.reason}" + (f": {body}" if body else "")
+        problem = answered if why is None else f"it {why}"
         if status == 429 or status >= 500:
             raise PassingError(problem, _retry_after_s(response))
         raise SseError(url, problem, status, content)

@@ -94,7 +94,8 @@ class ToolServer:
         return self._parsed(response, answered)
 
     def _read(self, response: requests.Response) -> bytes:
-        if (why := why_unread(response.headers)) is not None:
+        why = why_unread(self.url, response.status_code, response.headers, setting="url")
+        if why is not None:
             raise SkillError(f"dimos at {self.url} {why}")
         pieces, size = [], 0
         while piece := response.raw.read1(_PIECE):

@@ -168,7 +168,7 @@ def test_headers_and_statistics() -> None:
         ("401 Unauthorized", "text/plain", "HTTP 401 Unauthorized: who are you"),
         ("403 Forbidden", "text/plain", "HTTP 403"),
         ("404 Not Found", "text/plain", "HTTP 404"),
-        ("307 Temporary Redirect", "text/plain", "HTTP 307"),
+        ("307 Temporary Redirect", "text/plain", "points to 'http://127.0.0.1:1/' (HTTP 307)"),
         ("200 OK", "text/event-stream\r\nContent-Encoding: gzip", "it answers with the encoding 'gzip'"),
         ("200 OK", "text/html", "the content type is 'text/html', not 'text/event-stream'"),
     ],

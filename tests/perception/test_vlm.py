@@ -151,6 +151,13 @@ def test_an_answer_that_is_packed_is_not_read(server: ChatServer, detector: VlmD
         detector.detect(frame(), [RED])
 
 
+def test_a_redirection_is_not_followed_and_says_where_it_leads(server: ChatServer, detector: VlmDetector) -> None:
+    server.headers["Location"] = "https://two/v1/chat/completions"
+    server.script.append((307, ""))
+    with pytest.raises(DetectorError, match=r"points to .* set vlm\.base_url to 'https://two/v1'"):
+        detector.detect(frame(), [RED])
+
+
 def test_prose_is_an_error_that_quotes_it(server: ChatServer, detector: VlmDetector) -> None:
     server.says("I see a person in red on the left.")
     with pytest.raises(DetectorError, match="on the left"):

@@ -12,6 +12,7 @@ from dimos_streams.agent.models.protocol import ModelError
 from dimos_streams.agent.models.refusals import may_pass
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 
+COMPLETIONS = "/chat/completions"
 MAX_EVENT = 2**20
 """Maximum size, in bytes, of what is parsed at once: an event of a stream, or an answer that comes whole. The 320,000
 characters that answer, reasoning and arguments may have by default have room in it, at three bytes each."""
@@ -30,16 +31,19 @@ _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 
 
 def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:
-    """Return a client for one server, whose errors begin with ``name``. Its answers are neither unpacked nor read
-    beyond their bounds: it raises ``ModelError`` instead, which is not retryable unless the status is."""
+    """Return a client for one server, whose errors begin with ``name``. Its redirections are not followed,
+    and its answers neither unpacked nor read beyond their bounds: it raises ``ModelError`` instead, which is not
+    retryable unless the status is."""
 
     async def bound(response: httpx2.Response) -> None:
-        if (why := why_unread(response.headers)) is not None:
-            status = response.status_code
-            raise ModelError(f"{name} {why} (HTTP {status})", status=status, retryable=may_pass(status))
+        status, url = response.status_code, str(response.url)
+        why = why_unread(url, status, response.headers, setting="base_url", below=COMPLETIONS)
+        if why is not None:
+            raise ModelError(f"{name} {why}", status=status, retryable=may_pass(status))
         response.stream = AnswerBody(name, response)
 
-    return DefaultAsyncHttpxClient(headers=PLAIN, timeout=timeout, event_hooks={"response": [bound]})
+    hooks = {"response": [bound]}
+    return DefaultAsyncHttpxClient(headers=PLAIN, timeout=timeout, follow_redirects=False, event_hooks=hooks)
 
 
 def media_type(response: httpx2.Response) -> str:

@@ -156,6 +156,8 @@ class OpenAIModel:
         """Send the request, and again as long as a refusal teaches how to ask, or there is something to try."""
         from openai import APIStatusError, AsyncStream
 
+        from dimos_streams.agent.models.answer_body import COMPLETIONS
+
         unclear: APIStatusError | None = None
         trials: Iterator[Trial] = iter(())
         trial: Trial | None = None
@@ -163,7 +165,7 @@ class OpenAIModel:
             body = self._body(request, self._manners.habits if trial is None else trial.habits)
             try:
                 stream = await self._client.post(
-                    "/chat/completions", body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+                    COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
                 )
             except APIStatusError as error:
                 status, code, said = error.status_code, error.code, _said(error)

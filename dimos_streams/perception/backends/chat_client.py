@@ -20,6 +20,7 @@ from dimos_streams.perception.detector import DetectorError
 
 MAX_REPLY_BYTES = 1_000_000
 CONNECT_TIMEOUT_S = 3.0
+_COMPLETIONS = "/chat/completions"
 
 
 class ChatClient:
@@ -30,7 +31,7 @@ class ChatClient:
     def __init__(self, base_url: str, api_key_env: str, timeout_s: float) -> None:
         """Make a client. Raises UserError for a key that no header can carry."""
         know_url(base_url)
-        self._url = f"{without_user(base_url).rstrip('/')}/chat/completions"
+        self._url = f"{without_user(base_url).rstrip('/')}{_COMPLETIONS}"
         self._api_key_env = api_key_env
         self._key()
         self._timeout_s = timeout_s
@@ -41,15 +42,17 @@ class ChatClient:
     def complete(self, request: dict[str, Any]) -> str:
         """The body of the answer.
 
-        Raises DetectorError for no answer in time, another status than 200, an answer that is packed or beyond
-        `MAX_REPLY_BYTES`, and when the client is closed meanwhile."""
+        Raises DetectorError for no answer in time, another status than 200, an answer that is packed, beyond
+        `MAX_REPLY_BYTES` or leads elsewhere, and when the client is closed meanwhile."""
         timeouts = min(CONNECT_TIMEOUT_S, self._timeout_s), self._timeout_s
         deadline = clock.monotonic() + self._timeout_s
         try:
             with self._open_session().post(
                 self._url, json=request, timeout=timeouts, stream=True, allow_redirects=False
             ) as response:
-                if (why := why_unread(response.headers)) is not None:
+                status, headers = response.status_code, response.headers
+                why = why_unread(self._url, status, headers, setting="vlm.base_url", below=_COMPLETIONS)
+                if why is not None:
                     raise DetectorError(f"{self._url!r} {why}")
                 body = self._read(response, deadline)
         except (requests.RequestException, HTTPError, OSError) as error:

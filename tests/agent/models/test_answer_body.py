@@ -130,3 +130,23 @@ def test_others_have_their_turn_while_much_is_read(body: bytes, least: float) ->
 
     asyncio.run(main())
     assert turns > least
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/elsewhere"])
+def test_a_redirection_is_not_followed_and_says_where_it_leads(status: int, path: str) -> None:
+    async def main() -> None:
+        async with raw_server("200 OK") as other:
+            place = f"http://127.0.0.1:{other.port}{path}"
+            async with raw_server(f"{status} Away\r\nLocation: {place}", [ENDLESS]) as server:
+                with pytest.raises(ModelError) as caught:
+                    await heard(server)
+            meant = place.removesuffix("/chat/completions")
+            assert str(caught.value) == (
+                f"model 'm' at {server.url} points to {place!r} (HTTP {status}), where nothing is sent; "
+                f"if that is meant, set base_url to {meant!r}"
+            )
+            assert (len(server.requests), other.requests) == (1, [])
+
+    asyncio.run(main())
