@@ -151,6 +151,8 @@ class OpenAIModel:
             raise self._broken(error) from error
         except ValueError as error:
             raise ModelError(f"{self._name} sent what is not JSON: {error}", retryable=True) from error
+        except RecursionError as error:
+            raise ModelError(f"{self._name} sent JSON that is nested too deeply", retryable=True) from error
 
     async def _open(self, request: ModelRequest) -> AsyncStream[object]:
         """Send the request, and again as long as a refusal teaches how to ask, or there is something to try."""
