@@ -57,6 +57,10 @@ POISON: dict[str, tuple[Reply, str]] = {
     "no answer": (Reply.raw(chunk({}, "stop")), "no_answer"),
     "calls that never came": (Reply.raw(chunk({}, "tool_calls")), "no_calls"),
     "babble": (Reply.say("bla " * 200_000, piece=4000), "too_long"),
+    "too much at once": (Reply(body="[" * (2**20 + 1)), "error"),
+    "JSON that is nested deeply": (Reply.raw("[" * 20_000), "completed"),
+    "a packed answer": (Reply(body="{}", headers={"content-encoding": "gzip"}), "error"),
+    "a redirection": (Reply(status=307, headers={"location": "http://127.0.0.2/"}, body=""), "error"),
     "a filter": (Reply.raw(chunk({"content": "I"}), chunk({}, "content_filter")), "content_filter"),
     "the same id again": (
         Reply.raw(
