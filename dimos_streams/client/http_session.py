@@ -18,6 +18,13 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from dimos_streams.common.http.unread_answers import PLAIN, why_packed
+
+MAX_ANSWER = 32 * 2**20
+"""Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
+which describes its skills in a heartbeat."""
+_PIECE = 2**16
+
 
 @dataclass(frozen=True, slots=True)
 class Tls:
@@ -36,7 +43,8 @@ Opener = Callable[[str, int, float | None], socket.socket]
 
 class CuttableSession(requests.Session):
     """A session for one request or stream, or for several to one server, one after the other; none may be redirected.
-    ``cut`` may be called from any thread at any moment.
+    An answer that is no stream has ``MAX_ANSWER`` bytes at most, and is not packed. ``cut`` may be called from any
+    thread at any moment.
 
     Closing a response or a socket does not wake a thread that waits for it; shutting the socket down does, while it
     connects, shakes hands, or reads. So the session keeps a duplicate of its socket's descriptor, from before the
@@ -47,6 +55,7 @@ class CuttableSession(requests.Session):
     def __init__(self, tls: Tls | None = None) -> None:
         super().__init__()
         self.trust_env = False
+        self.headers.update(PLAIN)
         if tls is not None and tls.ca is not None:
             self.verify = str(tls.ca)
         if tls is not None and tls.cert is not None:
@@ -59,6 +68,18 @@ class CuttableSession(requests.Session):
         """True once there was a connection: from then on a request may have arrived."""
         for scheme in ("http://", "https://"):
             self.mount(scheme, _CuttableAdapter(self._open))
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed or too
+        large."""
+        response = super().send(request, **{**options, "stream": True})
+        if not options.get("stream"):
+            try:
+                response._content = _whole(response)
+            except BaseException:
+                response.close()
+                raise
+        return response
 
     def cut(self) -> None:
         """End what the session does with an error in its thread; new connections are refused. Never waits."""
@@ -134,6 +155,17 @@ def why(error: BaseException) -> str:
         inner = next((arg for arg in (*error.args, error.__cause__) if isinstance(arg, BaseException)), None)
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text or type(error).__name__
+
+
+def _whole(response: requests.Response) -> bytes:
+    if (why_not := why_packed(response.status_code, response.headers)) is not None:
+        raise requests.RequestException(f"it {why_not}")
+    body = bytearray()
+    for piece in response.iter_content(_PIECE):
+        body += piece
+        if len(body) > MAX_ANSWER:
+            raise requests.RequestException(f"it answers with more than {MAX_ANSWER} bytes")
+    return bytes(body)
 
 
 def _shut_down(sock: socket.socket) -> None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import gzip
+import random
+import re
 import threading
+import tracemalloc
 
 import pytest
 import requests
 
-from dimos_streams.client.http_session import CuttableSession
-from tests.client.event_server import Peer, event_server
+from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.client.http_session import MAX_ANSWER, CuttableSession
+from dimos_streams.errors import SkillError
+from tests.client.event_server import Peer, Play, event_server
 
 
 def test_a_body_can_be_cut_whose_connection_is_not_kept() -> None:
@@ -25,3 +33,48 @@ def test_a_body_can_be_cut_whose_connection_is_not_kept() -> None:
         cutter.join()
         with pytest.raises(requests.ConnectionError):
             session.get(server.url, timeout=30)
+
+
+def endless(peer: Peer) -> None:
+    peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    while not peer.gone.is_set():
+        peer.send(b"A" * 65536)
+
+
+def packed(peer: Peer) -> None:
+    peer.answer("200 OK", gzip.compress(bytes(2**20)), "Content-Encoding: gzip\r\n")
+
+
+@pytest.mark.parametrize(
+    ("play", "why"),
+    [
+        (endless, f"it answers with more than {MAX_ANSWER} bytes"),
+        (packed, "it answers with the encoding 'gzip' (HTTP 200), for which nobody asked; it is not read"),
+    ],
+)
+def test_answers_without_end_and_packed_ones_are_not_read(play: Play, why: str) -> None:
+    tracemalloc.start()
+    try:
+        with event_server(play) as server:
+            with CuttableSession() as session, pytest.raises(requests.RequestException) as told:
+                session.get(server.url, timeout=30, allow_redirects=False)
+            gateway = HttpGateway(server.url.removesuffix("/events"), rng=random.Random(1))
+            with contextlib.closing(gateway), pytest.raises(SkillError, match=re.escape(why)):
+                asyncio.run(gateway.offset())
+        assert str(told.value) == why
+        assert server.requests[0].headers["accept-encoding"] == "identity"
+        assert tracemalloc.get_traced_memory()[1] < 3 * MAX_ANSWER
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_answer_that_breaks_off_is_none() -> None:
+    def play(peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegun")
+
+    with (
+        event_server(play) as server,
+        CuttableSession() as session,
+        pytest.raises(requests.exceptions.ChunkedEncodingError),
+    ):
+        session.get(server.url, timeout=30, allow_redirects=False)

@@ -26,6 +26,11 @@ def why_unread(url: str, status: int, headers: Mapping[str, str], *, setting: st
         meant = place.rstrip("/").removesuffix(below)
         hint = f"if that is meant, set {setting} to '{meant}'"
         return f"points to '{place}' (HTTP {status}), where nothing is sent; {hint}"
+    return why_packed(status, headers)
+
+
+def why_packed(status: int, headers: Mapping[str, str]) -> str | None:
+    """The reason why an answer is not read that is packed, as what is said of its server, or None if it is not."""
     encoding = printable(headers.get("Content-Encoding", "").strip())
     if encoding.lower() not in ("", "identity"):
         return (
