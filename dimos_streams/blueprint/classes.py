@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.common.importing import how_to_get, import_attribute
 from dimos_streams.common.invalid import what_is_wrong
+from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.secrets import know_settings
 from dimos_streams.documents.fields import fields_at, takes_null
 from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
@@ -83,9 +84,9 @@ def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> 
 
 def failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> Problem:
     """The problem of an author's answer that fails, with what it must give."""
-    text = (
-        f"its {hook}(config) fails ({type(error).__name__}: {error}); it must be a classmethod that returns {gives}"
-    )
+    show_if_debugging(error)
+    fails = f"its {hook}(config) fails ({type(error).__name__}: {error}){raised_at(error)}"
+    text = f"{fails}; it must be a classmethod that returns {gives}"
     return Problem(f"module {spec.name!r}: {spec.type}: {text}", spec.where("type"))
 
 

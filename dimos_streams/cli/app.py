@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli import exit_codes
+from dimos_streams.common.process.own_code import DEBUG
 
 _DEBUG = "--debug"
 _CONTROL = "The operator's control"
@@ -115,4 +116,4 @@ def _global_options(
     ] = False,
 ) -> None:
     if debug:
-        os.environ["DIMOS_STREAMS_DEBUG"] = "1"
+        os.environ[DEBUG] = "1"

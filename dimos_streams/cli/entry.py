@@ -12,10 +12,10 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.common.printable import printable, show_tracebacks
+from dimos_streams.common.process.own_code import DEBUG
 from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import DimosStreamsError
 
-DEBUG = "DIMOS_STREAMS_DEBUG"
 FOXGLOVE = "--foxglove"
 """An option with a value that may be left out, which typer does not know."""
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError, suggest
 
@@ -25,6 +27,8 @@ EXTRAS = {
 _MAX_SHOWN = 300
 _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 """Packages of extras that have no wheels for other machines, where the extra brings nothing."""
+_NO_SUCH_NAME = re.compile(r"(cannot import name '(.+)' from '(.+)') \(.*\)")
+"""Python's text for a name that a module does not have, with the module's file."""
 
 
 def is_reference(text: str) -> bool:
@@ -57,22 +61,40 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            package, dot, last = missing.rpartition(".")
-            near = suggest(last, _beside(missing), before=package + dot)
-            where = near or " in the working directory, on PYTHONPATH, or installed"
+            where = _near(missing) or " in the working directory, on PYTHONPATH, or installed"
             raise UserError(f"there is no Python module {missing!r}{where}") from error
-        why = _not_generated(missing) or f"{how_to_get(missing)}{_or_own(missing)}"
-        raise UserError(f"{name!r} can't be imported: {why}") from error
+        raise _unfit(name, _not_generated(missing) or _not_there(missing), error) from error
     except ImportError as error:
-        why = _not_generated(error.name or "") or f"{type(error).__name__}: {error}"
-        raise UserError(f"{name!r} can't be imported: {why}") from error
+        raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
     except Exception as error:  # somebody's module may raise anything when it is imported
-        raise UserError(f"{name!r} can't be imported: {type(error).__name__}: {_in_a_line(error)}") from error
+        raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
+
+
+def _unfit(name: str, why: str, error: Exception) -> UserError:
+    """The error of a module that can't be imported, with the line of own code at which it fails."""
+    show_if_debugging(error)
+    return UserError(f"{name!r} can't be imported: {why}{raised_at(error)}")
 
 
 def _in_a_line(error: Exception) -> str:
     """The text of an error, without most of the advice that some libraries add."""
-    return shortened(" ".join(str(error).split()), _MAX_SHOWN)
+    text = error.msg if isinstance(error, SyntaxError) else str(error)  # whose own text names the line once more
+    return shortened(" ".join(text.split()), _MAX_SHOWN)
+
+
+def _no_such_name(error: ImportError) -> str:
+    """Return what an import of a name says, with the nearest in the place of the module's file if there is one."""
+    text = str(error)
+    if (found := _NO_SUCH_NAME.fullmatch(text)) and (near := suggest(found[2], dir(sys.modules.get(found[3])))):
+        text = f"{found[1]}{near}"
+    return f"{type(error).__name__}: {text}"
+
+
+def _not_there(missing: str) -> str:
+    """Return why a module that another one imports is not there, and how to get it."""
+    if near := _near(missing):
+        return f"there is no Python module {missing!r}{near}"
+    return f"{how_to_get(missing)}{_or_own(missing)}"
 
 
 def _not_generated(name: str) -> str:
@@ -94,6 +116,12 @@ def _or_own(missing: str) -> str:
     if missing.partition(".")[0] in EXTRAS:
         return ""
     return "; or is it a file of yours? Those are found in the working directory and on PYTHONPATH"
+
+
+def _near(missing: str) -> str:
+    """The suggestion of a module that is called nearly so, in the same package."""
+    package, dot, last = missing.rpartition(".")
+    return suggest(last, _beside(missing), before=package + dot)
 
 
 def _beside(name: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
@@ -48,24 +47,18 @@ def skill(
     """
 
     def mark(method: F) -> F:
+        where = f"@skill of {getattr(method, '__qualname__', repr(method))}"
         try:
             stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
         except ValidationError as error:
             wrong = in_a_line(problems_with_values(error, "the policy", lambda path: SkillPolicy.model_fields))
-            raise TypeError(f"@skill of {_place(method)}: {wrong}") from error
+            raise TypeError(f"{where}: {wrong}") from error
         except TypeError as error:
-            raise TypeError(f"@skill of {_place(method)}: {error}") from error
+            raise TypeError(f"{where}: {error}") from error
         setattr(method, _ATTRIBUTE, stated)
         return method
 
     return mark if function is None else mark(function)
-
-
-def _place(method: Callable[..., Any]) -> str:
-    """Return the name of what is marked, and where it stands."""
-    name = getattr(method, "__qualname__", repr(method))
-    code = getattr(inspect.unwrap(method), "__code__", None)
-    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _several(what: str, names: Iterable[str]) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ def test_what_would_be_nothing_is_refused_in_a_line(
     assert line.startswith("x.yaml:2: module 'a': ")
     assert fault in line
     assert "\n" not in line
-    assert len(line) < 420
+    assert len(line.replace(str(tmp_path), "")) < 420
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,16 @@ def test_debug_shows_the_traceback(machine: Machine) -> None:
     for result in (machine("--debug", "stop"), machine("stop", DIMOS_STREAMS_DEBUG="1")):
         assert "Traceback" in result.err
         assert result.code == 1
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_debug_shows_the_traceback_of_code_that_can_t_be_imported(
+    machine: Machine, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "broken.py").write_text("spoon = 1 / 0\n")
+    (tmp_path / "broken.yaml").write_text("modules: {a: {type: 'broken:A'}}\n")
+    result = machine("--debug", command, f"{tmp_path}/broken.yaml", PYTHONPATH=f"{tmp_path}:{REPOSITORY}")
+    assert "    spoon = 1 / 0\n" in result.err
 
 
 def test_version(machine: Machine) -> None:

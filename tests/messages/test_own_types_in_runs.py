@@ -178,7 +178,7 @@ def test_check_says_that_code_is_not_generated(package: Package) -> None:
     described = station(package)
     assert texts(described)[0].endswith(
         f"{str(package.messages / 'weather_msgs')!r} has message definitions (Reading.lcm, Wind.lcm) but no classes: "
-        f"run 'dimos-streams messages generate {package.messages}'"
+        f"run 'dimos-streams messages generate {package.messages}' ({package.root / 'station.py'}:4)"
     )
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import json
 import logging
 import os
 import signal
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Mapping
@@ -21,9 +19,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
-from dimos_streams.common import importing
 from dimos_streams.common.namespaces import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
@@ -50,8 +45,6 @@ EXIT_ORPHANED = 70
 BEGIN, STOP = "begin", "stop"
 """The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
 _ORPHAN_GRACE_S = 3.0
-_PASSED = ("<", str(importlib.__file__), importing.__file__, sysconfig.get_path("purelib"))
-"""Beginnings of the paths of code that mistakes of other code pass through."""
 _FILES_AT_ONCE = 100
 """Maximum number of files in a report, so that none is larger than what a pipe takes at once."""
 
@@ -254,17 +247,8 @@ def _set_up_logging(task: WorkerTask) -> None:
 
 
 def _problem(error: Exception) -> str:
-    """Return what is wrong with code or settings, and the line of code that raised it, if there is one."""
-    text = str(error).strip() if isinstance(error, DimosStreamsError) else _one_line(error)
-    cause: BaseException = error
-    while cause.__cause__ is not None:
-        cause = cause.__cause__
-    if isinstance(cause, SyntaxError):
-        return f"{text} ({cause.filename}:{cause.lineno})"
-    frames = traceback.extract_tb(cause.__traceback__)
-    line = next((frame for frame in reversed(frames) if not frame.filename.startswith(_PASSED)), None)
-    by_us = cause is error or isinstance(cause, DimosStreamsError | ValidationError)
-    return text if line is None or by_us else f"{text} ({line.filename}:{line.lineno})"
+    """Return what is wrong with code or settings, a line for each fault."""
+    return str(error).strip() if isinstance(error, DimosStreamsError) else _one_line(error)
 
 
 def _one_line(error: BaseException) -> str:
