@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _FIXTURES = frozenset({"blueprint_run", "fault_bus"})
 _KEPT_IN = "failed-recordings"
+_NOT_RUN = "async def function"
+"""The beginning of what pytest says of a coroutine that no plugin has run."""
 _RUN_LIMIT_S = 600.0
 """Virtual time, in seconds, after which a test with a run of a blueprint fails, unless its mark says otherwise: the
 modules of a run go on for ever, whoever waits."""
@@ -86,6 +88,20 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         limit_s = _RUN_LIMIT_S
     run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s=limit_s)
     return True
+
+
+@pytest.hookimpl(wrapper=True, specname="pytest_pyfunc_call")
+def pytest_unmarked_coroutine(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Say which mark a coroutine lacks that pytest finds nobody to run; what it says itself names other plugins."""
+    try:
+        return (yield)
+    except (pytest.fail.Exception, pytest.skip.Exception) as error:
+        if str(error.msg).startswith(_NOT_RUN):
+            error.msg = (
+                f"{pyfuncitem.name} is `async def`: add `@pytest.mark.virtual_time`, and it runs in virtual time"
+                " (or the mark of another plugin that runs coroutines)"
+            )
+        raise
 
 
 def _limit_of(mark: pytest.Mark) -> float | None:

@@ -119,6 +119,33 @@ def test_arguments_that_the_mark_does_not_have_fail_the_test(pytester: pytest.Py
         assert f"virtual_time takes no argument {given} (valid: limit_s=SECONDS)" in run.stdout.str()
 
 
+UNMARKED = """
+async def test_unmarked():
+    pass
+"""
+RUNNER = """
+import asyncio
+
+def pytest_pyfunc_call(pyfuncitem):
+    asyncio.run(pyfuncitem.obj())
+    return True
+"""
+
+
+def test_a_coroutine_that_nothing_runs_is_told_of_the_mark(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_unmarked=UNMARKED)
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run.assert_outcomes(failed=1)
+    run.stdout.fnmatch_lines("test_unmarked is `async def`: add `@pytest.mark.virtual_time`*")
+    run.stdout.no_fnmatch_line("*natively supported*")
+
+
+def test_a_coroutine_that_somebody_else_runs_needs_no_mark(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_unmarked=UNMARKED)
+    pytester.makeconftest(RUNNER)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error").assert_outcomes(passed=1)
+
+
 DEAF = """
 import pytest
 
