@@ -161,13 +161,31 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         from dimos_streams.testing.mission import MissionRun
 
         log = tmp_path / f"run-{next(numbers)}.lcmlog"
-        if isinstance(blueprint, str) and (beside := request.path.parent / blueprint).is_file():
-            blueprint = str(beside)
+        if isinstance(blueprint, str):
+            blueprint = _found_from(request.path.parent, blueprint)
         run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
         runs.made.append(_Recorded(run, None if record is None else request.path.parent / record))
         return run
 
     return make
+
+
+def _found_from(folder: Path, reference: str) -> str:
+    """The reference to a blueprint as the working directory has it, from a test's folder. Raises ``UserError`` for a
+    file that is in neither."""
+    from dimos_streams.blueprint.load import is_path
+    from dimos_streams.documents.document import display_path, documents_beside
+    from dimos_streams.errors import UserError, suggest
+
+    beside, path = folder / reference, Path(reference)
+    if beside.is_file():
+        return str(beside)
+    if is_path(reference) and not path.exists():
+        places = dict.fromkeys(display_path(place.resolve()) for place in (beside, path))
+        names = documents_beside(beside) + documents_beside(path)
+        near = suggest(path.name, names, before=reference.removesuffix(path.name))
+        raise UserError(f"there is no blueprint file {' or '.join(map(repr, places))}{near}")
+    return reference
 
 
 @pytest.fixture

@@ -33,6 +33,11 @@ def resolve(reference: str) -> Blueprint:
     return _Loader().resolve(reference, Path())
 
 
+def is_path(reference: str) -> bool:
+    """Return whether a reference means a YAML file, and neither a name nor Python's attribute."""
+    return reference.endswith((".yaml", ".yml")) or "/" in reference
+
+
 def load(path: Path) -> Blueprint:
     """The blueprint of a YAML file. Raises ``UserError`` as ``resolve`` does."""
     return _Loader().load(path)
@@ -125,7 +130,7 @@ class _Loader:
             parts = Path(display_path(Path(reference))).with_suffix("").parts
             name = ".".join(parts) if all(map(str.isidentifier, parts)) else "package.module"
             raise UserError(f"{reference!r} is Python code, whose blueprints are given as '{name}:ATTRIBUTE'")
-        if reference.endswith((".yaml", ".yml")) or "/" in reference:
+        if is_path(reference):
             return self.load(folder / Path(reference).expanduser())
         target = reference if ":" in reference else find_stock(reference, folder).target
         found = target if isinstance(target, Path) else import_attribute(target)

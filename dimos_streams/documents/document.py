@@ -79,14 +79,15 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        near = suggest(path.name, _documents_beside(path), before=origin.removesuffix(path.name))
+        near = suggest(path.name, documents_beside(path), before=origin.removesuffix(path.name))
         raise UserError(f"there is no {kind} file {origin!r}{near}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{kind} file {origin!r} can't be read: {error}") from error
     return parse_document(text, origin)
 
 
-def _documents_beside(path: FilePath) -> list[str]:
+def documents_beside(path: FilePath) -> list[str]:
+    """The names of the documents in a path's folder."""
     return sorted(file.name for file in path.parent.glob("*.y*ml"))
 
 

@@ -146,6 +146,23 @@ def test_a_coroutine_that_somebody_else_runs_needs_no_mark(pytester: pytest.Pyte
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error").assert_outcomes(passed=1)
 
 
+ASTRAY = """
+async def test_astray(blueprint_run):
+    async with blueprint_run("../bedz.yaml"):
+        pass
+"""
+
+
+def test_a_blueprint_that_is_nowhere_is_told_with_where_it_was_looked_for(pytester: pytest.Pytester) -> None:
+    pytester.mkdir("tests").joinpath("test_astray.py").write_text(ASTRAY)
+    pytester.path.joinpath("beds.yaml").write_text("name: beds")
+    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run.assert_outcomes(failed=1)
+    outside = pytester.path.parent / "bedz.yaml"
+    why = f"there is no blueprint file 'bedz.yaml' or '{outside}'; did you mean '../beds.yaml'?"
+    assert f"UserError: {why}" in run.stdout.str()
+
+
 DEAF = """
 import pytest
 
