@@ -225,7 +225,7 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
 @pytest.fixture
 def fault_bus() -> Callable[..., FaultInjection]:
     """Return a function that makes buses that lose, double and delay messages: ``blueprint_run(…,
-    faults=fault_bus(loss=0.2))``.
+    faults=fault_bus(loss=0.2, delay_s=(0.0, 0.05)))``.
 
     Arguments are those of ``dimos_streams.testing.Faults``, and ``seed``.
     """

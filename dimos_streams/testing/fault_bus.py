@@ -43,7 +43,8 @@ class Faults:
         bounds = self.delay_s
         is_pair = isinstance(bounds, tuple | list) and len(bounds) == 2 and all(map(_is_number, bounds))
         if not (is_pair and 0 <= bounds[0] <= bounds[1] < math.inf):
-            raise UserError(f"delay_s={bounds!r}: it must be the shortest and the longest delay, in seconds")
+            wanted = "the shortest and the longest delay, in seconds, as in delay_s=(0.0, 0.05)"
+            raise UserError(f"delay_s={bounds!r}: it must be {wanted}")
 
     @property
     def perfect(self) -> bool:

@@ -153,7 +153,7 @@ def _calls_of(chunk: Any) -> list[dict[str, Any]]:
         ({"loss": True}, "loss=True: it must be"),
         ({"delay_s": (0.2, 0.1)}, "delay_s=(0.2, 0.1): it must be the shortest and the longest delay, in seconds"),
         ({"delay_s": (0.1,)}, "delay_s=(0.1,): it must be"),
-        ({"delay_s": 0.1}, "delay_s=0.1: it must be"),
+        ({"delay_s": 0.1}, "delay_s=0.1: it must be the shortest and the longest delay, in seconds, as in delay_s=("),
     ],
 )
 def test_faults_that_can_not_be_are_named(faults: dict[str, Any], text: str) -> None:
