@@ -102,7 +102,8 @@ class Message:
         for name, value in values.items():
             if name not in self._names:
                 names = [field.name for field in self._layout]
-                raise TypeError(f"{self.msg_name} has no field {name!r}{suggest(name, names)}")
+                near = suggest(name, names)
+                raise TypeError(f"{self.msg_name} has no field {name!r}{near} (fields: {', '.join(names) or 'none'})")
             setattr(self, name, value)
 
 

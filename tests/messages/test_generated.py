@@ -19,6 +19,7 @@ from dimos_streams.messages.codec import type_named
 from dimos_streams.messages.geometry_msgs import Point, PoseWithCovariance, Twist, Vector3
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.sensor_msgs import Image, LaserScan, PointField
+from dimos_streams.messages.std_msgs import Float32
 
 FACTS = json.loads((Path(__file__).parent / "fingerprints.json").read_text(encoding="utf-8"))
 
@@ -97,6 +98,8 @@ def test_constructor_takes_fields_by_name() -> None:
 def test_constructor_names_the_nearest_field() -> None:
     with pytest.raises(TypeError, match=r"geometry_msgs\.Twist has no field 'linaer'; did you mean 'linear'\?"):
         Twist(linaer=Vector3())  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"std_msgs\.Float32 has no field 'value' \(fields: data\)"):
+        Float32(value=3.0)  # type: ignore[call-arg]
     with pytest.raises(AttributeError):
         Twist().linaer = Vector3()  # type: ignore[attr-defined]
 
