@@ -59,7 +59,13 @@ def _refuse_assigned(value: object, owner: type, name: str) -> None:
 
 
 def _refuse_within(hint: object, where: str) -> None:
-    """Raise ``TypeError`` for a stream that a type has inside, which would be none, without a word."""
+    """Raise ``TypeError`` for a stream that a type has inside, and for one's value in the place of a type: each would
+    be none, without a word."""
+    if isinstance(hint, In | Out):
+        kind = type(hint).__name__
+        raise TypeError(
+            f"{where}: {kind}(…) is no type; valid: {where.rpartition('.')[2]}: {kind}[Twist] = {kind}(…)"
+        )
     for part in typing.get_args(hint):
         if (typing.get_origin(part) or part) in (In, Out):
             why = "In(required=False) may stay unwired"

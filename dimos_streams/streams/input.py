@@ -18,6 +18,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.streams.conversion import Conversion
+from dimos_streams.streams.options import options_alone
 from dimos_streams.streams.spec import StreamSpec
 
 if typing.TYPE_CHECKING:
@@ -80,6 +81,7 @@ class In(Generic[T]):
     message that can't be used hides none that can.
     """
 
+    @options_alone
     def __init__(
         self,
         *,
@@ -90,8 +92,8 @@ class In(Generic[T]):
         also: type[Conversion[T]] | None = None,
         valid: Callable[[T], bool] | None = None,
     ) -> None:
-        if queue < 1:
-            raise ValueError(f"queue must be at least 1, not {queue!r}")
+        if not isinstance(queue, int) or queue < 1:
+            raise ValueError(f"In(queue={queue!r}): it must be a whole number of at least 1")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
         self._also, self._valid = also, valid
         self._convert: Conversion[T] | None = None

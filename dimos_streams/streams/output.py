@@ -8,6 +8,7 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.plain_classes import accepted
+from dimos_streams.streams.options import options_alone
 from dimos_streams.streams.spec import StreamSpec
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ T = TypeVar("T", bound=LcmStruct)
 class Out(Generic[T]):
     """An output of a module, declared as a class annotation: ``cmd_vel: Out[Twist]``."""
 
+    @options_alone
     def __init__(self) -> None:
         self._spec: StreamSpec | None = None
         self._bus: Bus | None = None

@@ -97,7 +97,7 @@ def test_a_missing_package_is_named_with_its_extra(
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("class A(Module", "SyntaxError: '(' was never closed"),
         ("a: In[Sting]", "NameError: name 'Sting' is not defined"),
-        ("In(optional=True)", "TypeError: In.__init__() got an unexpected keyword argument 'optional'"),
+        ("In(queue=0)", "ValueError: In(queue=0): it must be a whole number of at least 1"),
         ("blueprint('x').without('agnt')", "UserError: blueprint 'x' has no module 'agnt' (modules: none)"),
         (
             "from dimos_streams.errors import UserEror",

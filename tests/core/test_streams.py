@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -272,6 +272,10 @@ class _Several(Module):
     words: ClassVar[dict[str, list[Out[String]]]] = {}
 
 
+class _Valued(Module):
+    words: In()  # type: ignore[valid-type]
+
+
 class _Bare(Module):
     words = In()  # type: ignore[var-annotated]
 
@@ -284,9 +288,40 @@ class _Bare(Module):
             r"_Optional\.words: a stream is declared by itself, and not as .*; In\(required=False\)",
         ),
         (_Several, r"_Several\.words: a stream is declared by itself"),
+        (_Valued, r"_Valued\.words: In\(…\) is no type; valid: words: In\[Twist\] = In\(…\)"),
         (_Bare, r"_Bare\.words needs a type, as in words: In\[Twist\] = In\(\)"),
     ],
 )
 def test_what_would_be_no_stream_without_a_word(owner: type[Module], why: str) -> None:
     with pytest.raises(TypeError, match=why):
         owner.streams()
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "options", "why"),
+    [
+        (
+            In,
+            (),
+            {"optional": True},
+            "In(optional=True): there is no option 'optional' (valid: required, queue, on_demand, external, also,",
+        ),
+        (
+            In,
+            (),
+            {"require": False},
+            "In(require=False): there is no option 'require'; did you mean 'required'? (valid",
+        ),
+        (In, (), {"queue": 0}, "In(queue=0): it must be a whole number of at least 1"),
+        (In, (), {"queue": "3"}, "In(queue='3'): it must be a whole number of at least 1"),
+        (In, (String,), {}, "In(String) takes options alone: the type of its messages is in brackets, In[String]"),
+        (Out, (String,), {}, "Out(String) takes options alone: the type of its messages is in brackets, Out[String]"),
+        (Out, (), {"queue": 3}, "Out(queue=3): there is no option 'queue' (valid: none)"),
+    ],
+)
+def test_what_a_declaration_can_not_take_is_refused_with_what_it_can(
+    kind: Any, given: tuple[Any, ...], options: dict[str, Any], why: str
+) -> None:
+    with pytest.raises((TypeError, ValueError)) as refused:
+        kind(*given, **options)
+    assert str(refused.value).startswith(why)

@@ -64,9 +64,9 @@ def test_a_replacement_has_the_keys_of_a_module_but_for_its_namespace() -> None:
 
 
 def test_every_option_of_an_input_is_there_with_its_default() -> None:
-    defaults = In.__init__.__kwdefaults__ or {}
+    options = inspect.signature(In).parameters
     assert table(PAGE, "`In[T]` and `Out[T]` are annotations") == {
-        name: repr(value) for name, value in defaults.items()
+        name: repr(option.default) for name, option in options.items()
     }
 
 
