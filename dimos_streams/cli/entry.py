@@ -50,6 +50,8 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _usage_error(error: Exception) -> int:
+    if (wrong := _unfit_value(error.__cause__)) is not None:
+        error.message = wrong  # type: ignore[attr-defined]
     text = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if not text:  # no command was given: typer has printed the help
@@ -57,6 +59,23 @@ def _usage_error(error: Exception) -> int:
     path = context.command_path if context is not None else PROGRAM
     _say(f"{text.rstrip('.')}{_forgotten_option(text, context)} (`{path} --help` says what it takes)")
     return MISUSED
+
+
+def _unfit_value(cause: BaseException | None) -> str | None:
+    """What is wrong with the value of an option, in the words that settings have for it; None if pydantic has not
+    looked at it."""
+    if cause is None:
+        return None
+    from pydantic import ValidationError
+
+    from dimos_streams.common.invalid import what_is_wrong, with_values
+
+    if not isinstance(cause, ValidationError):
+        return None
+    details = cause.errors(include_url=False)
+    if details[0]["type"] == "value_error":
+        return what_is_wrong(details[0])
+    return next(iter(with_values(details, "").values()))
 
 
 def _forgotten_option(text: str, context: Any) -> str:
