@@ -33,7 +33,7 @@ class SettingRow:
     value: Any
     """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
-    """``"file:line"``, ``"environment"``, ``"command line"`` or ``"default"``."""
+    """``"file:line"``, ``"environment VARIABLE"``, ``"command line"`` or ``"default"``."""
     live: bool = False
     """True if it may be changed while the module runs."""
 
@@ -98,8 +98,9 @@ def _addresses(
     """Yield source, ``module.field`` and text of each setting, in the order in which they count."""
     for variable, text in sorted(environment.items()):
         if variable.startswith(PREFIX):
-            with _noting(problems, "environment"):
-                yield "environment", _address_of(blueprint, variable), text
+            source = f"environment {variable}"
+            with _noting(problems, source):
+                yield source, _address_of(blueprint, variable), text
     for assignment in assignments:
         address, equals, text = assignment.partition("=")
         if equals:
@@ -117,7 +118,7 @@ def _address_of(blueprint: Blueprint, variable: str) -> str:
             return f"{name}.{rest.removeprefix(start).replace('__', '.')}"
     module = rest.rpartition("__")[0].replace("__", "/") or rest
     near = suggest(module, blueprint.modules)
-    raise UserError(f"{variable} names no module and setting of blueprint {blueprint.name!r}{near}")
+    raise UserError(f"it names no module and setting of blueprint {blueprint.name!r}{near}")
 
 
 def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpec:

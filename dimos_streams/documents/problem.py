@@ -20,7 +20,7 @@ class Problem:
 
     text: str
     where: str = ""
-    """``"file:line"``, ``"environment"``, ``"command line"``, or empty if unknown."""
+    """``"file:line"``, ``"environment VARIABLE"``, ``"command line"``, or empty if unknown."""
     severity: Literal["error", "warning"] = "error"
 
     def __str__(self) -> str:

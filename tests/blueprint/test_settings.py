@@ -44,7 +44,7 @@ def test_each_layer_outranks_the_one_before(write: Write) -> None:
     found = apply_settings(resolve(write("x.yaml", text)), environment, ["walk.distance_m=1.3"])
     assert explain(found) == [
         SettingRow("walk", "distance_m", 1.3, "command line"),
-        SettingRow("walk", "label", "from the environment", "environment"),
+        SettingRow("walk", "label", "from the environment", "environment DIMOS_STREAMS__WALK__LABEL"),
         SettingRow("walk", "slow_m", 0.1, "x.yaml:7"),
         SettingRow("walk", "fast_m", 1.0, "default"),
     ]
@@ -55,7 +55,7 @@ def test_nested_settings_keep_what_is_beside_them(write: Write) -> None:
     found = apply_settings(resolve(write("x.yaml", text)), {"DIMOS_STREAMS__CAMERA__LENS__FILTER": "red"})
     rows = {row.field: (row.value, row.source) for row in explain(found)}
     assert rows["lens.zoom"] == (2.0, "x.yaml:5")
-    assert rows["lens.filter"] == ("red", "environment")
+    assert rows["lens.filter"] == ("red", "environment DIMOS_STREAMS__CAMERA__LENS__FILTER")
     whole = apply_settings(found, None, ["camera.lens={zoom: 4}"])
     rows = {row.field: (row.value, row.source) for row in explain(whole)}
     assert rows["lens.zoom"] == (4.0, "command line")
@@ -121,13 +121,14 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
         "camera.lens.zom=2",
     )
     assert refused(ROBOT, environment, assignments) == [
-        "environment: DIMOS_STREAMS__WALC__DISTANCE_M names no module and setting of blueprint 'robot'; "
+        "environment DIMOS_STREAMS__WALC__DISTANCE_M: it names no module and setting of blueprint 'robot'; "
         "did you mean 'walk'?",
         "command line: blueprint 'robot' has no module 'wak'; did you mean 'walk'?",
         "command line: 'walk' is not of the form module.field=value",
         "command line: 'walk' must name a module and something of it, as in 'follow.distance_m'",
         "command line: module 'camera' has no setting 'lens.zom'; did you mean 'zoom'?",
-        "environment: module 'camera' has no setting 'rate_hertz'; did you mean 'rate_hz'?",
+        "environment DIMOS_STREAMS__CAMERA__RATE_HERTZ: module 'camera' has no setting 'rate_hertz';"
+        " did you mean 'rate_hz'?",
         "command line: module 'walk': distance_m: it must be a number (given: 'far')",
         "command line: module 'walk' has no setting 'distence_m'; did you mean 'distance_m'?",
     ]

@@ -48,7 +48,7 @@ def test_config_says_where_values_are_from(machine: Machine) -> None:
     result = machine("config", ROVER, "--set", "rover.speed_m_s=3", "--json", DIMOS_STREAMS__BRIDGE__PING_S="4")
     rows = {f"{row['module']}.{row['field']}": (row["value"], row["source"]) for row in result.json}
     assert rows["rover.speed_m_s"] == (3, "command line")
-    assert rows["bridge.ping_s"] == (4, "environment")
+    assert rows["bridge.ping_s"] == (4, "environment DIMOS_STREAMS__BRIDGE__PING_S")
     assert rows["agent.model"] == ("offline", "default")
     table = machine("config", ROVER)
     assert "rover.speed_m_s" in table.out
