@@ -22,6 +22,7 @@ from dimos_streams.documents.document import Document, display_path, read_docume
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
 from dimos_streams.documents.validation import validated
 from dimos_streams.errors import UserError
+from dimos_streams.module import Module
 
 
 def resolve(reference: str) -> Blueprint:
@@ -136,6 +137,9 @@ class _Loader:
         found = target if isinstance(target, Path) else import_attribute(target)
         if isinstance(found, Path):
             return self.load(found)
+        if isinstance(found, type) and issubclass(found, Module):
+            holds = f"modules: {{{found.__name__.lower()}: {{type: {target!r}}}}}"
+            raise UserError(f"{target!r} is a Module class and no blueprint, which would hold it: `{holds}`")
         if not isinstance(found, Blueprint):
             raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {type(found).__name__}")
         return found

@@ -41,7 +41,9 @@ def import_attribute(reference: str) -> Any:
     """The object that ``"package.module:attribute"`` names. Raises ``UserError`` that names the nearest, or what is
     missing."""
     if not is_reference(reference):
-        raise UserError(f"{reference!r} is not of the form 'package.module:Name'")
+        colon = ":".join(reference.rsplit(".", 1))
+        near = suggest(reference, [colon] if is_reference(colon) else [])
+        raise UserError(f"{reference!r} is not of the form 'package.module:Name'{near}")
     module_name, _, attribute = reference.partition(":")
     found: Any = import_module(module_name)
     for part in attribute.split("."):

@@ -53,6 +53,11 @@ def test_problems_of_form_are_given_back_too(write: Write) -> None:
         ),
         ("tests.blueprint.toy_modules:Camra", "'tests.blueprint.toy_modules' has no 'Camra'; did you mean 'Camera'?"),
         ("Camera", "'Camera' is not of the form 'package.module:Name'"),
+        (
+            "tests.blueprint.toy_modules.Camera",
+            "'tests.blueprint.toy_modules.Camera' is not of the form 'package.module:Name';"
+            " did you mean 'tests.blueprint.toy_modules:Camera'?",
+        ),
     ],
 )
 def test_unknown_types(write: Write, reference: str, expected: str) -> None:

@@ -229,6 +229,11 @@ def test_python_references() -> None:
         ),
         ("tests.blueprint.test_load:A_NUMBER", "is neither a Blueprint nor the Path of a file but int"),
         ("tests.blueprint.test_load:A_FILE", "there is no blueprint file 'somewhere.yaml'"),
+        (
+            "tests.blueprint.toy_modules:Camera",
+            "is a Module class and no blueprint, which would hold it: `modules: {camera: {type:"
+            " 'tests.blueprint.toy_modules:Camera'}}`",
+        ),
         ("a b:c", "'a b:c' is not of the form 'package.module:Name'"),
         ("no/such/file.yaml", "there is no blueprint file 'no/such/file.yaml'"),
         (
