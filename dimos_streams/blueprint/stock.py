@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from dimos_streams.errors import UserError, suggest
 
@@ -35,9 +37,22 @@ def find_stock(name: str, folder: Path | None = None) -> StockBlueprint:
         known = stock_blueprints()
     if name not in known:
         offered = ", ".join(known) or "none"
-        near = suggest(name, _files(folder, name)) or suggest(name, known)
+        near = _not_installed(folder, name) or suggest(name, _files(folder, name)) or suggest(name, known)
         raise UserError(f"no blueprint is called {name!r}{near} (stock: {offered})")
     return known[name]
+
+
+def _not_installed(folder: Path | None, name: str) -> str:
+    """What is to be done for a name that the package in a folder registers where it is installed."""
+    if folder is None:
+        return ""
+    try:
+        found: Any = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        found["project"]["entry-points"][GROUP][name]
+    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is not as such a file is
+        return ""
+    why = "the package of pyproject.toml registers it, and is not installed here"
+    return f": {why}: `pip install --editable {folder}`"
 
 
 def _files(folder: Path | None, name: str) -> list[str]:

@@ -127,6 +127,22 @@ def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch)
     assert broken.description == "cannot be loaded: there is no blueprint file 'somewhere.yaml'"
 
 
+def test_a_name_that_the_folders_own_package_would_register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    package = tmp_path / "pyproject.toml"
+    package.write_text(f'[project.entry-points."{GROUP}"]\ngarden = "garden:BLUEPRINT"\n')
+    with pytest.raises(UserError) as error:
+        resolve("garden")
+    assert str(error.value).startswith(
+        "no blueprint is called 'garden': the package of pyproject.toml registers it, and is not installed here:"
+        " `pip install --editable .` (stock: "
+    )
+    for odd in ("project = 1", "[project", "[project]\nentry-points = []"):
+        package.write_text(odd)
+        with pytest.raises(UserError, match=r"^no blueprint is called 'garden' \(stock: "):
+            resolve("garden")
+
+
 def test_the_group_can_be_asked_for() -> None:
     assert all(entry.group == GROUP for entry in importlib.metadata.entry_points(group=GROUP))
 
