@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,7 +33,7 @@ from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import Attachment, InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.skill.names import own_name
+from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.testing.harness import HarnessCall
@@ -186,7 +186,8 @@ class MissionRun:
             what = str(condition) if isinstance(condition, EventPattern) else "the condition"
             newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
             came = f"newest events:{newest}" if newest else "there was no event at all"
-            raise AssertionError(f"{what} did not come within {timeout_s:g} s; {came}") from None
+            near = condition.misspelt(self._skills(), self._modules()) if isinstance(condition, EventPattern) else ""
+            raise AssertionError(f"{what} did not come within {timeout_s:g} s{near}; {came}") from None
 
     async def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
@@ -275,6 +276,18 @@ class MissionRun:
         """Flush the recording: that happens as time passes, and a reader in between wants all of it."""
         if self._recorder is not None:
             self._recorder.writer.flush()
+
+    def _modules(self) -> Iterator[str]:
+        """The modules that there are, and those that have said something."""
+        yield from self.blueprint.modules
+        yield from (event.module for event in self.events)
+
+    def _skills(self) -> Iterator[str]:
+        """The skills that are offered, and those that have said something."""
+        for name in self.blueprint.modules:
+            module = self._run.module(name)
+            yield from (f"{public_prefix(module.context.namespace)}{skill}" for skill in module.offered_skills())
+        yield from (event.skill for event in self.events)
 
     def _request(self, skill: str, arguments: Mapping[str, Any]) -> str:
         """Call a skill where there is no bridge."""

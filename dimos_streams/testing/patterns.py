@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -47,6 +47,14 @@ class EventPattern:
         if self.text is not None and self.text not in event.text:
             return False
         return all(name in event.data and event.data[name] == value for name, value in self.data.items())
+
+    def misspelt(self, skills: Iterable[str], modules: Iterable[str]) -> str:
+        """What it asks for that is neither among the skills nor the modules there are, each with the nearest."""
+        said = ""
+        for kind, name, known in (("skill", self.skill, set(skills)), ("module", self.module, set(modules))):
+            if name is not None and name not in known:
+                said += f"; no {kind} is called {name!r}{suggest(name, sorted(known))}"
+        return said
 
     def __str__(self) -> str:
         names = ("type", "skill", "module", "caller", "call_id", "text", "outcome")

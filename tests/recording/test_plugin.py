@@ -268,6 +268,12 @@ async def test_the_topics_of_calls_are_known_before_the_first_event(blueprint_ru
                 run.topic(unknown)
         with pytest.raises(AssertionError, match=r"did not come within 1 s; there was no event at all$"):
             await run.until(event("close"), 1)
+        for misspelt, near in (
+            (event(skill="trun"), r"no skill is called 'trun'; did you mean 'turn'\?; there was no event at all$"),
+            (event(skill="turn", module="drvie"), r"no module is called 'drvie'; did you mean 'drive'\?"),
+        ):
+            with pytest.raises(AssertionError, match=rf"did not come within 1 s; {near}"):
+                await run.until(misspelt, 1)
         await run.call("turn", angle_deg=5.0)
         await run.until(event("close"), 10)
         assert events.last.module == "drive"
