@@ -65,7 +65,7 @@ def test_a_failed_call_fails(rover: Machine) -> None:
     [
         (["mvoe"], "did you mean 'move'?"),
         (["move"], "distance_m: is missing"),
-        (["move", "--arg", "distance_m=far"], "'far' is not of type 'number'"),
+        (["move", "--arg", "distance_m=far"], "distance_m: it must be a number (given: 'far')"),
         (["move", "--arg", "distance_m"], "NAME=VALUE"),
         (["move", "--args-json", "{"], "not JSON"),
         (["move", "--args-json", "[]"], "not a JSON object"),

@@ -112,7 +112,7 @@ def test_tools_are_skills_with_schemas_policies_results_and_errors(tmp_path: Pat
 
             asked = len(server.asked)
             wrong: list[tuple[dict[str, Any], Outcome, str]] = [
-                ({"times": "many"}, Outcome.REJECTED, "times: 'many' is not of type 'integer'"),
+                ({"times": "many"}, Outcome.REJECTED, "times: it must be a whole number (given: 'many')"),
                 ({"_mcp_context": {}}, Outcome.REJECTED, "_mcp_context: is not an argument of this skill"),
             ]
             for arguments, outcome, why in wrong:

@@ -42,7 +42,7 @@ def test_it_shares_the_base_and_an_operators_stop_ends_it(monkeypatch: pytest.Mo
             for skill, arguments in (("at_once", {"value": 1}), ("dimos_patrol", {})):
                 with pytest.raises(CallRejectedError, match=patrol):
                     await broker.call(skill, arguments, caller="agent")
-            with pytest.raises(SkillArgumentError, match="rounds: 'x' is not of type 'integer'"):
+            with pytest.raises(SkillArgumentError, match="rounds: it must be a whole number"):
                 await broker.call("dimos_patrol", {"rounds": "x"}, caller="agent")
             for number in range(1, 20):
                 server.progress(server.tokens[-1], number, f"round {number}")

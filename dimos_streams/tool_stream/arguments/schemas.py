@@ -9,25 +9,16 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
 
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
 _LARGEST = sys.float_info.max
-_KINDS = {
-    "null": "null",
-    "boolean": "a boolean",
-    "integer": "an integer",
-    "number": "a number",
-    "string": "a string",
-    "array": "an array",
-    "object": "an object",
-}
 _MAX_PROBLEM = 500
 _MAX_PROBLEMS, _MAX_PATH, _MAX_VALID = 20, 200, 2000
 """Maximum number of fields that are named, and lengths, in characters, of each and of the list of valid ones: models
@@ -142,7 +133,7 @@ def _explain(error: Any, path: str) -> Iterator[tuple[str, str]]:
     elif error.validator in ("anyOf", "oneOf") and error.context:
         yield from _explain_options(error, path)
     else:
-        yield path or "arguments", shortened(error.message, 300)
+        yield path or "arguments", fault(error)
 
 
 def _explain_options(error: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -154,16 +145,13 @@ def _explain_options(error: Any, path: str) -> Iterator[tuple[str, str]]:
     of_its_type = [each for each in options.values() if not any(map(_is_of_type, each))]
     types = (found.validator_value for each in options.values() for found in each if _is_of_type(found))
     names = dict.fromkeys(name for each in types for name in ([each] if isinstance(each, str) else each))
-    others = " or ".join(_KINDS.get(name, str(name)) for name in names)
-    if not of_its_type:
-        yield path or "arguments", shortened(f"{error.instance!r:.200} is not {others}", 300)
-    elif len(of_its_type) == 1:
-        for found in of_its_type[0]:
-            for name, problem in _explain(found, ".".join(map(str, found.absolute_path))):
-                yield name, f"{problem} (or give {others})" if others and name == (path or "arguments") else problem
-    else:
-        wrong = "; or ".join(dict.fromkeys(each[0].message for each in of_its_type))
-        yield path or "arguments", shortened(f"{wrong} (or give {others})" if others else wrong, 300)
+    whole = path or "arguments"
+    if len(of_its_type) != 1:
+        yield whole, fault_of_options([each[0] for each in of_its_type], names, error.instance)
+        return
+    for found in of_its_type[0]:
+        for name, problem in _explain(found, ".".join(map(str, found.absolute_path))):
+            yield name, fault_of_options([found], names, error.instance) if name == whole else problem
 
 
 def _is_of_type(error: Any) -> bool:

@@ -51,13 +51,22 @@ _INTEGER, _NULL = {"type": "integer"}, {"type": "null"}
 @pytest.mark.parametrize(
     ("options", "value", "expected"),
     [
-        ([_INTEGER, _NULL], 1.5, {"it": "1.5 is not an integer or null"}),
-        ([{**_INTEGER, "minimum": 1}, _NULL], 0, {"it": "0 is less than the minimum of 1 (or give null)"}),
-        ([{"const": "auto"}, {"type": "number"}], "x", {"it": "'auto' was expected (or give a number)"}),
+        (
+            [{**_POINT, "required": ["z"]}, {"type": "object", "properties": {"y": {"maximum": 2}}}],
+            {"y": 3},
+            {"it": "'z' is a required property; or y: it must be at most 2 (given: {'y': 3})"},
+        ),
+        ([_INTEGER, _NULL], 1.5, {"it": "it must be a whole number or null (given: 1.5)"}),
+        ([{**_INTEGER, "minimum": 1}, _NULL], 0, {"it": "it must be at least 1 or null (given: 0)"}),
+        ([{"const": "auto"}, {"type": "number"}], "x", {"it": "it must be 'auto' or a number (given: 'x')"}),
         ([{**_POINT, "required": ["y"]}, _NULL], {}, {"it.y": "is missing"}),
-        ([_POINT, _NULL], {"y": "a"}, {"it.y": "'a' is not of type 'number'"}),
-        ([{"enum": ["a"]}, {"const": "b"}], "x", {"it": "'x' is not one of ['a']; or 'b' was expected"}),
-        ([{"type": ["integer", "string"]}, _NULL], [], {"it": "[] is not an integer or a string or null"}),
+        ([_POINT, _NULL], {"y": "a"}, {"it.y": "it must be a number (given: 'a')"}),
+        ([{"enum": ["a"]}, {"const": "b"}], "x", {"it": "it must be 'a' or 'b' (given: 'x')"}),
+        (
+            [{"type": ["integer", "string"]}, _NULL],
+            [],
+            {"it": "it must be a whole number, a text or null (given: [])"},
+        ),
     ],
 )
 def test_what_an_argument_of_several_types_may_be_is_named(
@@ -73,7 +82,7 @@ def test_what_an_argument_of_several_types_may_be_is_named(
         ({"name": "a"}, {}),
         ({"name": "a", "goal": None, "at": {"y": 1}}, {}),
         ({}, {"name": "is missing"}),
-        ({"name": 1}, {"name": "1 is not of type 'string'"}),
+        ({"name": 1}, {"name": "it must be a text (given: 1)"}),
         (
             {"nam": 1},
             {
@@ -82,13 +91,31 @@ def test_what_an_argument_of_several_types_may_be_is_named(
             },
         ),
         ({"name": "a", "at": {"x": 1}}, {"at.y": "is missing"}),
-        ({"name": "a", "way": [{"y": 1}, {"y": "2"}]}, {"way.1.y": "'2' is not of type 'number'"}),
+        ({"name": "a", "way": [{"y": 1}, {"y": "2"}]}, {"way.1.y": "it must be a number (given: '2')"}),
         ({"name": "a", "at": {"y": 1, "z": 1}}, {"at.z": "is not an argument of this skill (valid: x, y)"}),
-        ({"name": "a", "to": "3"}, {"to": "'3' is not of type 'integer'"}),
+        ({"name": "a", "to": "3"}, {"to": "it must be a whole number (given: '3')"}),
     ],
 )
 def test_each_field_that_does_not_fit_is_named(arguments: dict[str, Any], expected: dict[str, str]) -> None:
     assert problems(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "said"),
+    [
+        ({"maximum": 5}, 50, "it must be at most 5 (given: 50)"),
+        ({"exclusiveMinimum": 0}, 0, "it must be more than 0 (given: 0)"),
+        ({"exclusiveMaximum": 1}, 1.5, "it must be less than 1 (given: 1.5)"),
+        ({"multipleOf": 2}, 3, "it must be a multiple of 2 (given: 3)"),
+        ({"enum": ["a", "b", 3]}, "c", "it must be 'a', 'b' or 3 (given: 'c')"),
+        ({"type": ["boolean", "array"]}, "no", "it must be true or false or a list (given: 'no')"),
+        ({"minLength": 1}, "", "it must have at least 1 character (given: '')"),
+        ({"maxItems": 2}, [1, 2, 3], "it must have at most 2 items (given: [1, 2, 3])"),
+        ({"not": {}}, 1, "1 should not be valid under {}"),
+    ],
+)
+def test_what_a_value_must_be_is_said_as_of_settings(schema: dict[str, Any], value: object, said: str) -> None:
+    assert problems({"d": value}, _d(schema)) == {"d": said}
 
 
 def test_what_is_said_of_arguments_is_bounded() -> None:
@@ -98,11 +125,12 @@ def test_what_is_said_of_arguments_is_bounded() -> None:
     assert list(many) == [f"a{number}" for number in range(20)]
     (name,) = problems({"n" * 500: 1}, nothing)
     assert name == "n" * 200
-    for length in (300, 301, 5000):
-        text = "x" * (length - len("'' is not of type 'integer'"))
-        (problem,) = problems({"name": "a", "to": text}).values()
-        assert len(problem) == 300
-        assert problem.endswith("...") is (length > 300)
+    for length in (78, 79, 5000):
+        (problem,) = problems({"name": "a", "to": "x" * length}).values()
+        assert len(problem) == len("it must be a whole number (given: )") + 80
+        assert problem.endswith("...)") is (length > 78)
+    (problem,) = problems({"a": "x"}, {"type": "object", "properties": {"a": {"enum": ["y" * 500]}}}).values()
+    assert len(problem) == 200 + len(" (given: 'x')")
     assert problems({"a": 1}, {"type": "object", "maxProperties": 0}).keys() == {"arguments"}
 
 
@@ -155,7 +183,7 @@ def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
     for reference in ("#/$defs/a~1b", "#/$defs/c~0d%20e"):
         schema = {**odd, "type": "object", "properties": {"x": {"$ref": reference}, "y": {"$ref": reference}}}
         check_schema(schema)
-        assert problems({"x": 1, "y": "1"}, schema) == {"y": "'1' is not of type 'integer'"}
+        assert problems({"x": 1, "y": "1"}, schema) == {"y": "it must be a whole number (given: '1')"}
 
 
 def _d(schema: dict[str, Any]) -> dict[str, Any]:
@@ -214,8 +242,8 @@ def test_what_robots_are_asked_for_fits_and_equality_is_that_of_json() -> None:
     for twice in ([1, 1.0], [{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], [True, True]):
         assert "non-unique" in problems({"d": twice}, unique)["d"]
     assert problems({"d": 1.0}, _d({"enum": ["a", 1]})) == problems({"d": [1.0]}, _d({"const": [1]})) == {}
-    assert problems({"d": True}, _d({"enum": [1]})) == {"d": "True is not one of [1]"}
-    assert problems({"d": 0}, _d({"const": False})) == {"d": "False was expected"}
+    assert problems({"d": True}, _d({"enum": [1]})) == {"d": "it must be 1 (given: True)"}
+    assert problems({"d": 0}, _d({"const": False})) == {"d": "it must be False (given: 0)"}
 
 
 @pytest.mark.slow

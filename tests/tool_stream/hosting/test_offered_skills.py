@@ -63,7 +63,7 @@ def test_what_a_module_learns_is_called_and_what_it_forgets_goes_on_but_begins_n
             assert await hopping.answer() == "learner begins to hop"
             wrong: list[tuple[dict[str, Any], str]] = [
                 ({}, "times: is missing"),
-                ({"times": 0}, "times: 0 is less than the minimum of 1"),
+                ({"times": 0}, "times: it must be at least 1 (given: 0)"),
                 ({"times": 1, "_context": 1}, "_context: is not an argument of this skill (valid: times)"),
             ]
             for arguments, why in wrong:
