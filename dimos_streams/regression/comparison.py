@@ -21,6 +21,8 @@ from dimos_streams.tool_stream.event import EVENTS, MISFIT, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 160
+PROGRESS = " progress"
+"""The end of the name of a stream with a call's progress."""
 
 Points = list[tuple[int, float]]
 
@@ -31,6 +33,16 @@ class Series:
 
     recorded: Points = field(default_factory=list)
     replayed: Points = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Closes:
+    """The last events of a call on both sides, as far as it ended."""
+
+    recorded: ToolEvent | None = None
+    replayed: ToolEvent | None = None
+    is_behind: bool = False
+    """True if the replayed call ended after the time of the log's last event."""
 
 
 class Comparison:
@@ -52,13 +64,15 @@ class Comparison:
         self._on_left = on_left
         self._channels: dict[str, Matcher[bytes]] = {}
         self._calls: dict[str, Matcher[ToolEvent]] = {}
+        self._closes: dict[str, _Closes] = {}
+        """How calls ended, by the names of their streams."""
         self._recorded_order, self._replayed_order = _Order(), _Order()
 
     def recorded(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
         """An output of the log; ``optional`` if another module may have given it."""
         if channel == EVENTS:
             for when, event in self._recorded_order.reorder(data, utime):
-                self._of_call(event).recorded(Output(when, event))
+                self._take_recorded(event, when)
             return
         self._of_channel(channel).recorded(Output(utime, data, optional))
         if self._with_series:
@@ -68,7 +82,7 @@ class Comparison:
         """An output of the replay; ``optional`` if it came after the time of the log's last event."""
         if channel == EVENTS:
             for when, event in self._replayed_order.reorder(data, utime):
-                self._of_call(event).replayed(Output(when, event, optional))
+                self._take_replayed(event, when, optional=optional)
             return
         self._of_channel(channel).replayed(Output(utime, data, optional))
         if self._with_series:
@@ -84,11 +98,33 @@ class Comparison:
     def finish(self) -> list[StreamResult]:
         """The results: channels by name, then calls in their order."""
         for when, event in self._recorded_order.rest():
-            self._of_call(event).recorded(Output(when, event))
+            self._take_recorded(event, when)
         for when, event in self._replayed_order.rest():
-            self._of_call(event).replayed(Output(when, event))
+            self._take_replayed(event, when, optional=False)
+        for name, closes in self._closes.items():
+            self._calls[name].result.close = self._ends_otherwise(closes)
         channels = [self._channels[channel].finish() for channel in sorted(self._channels)]
         return channels + [matcher.finish() for matcher in self._calls.values()]
+
+    def _take_recorded(self, event: ToolEvent, utime: int) -> None:
+        if event.type == "close":
+            self._closes.setdefault(_stream_of(event), _Closes()).recorded = event
+        self._of_call(event).recorded(Output(utime, event))
+
+    def _take_replayed(self, event: ToolEvent, utime: int, *, optional: bool) -> None:
+        if event.type == "close":
+            closes = self._closes.setdefault(_stream_of(event), _Closes())
+            closes.replayed, closes.is_behind = event, optional
+        self._of_call(event).replayed(Output(utime, event, optional))
+
+    def _ends_otherwise(self, closes: _Closes) -> str:
+        """How a call ended on each side, or nothing if both ends agree."""
+        first, second = closes.recorded, closes.replayed
+        if first is None and closes.is_behind:
+            return ""
+        if first is not None and second is not None and not self._event_differences(first, second):
+            return ""
+        return f"recorded {_described_close(first)}, replayed {_described_close(second)}"
 
     def _of_channel(self, channel: str) -> Matcher[bytes]:
         matcher = self._channels.get(channel)
@@ -113,10 +149,10 @@ class Comparison:
 
     def _of_call(self, event: ToolEvent) -> Matcher[ToolEvent]:
         """A call's progress comes as often as it likes; all its other events one after another."""
-        is_progress = event.type == "progress"
-        name = f"{event.skill} [{event.call_id}]" + (" progress" if is_progress else "")
+        name = _stream_of(event)
         matcher = self._calls.get(name)
         if matcher is None:
+            is_progress = event.type == "progress"
             matcher = self._calls[name] = Matcher(
                 name, self._event_differences, _described_event, window_us=self._window_us, in_order=not is_progress
             )
@@ -182,6 +218,14 @@ def _described(channel: str, data: bytes) -> str:
     except MessageError:
         text = f"<{len(data)} bytes>"
     return beginning(text, _SHOWN, "...")
+
+
+def _stream_of(event: ToolEvent) -> str:
+    return f"{event.skill} [{event.call_id}]" + (PROGRESS if event.type == "progress" else "")
+
+
+def _described_close(event: ToolEvent | None) -> str:
+    return "nothing" if event is None else f"{event.outcome} {event.text[:_SHOWN]!r}"
 
 
 def _described_event(event: ToolEvent) -> str:

@@ -57,6 +57,8 @@ class StreamResult:
     extra: int = 0
     by_others: int = 0
     """The number of recorded messages of a shared channel that another module may have sent."""
+    close: str = ""
+    """How the call that the stream is of ended on each side, if it ended otherwise; else empty."""
     first: Difference | None = None
     worst: dict[str, tuple[float, int]] = field(default_factory=dict)
     """The greatest difference beyond the tolerance, and its time, by field."""
@@ -180,7 +182,8 @@ class Matcher(Generic[T]):
         if found:
             stream = self.result.stream
             text = self._describe(recorded.value)
-            self.result.note(Difference(recorded.utime, stream, "different", tuple(found), text))
+            utime = min(recorded.utime, replayed.utime)  # what comes too early is there before it is missing
+            self.result.note(Difference(utime, stream, "different", tuple(found), text))
         else:
             self.result.matched += 1
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dimos_streams.regression.comparison import Series
+from dimos_streams.regression.comparison import PROGRESS, Series
 from dimos_streams.regression.matching import Difference, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
 
@@ -44,10 +44,11 @@ class Report:
     @property
     def first(self) -> Difference | None:
         """The earliest difference in a stream that has not passed, or None if all have passed; of several at one
-        instant, the one in what a call showed, for it says more than the messages that came of it."""
+        instant, the one in what a call showed, for it says more than the messages that came of it, and rather in how
+        it went on and ended than in its progress, which may be missing for that."""
         failed = [stream.first for stream in self.streams if not stream.passed(self.tolerances.unmatched)]
         found = (one for one in failed if one is not None)
-        return min(found, key=lambda one: (one.utime, one.stream.startswith("/")), default=None)
+        return min(found, key=lambda one: (one.utime, _rank(one.stream)), default=None)
 
     def lines(self) -> Iterator[str]:
         """Yield the report's lines for people."""
@@ -64,6 +65,8 @@ class Report:
             yield from self._first_lines(first)
         for stream in self.streams:
             yield f"  {self._stream_line(stream)}"
+            if stream.close and not stream.passed(self.tolerances.unmatched):
+                yield f"       close: {stream.close}"
         for remark in self.remarks:
             yield f"  {remark}"
 
@@ -127,6 +130,11 @@ class Report:
 
     def _at_s(self, utime: int) -> float:
         return (utime - self.start_utime) / 1e6
+
+
+def _rank(stream: str) -> int:
+    """Return the place of a stream among those that differ at one instant."""
+    return 2 if stream.startswith("/") else 1 if stream.endswith(PROGRESS) else 0
 
 
 def _counted(count: int, thing: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, ClassVar
 
+from dimos_streams.errors import SkillError
+from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_person import FollowPerson
 
 
@@ -13,3 +16,25 @@ class Breaks(FollowPerson):
     async def run(self) -> None:
         await asyncio.sleep(1)
         raise RuntimeError("broken on purpose")
+
+
+class Renames(FollowPerson):
+    """Has its skill under another name."""
+
+    follow_person: ClassVar[Any] = None
+
+    @skill
+    async def follow_persons(self, call: Call, description: str) -> str:
+        """Follow."""
+        return description
+
+
+class Raises(FollowPerson):
+    """Has a skill that can't begin any more."""
+
+    @skill(resources={"base"}, tags={"motion"}, on_duplicate="replace", motion=True)
+    async def follow_person(  # type: ignore[override]
+        self, call: Call, description: str
+    ) -> str:
+        """Follow."""
+        raise SkillError("the legs are off")

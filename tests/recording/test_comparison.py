@@ -8,8 +8,9 @@ import pytest
 
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.differences import value_differences
+from dimos_streams.regression.matching import StreamResult
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START
 
@@ -29,6 +30,25 @@ def packed(seq: int, text: str = "", **data: Any) -> bytes:
             data=data,
         )
     )
+
+
+def event(seq: int, type: EventType, after_s: float, text: str = "", **data: Any) -> tuple[int, bytes]:
+    """An event of a call, and when it came."""
+    utime = START + round(after_s * 1e6)
+    return utime, pack_event(
+        ToolEvent(
+            utime=utime, call_id="c1", seq=seq, type=type, module="m", skill="s", caller="c", text=text, data=data
+        )
+    )
+
+
+def results(recorded: list[tuple[int, bytes]], replayed: list[tuple[int, bytes]]) -> dict[str, StreamResult]:
+    comparison = Comparison(Tolerances())
+    for utime, data in recorded:
+        comparison.recorded(EVENTS, data, utime, optional=False)
+    for utime, data in replayed:
+        comparison.replayed(EVENTS, data, utime, optional=utime > recorded[-1][0])
+    return {result.stream: result for result in comparison.finish()}
 
 
 def compared(recorded: list[bytes], replayed: list[bytes]) -> Comparison:
@@ -65,6 +85,35 @@ def test_an_event_that_is_missing_or_another_is_a_difference() -> None:
     assert compared([given[0], given[2]], [given[0]]).finish()[0].wrong == 1, "what came behind a lost one counts too"
     assert compared([given[0]], [given[0], given[2]]).finish()[0].wrong == 1
     assert compared(given, [given[0], packed(2, "else"), given[2]]).finish()[0].wrong == 1
+
+
+OPENED, PROGRESS = event(1, "open", 0.0), event(2, "progress", 0.5, "half")
+DONE = event(3, "close", 1.0, "4 beds", outcome="completed", result=4)
+
+
+def test_a_call_that_ends_otherwise_differs_from_the_moment_of_the_earlier_end() -> None:
+    refused = event(2, "close", 0.1, "no such skill", outcome="rejected")
+    found = results([OPENED, PROGRESS, DONE], [OPENED, refused])
+    call, progress = found["s [c1]"], found["s [c1] progress"]
+    assert call.close == "recorded completed '4 beds', replayed rejected 'no such skill'"
+    assert call.first is not None
+    assert progress.first is not None
+    assert call.first.utime == refused[0] < progress.first.utime
+    assert progress.close == ""
+
+
+def test_a_call_that_ends_on_one_side_only_says_so() -> None:
+    assert results([OPENED, DONE], [OPENED])["s [c1]"].close == "recorded completed '4 beds', replayed nothing"
+    ended = results([OPENED, event(2, "update", 2.0)], [OPENED, DONE])["s [c1]"]
+    assert ended.close == "recorded nothing, replayed completed '4 beds'"
+    after_the_log = results([OPENED, event(2, "update", 0.5)], [OPENED, event(2, "update", 0.5), DONE])["s [c1]"]
+    assert (after_the_log.close, after_the_log.wrong) == ("", 0)
+
+
+def test_a_call_that_ends_alike_but_at_another_time_says_nothing_of_its_end() -> None:
+    late = event(3, "close", 1.5, "4 beds", outcome="completed", result=4)
+    call = results([OPENED, PROGRESS, late], [OPENED, PROGRESS, DONE])["s [c1]"]
+    assert (call.close, call.different) == ("", 1)
 
 
 @pytest.mark.parametrize(

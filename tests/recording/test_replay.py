@@ -252,6 +252,25 @@ def test_a_module_that_fails_fails_the_replay(mission_log: Path) -> None:
     assert "broken on purpose" in report.problem
 
 
+@pytest.mark.parametrize(
+    ("module", "ends"),
+    [
+        ("Renames", "rejected \"no skill is called 'follow_person'; did you mean 'follow_persons'? (offered: "),
+        ("Raises", "failed 'the legs are off'"),
+    ],
+)
+def test_a_report_says_how_a_call_ended_instead(mission_log: Path, module: str, ends: str) -> None:
+    blueprint = recorded_blueprint(mission_log)
+    spec = blueprint.modules["follow"].model_copy(update={"type": f"tests.recording.modules:{module}"})
+    report = replayed(mission_log, "follow", blueprint=blueprint.with_modules([spec]))
+    assert report.first is not None
+    assert report.first.stream.endswith("]"), "before the progress that is missing for that reason"
+    lines = text_of(report).splitlines()
+    failed = next(number for number, line in enumerate(lines) if line.startswith("  FAIL follow_person ["))
+    assert lines[failed + 1].startswith("       close: recorded cancelled 'stop_following was called")
+    assert f", replayed {ends}" in lines[failed + 1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("modules", "message"),

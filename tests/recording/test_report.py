@@ -76,6 +76,21 @@ def test_lines_of_one_that_failed() -> None:
     ]
 
 
+def test_how_a_failed_call_ended_is_shown_below_it_and_it_comes_before_its_missing_progress() -> None:
+    call = result(CALL, difference(1, CALL, text="close 'done'"), strict=True)
+    call.close = "recorded completed 'done', replayed rejected 'no such skill'"
+    progress = result(f"{CALL} progress", difference(1, f"{CALL} progress", "missing", "progress 'half'"))
+    reported = report(progress, call)
+    assert list(reported.lines())[1:] == [
+        f"  first difference after 1.000 s, in {CALL}, close 'done'",
+        "    f0: recorded 1, replayed 2",
+        f"  FAIL {CALL} progress: 5 of 6 agree, 1 missing",
+        f"  FAIL {CALL}: 5 of 6 agree, 1 differ, at most f0 by 1",
+        "       close: recorded completed 'done', replayed rejected 'no such skill'",
+    ]
+    assert reported.to_dict()["streams"][1]["close"] == call.close
+
+
 def test_a_run_with_a_problem_has_not_passed_whatever_agrees() -> None:
     reported = report(result(VEL), problem="it broke")
     assert not reported.passed
@@ -160,6 +175,7 @@ def test_json_has_all_of_it() -> None:
         "missing": 0,
         "extra": 0,
         "by_others": 1,
+        "close": "",
         "first": first,
         "worst": {"f0": 1.0},
         "passed": True,
