@@ -17,8 +17,9 @@ from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import EVERYTHING, Selection
 from dimos_streams.recording.timeline import going_on
 from dimos_streams.recording.writer import LogWriter
-from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +103,18 @@ def check_found(count: int, sources: Sequence[LogReader], part: LogPart) -> None
     raise UserError(f"nothing of {' '.join(str(log.path) for log in sources)} is in that part: {why}")
 
 
-def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: OnProgress | None = None) -> int:
-    """Copy a part of logs, which are open and count as one, to a new file, and return the number of events, metadata
-    not counted.
+@dataclass(frozen=True, kw_only=True)
+class Copied:
+    """What was copied of logs."""
+
+    events: int
+    """The number of events, metadata not counted."""
+    begun_before: tuple[str, ...]
+    """The calls that had begun and not ended before the part: it has only the rest of what they said."""
+
+
+def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Copied:
+    """Copy a part of logs, which are open and count as one, to a new file.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
     be replayed. Raises ``UserError``, for a part without events too; then nothing is written.
@@ -112,6 +122,8 @@ def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: 
     refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}
     """The messages that belong before the part's first event."""
+    running: dict[str, str] = {}
+    """The names of the calls that run where the part begins, by their ids."""
     writer = LogWriter(target)
     count = 0
     with ExitStack() as stack:
@@ -129,8 +141,21 @@ def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: 
                 count += 1
             elif event.channel == STATUS and after_s < part.from_s and part.selection(STATUS):
                 _remember(waiting, part.channel(STATUS), event)
+            elif event.channel == EVENTS and after_s < part.from_s and part.selection(EVENTS):
+                _note_call(running, event)
     check_found(count, sources, part)
-    return count
+    return Copied(events=count, begun_before=tuple(running.values()))
+
+
+def _note_call(running: dict[str, str], event: LogEvent) -> None:
+    try:
+        said = unpack_event(event.data)
+    except MessageError:  # readers of the log see it
+        return
+    if said.type == "close":
+        running.pop(said.call_id, None)
+    else:
+        running[said.call_id] = f"{said.skill} [{said.call_id}]"
 
 
 def _narrowed(data: bytes, selection: Selection) -> bytes:

@@ -56,7 +56,8 @@ class Comparison:
         on_left: Callable[[str, Output[bytes]], None] | None = None,
     ) -> None:
         """``with_series`` keeps all numbers in memory. ``on_left`` is called with recorded messages that must
-        have come from other modules, since nothing replayed agrees with them."""
+        have come from other modules, or from calls that began before the log, since nothing replayed agrees with
+        them."""
         self.series: dict[tuple[str, str], Series] = {}
         self._allow = tolerances
         self._window_us = round(tolerances.time_s * 1e6)
@@ -68,18 +69,20 @@ class Comparison:
         """How calls ended, by the names of their streams."""
         self._recorded_order, self._replayed_order = _Order(), _Order()
 
-    def recorded(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
-        """An output of the log; ``optional`` if another module may have given it."""
+    def recorded(self, channel: str, data: bytes, utime: int, *, optional: bool, is_earlier: bool = False) -> None:
+        """An output of the log; ``optional`` if another module may have given it, ``is_earlier`` if a call that began
+        before the log may have."""
         if channel == EVENTS:
             for when, event in self._recorded_order.reorder(data, utime):
                 self._take_recorded(event, when)
             return
-        self._of_channel(channel).recorded(Output(utime, data, optional))
+        self._of_channel(channel).recorded(Output(utime, data, optional or is_earlier, is_earlier))
         if self._with_series:
             self._note_numbers(channel, data, utime, replayed=False)
 
     def replayed(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
-        """An output of the replay; ``optional`` if it came after the time of the log's last event."""
+        """An output of the replay; ``optional`` if it came after the time of the log's last event, or while a call
+        that began before the log would have sent others."""
         if channel == EVENTS:
             for when, event in self._replayed_order.reorder(data, utime):
                 self._take_replayed(event, when, optional=optional)

@@ -26,7 +26,9 @@ class Output(Generic[T]):
     value: T
     optional: bool = False
     """True if it may lack a counterpart: a replayed one because the log ends before it, a recorded one because
-    another module may have sent it."""
+    another module may have sent it, or a call that began before the log."""
+    is_earlier: bool = False
+    """True for a recorded one that such a call may have sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class StreamResult:
     extra: int = 0
     by_others: int = 0
     """The number of recorded messages of a shared channel that another module may have sent."""
+    by_earlier: int = 0
+    """The number of recorded messages that a call from before the log may have sent."""
     close: str = ""
     """How the call that the stream is of ended on each side, if it ended otherwise; else empty."""
     first: Difference | None = None
@@ -189,7 +193,10 @@ class Matcher(Generic[T]):
 
     def _leave_recorded(self, output: Output[T]) -> None:
         if output.optional:
-            self.result.by_others += 1
+            if output.is_earlier:
+                self.result.by_earlier += 1
+            else:
+                self.result.by_others += 1
             self._on_left(output)
             return
         self.result.recorded += 1

@@ -20,6 +20,7 @@ from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.timeline import steady
 from dimos_streams.regression.changed_settings import changed_settings
+from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
 from dimos_streams.regression.replay_run import ReplayRun
@@ -78,6 +79,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         run = ReplayRun(
             log,
             scope,
+            earlier_calls(log.events(), scope),
             tolerances,
             seed=seed,
             acknowledged=recorded(REQUESTS),

@@ -19,6 +19,7 @@ from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.timeline import Steadiness, steady
 from dimos_streams.regression.comparison import Comparison
+from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop
 from dimos_streams.regression.matching import Output
 from dimos_streams.regression.module_lives import ModuleLives
@@ -27,7 +28,7 @@ from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS
+from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
 from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -42,6 +43,7 @@ class ReplayRun:
         self,
         log: LogReader,
         scope: Scope,
+        earlier: EarlierCalls,
         tolerances: Tolerances,
         *,
         seed: int,
@@ -54,6 +56,7 @@ class ReplayRun:
         self._log = log
         self._acknowledged = acknowledged
         self._scope = scope
+        self._earlier = earlier
         self._seed = seed
         self._tolerances = tolerances
         self._on_progress = on_progress or (lambda log: None)
@@ -63,7 +66,7 @@ class ReplayRun:
         self._made_up: dict[int, bytes] = {}
         self._counts: dict[str, int] = {}
         self._untyped: dict[str, int] = {}
-        self._inputs = self._late_calls = self._outputs = 0
+        self._inputs = self._outputs = 0
         self._first_utime = self._last_utime = 0
         self._times = Steadiness()
         self._feed: Feed | None = None
@@ -121,10 +124,7 @@ class ReplayRun:
         if channel == EVENTS:
             self._scope.watch(event)
         if role == "output":
-            optional = self._scope.may_be_of_others(channel, utime)
-            self._comparison.recorded(channel, data, utime, optional=optional)
-            self._outputs += 1
-            return True if channel == EVENTS and self._make_up_call(event) else None
+            return True if self._judge_output(event) else None
         if self._lives.is_change(event):
             return True
         if role != "input":
@@ -134,16 +134,27 @@ class ReplayRun:
             self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
         return True
 
-    def _make_up_call(self, event: LogEvent) -> bool:
-        """Make up the request of a call that begins here if the log lacks it; return whether it was made up."""
-        said = unpack_event(event.data)
-        if said.call_id in self._scope.calls:
+    def _judge_output(self, event: LogEvent) -> bool:
+        """Have an output of the log compared; return whether it takes the place of an input, too."""
+        channel, data, utime = event.channel, event.data, event.utime
+        said = unpack_event(data) if channel == EVENTS else None
+        if said is not None and said.call_id in self._earlier:
+            self._earlier.watch(said, utime)
+            self._keep(event)
+            return False
+        is_earlier = self._earlier.may_have_sent(channel, utime)
+        optional = self._scope.may_be_of_others(channel, utime)
+        self._comparison.recorded(channel, data, utime, optional=optional, is_earlier=is_earlier)
+        self._outputs += not is_earlier
+        return said is not None and self._make_up_call(said, event.offset)
+
+    def _make_up_call(self, said: ToolEvent, offset: int) -> bool:
+        """Make up the request of a call if it begins with an event that was said and the log lacks it; return whether
+        it was made up."""
+        if said.call_id in self._scope.calls or said.type != "open":
             return False
         self._scope.calls.add(said.call_id)
-        if said.type != "open":
-            self._late_calls += 1
-            return False
-        self._made_up[event.offset] = call_of(said)
+        self._made_up[offset] = call_of(said)
         return True
 
     def _publish(self, event: LogEvent) -> None:
@@ -170,7 +181,8 @@ class ReplayRun:
         if self._scope.role(channel, data) != "output":
             return
         utime = clock.utime()
-        optional = self._over or (self._feed is not None and self._feed.is_over(utime))
+        is_over = self._over or (self._feed is not None and self._feed.is_over(utime))
+        optional = is_over or self._earlier.may_have_sent(channel, utime)
         self._comparison.replayed(channel, data, utime, optional=optional)
         if self._rewriter is not None and utime <= self._last_utime:
             self._rewriter.add(utime, channel, data)
@@ -186,7 +198,8 @@ class ReplayRun:
     def _report(self, problem: str) -> Report:
         streams = self._comparison.finish()
         if not problem and not self._outputs:
-            problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said"
+            but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
+            problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
         if self._log.damaged_bytes:
             damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
             problem = f"{problem}; {damage}" if problem else damage
@@ -197,7 +210,7 @@ class ReplayRun:
             streams=streams,
             start_utime=self._first_utime,
             span_s=(self._last_utime - self._first_utime) / 1e6,
-            calls=len(self._scope.calls) - self._late_calls,
+            calls=len(self._scope.calls),
             inputs=self._inputs,
             remarks=tuple(self._remarks(is_missing=any(stream.missing for stream in streams))),
             problem=problem,
@@ -217,9 +230,8 @@ class ReplayRun:
         ]
         if self._scope.left_out:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
-        if self._late_calls:
-            calls, were = ("call", "was") if self._late_calls == 1 else ("calls", "were")
-            remarks.append(f"{self._late_calls} {calls} began before the log and {were} not made again")
+        if self._earlier.names:
+            remarks.append(self._earlier.remark())
         remarks += [
             f"{set_back}; from there on its times were taken as later by so much"
             for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]

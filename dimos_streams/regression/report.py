@@ -123,6 +123,8 @@ class Report:
             parts.append(f"{stream.extra} too many")
         if stream.by_others:
             parts.append(f"{stream.by_others} by other modules")
+        if stream.by_earlier:
+            parts.append(f"{stream.by_earlier} during earlier calls")
         worst = sorted(stream.worst.items(), key=lambda item: -item[1][0])[:3]
         if worst:
             parts.append("at most " + ", ".join(f"{name} by {amount:.4g}" for name, (amount, _) in worst))

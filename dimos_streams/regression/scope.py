@@ -23,7 +23,7 @@ _NOT_OVER_THE_BUS = {
     "dimos_streams.bridge.module:Bridge",
     "dimos_streams.recording.module:RecorderModule",
 }
-_MARGIN_US = 100_000
+MARGIN_US = 100_000
 """A module may send something a little after the close of its call has been recorded."""
 
 
@@ -45,6 +45,8 @@ class Scope:
     """Channels that they write and that were not recorded."""
     sharers: dict[str, frozenset[str]]
     """Outputs that other modules write too, with these modules."""
+    writers: dict[str, frozenset[str]]
+    """Outputs, with those of the modules under test that write them."""
     _busy: dict[str, set[str]] = field(default_factory=dict)
     _free_since: dict[str, int] = field(default_factory=dict)
     _quiet: frozenset[str] = frozenset()
@@ -93,7 +95,7 @@ class Scope:
     def _may_have_sent(self, module: str, utime: int) -> bool:
         if module in self._quiet:
             busy = bool(self._busy.get(module))
-            return busy or utime <= self._free_since.get(module, 0) + _MARGIN_US
+            return busy or utime <= self._free_since.get(module, 0) + MARGIN_US
         return True
 
     def _role_of_talk(self, channel: str, data: bytes) -> Role:
@@ -143,6 +145,7 @@ def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[s
         left_out=frozenset(written - outputs),
         outputs=outputs,
         sharers=sharers,
+        writers={channel: frozenset(writers[channel] & chosen) for channel in outputs},
         _quiet=frozenset(plan.spec.name for plan in planned if _speaks_only_in_calls(blueprint, plan.spec.name)),
     )
 

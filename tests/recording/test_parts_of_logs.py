@@ -156,7 +156,7 @@ def test_a_part_keeps_what_belongs_to_it_under_its_new_names(tmp_path: Path) -> 
     remap = {"/vel": "/robot/vel", BOOL: "/b#other.Type", "/y": "/z"}
     part = LogPart(selection=Selection(exclude=["/n*"]), from_s=1.0, to_s=3.0, remap=remap)
     with LogReader(path) as log:
-        assert cut([log], tmp_path / "b.lcmlog", part) == 9, "without the metadata"
+        assert cut([log], tmp_path / "b.lcmlog", part).events == 9, "without the metadata"
         assert part.unused() == []
         with pytest.raises(UserError, match="is the log itself"):
             cut([log], path, part)
@@ -210,7 +210,7 @@ def test_the_seconds_of_a_part_go_on_where_the_clock_was_set_back(tmp_path: Path
     with LogReader(path) as log:
         assert [event.data for event in events_of([log], LogPart())] == [b"0", b"1", b"2", b"3"]
     with LogReader(path) as log:
-        assert cut([log], tmp_path / "cut.lcmlog", LogPart()) == 4
+        assert cut([log], tmp_path / "cut.lcmlog", LogPart()).events == 4
     with LogReader(path) as log:
         assert [event.data for event in events_of([log], LogPart(from_s=0.5))] == [b"1", b"2", b"3"]
     with LogReader(path) as log:

@@ -175,6 +175,7 @@ def test_json_has_all_of_it() -> None:
         "missing": 0,
         "extra": 0,
         "by_others": 1,
+        "by_earlier": 0,
         "close": "",
         "first": first,
         "worst": {"f0": 1.0},

@@ -66,10 +66,14 @@ def cut(
     part = part_of(from_s, to_s, channels, without, remap)
     with opened(files) as logs:
         with progress("copying", sum(log.size for log in logs)) as advance:
-            count = copy(logs, output, part, lambda log: advance(_done(logs)))
+            copied = copy(logs, output, part, lambda log: advance(_done(logs)))
         note_damage(logs)
     note_unused(part)
-    write(f"{output}: {plural(count, 'event')}, {byte_size(output.stat().st_size)}")
+    for call in copied.begun_before[:_SHOWN]:
+        note(f"call {call} began before {from_s:g} s; a replay can't repeat it")
+    if (more := len(copied.begun_before) - _SHOWN) > 0:
+        note(f"and so did {plural(more, 'other call')}")
+    write(f"{output}: {plural(copied.events, 'event')}, {byte_size(output.stat().st_size)}")
 
 
 def export(

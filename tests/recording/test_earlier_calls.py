@@ -1,0 +1,120 @@
+"""A part that was cut out of a recording in the middle of a call is tested without that call."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.clock import run_virtual
+from dimos_streams.recording.cut import LogPart, cut
+from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.recording.recorder import RecordingOptions, recording
+from dimos_streams.recording.selection import Selection
+from dimos_streams.regression.replay import ReplayOptions, replay
+from dimos_streams.regression.report import Report
+from dimos_streams.regression.tolerances import LIVE
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.tool_stream.event import CALLS, EVENTS
+from tests.recording.logs import raw, read_log, write_log
+from tests.recording.recorded import NO_PICTURES, robot_with_bridge
+
+VEL = "/skill_vel#geometry_msgs.Twist"
+
+
+@pytest.fixture(scope="module")
+def two_turns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two turns, from 1 s on and from 5 s on. Not to be written to."""
+    path = tmp_path_factory.mktemp("turns") / "turns.lcmlog"
+    blueprint = robot_with_bridge()
+    metadata = describe(blueprint=blueprint.model_dump(mode="json"), seed=7, mode="virtual", selection=NO_PICTURES)
+    options = RecordingOptions(path=path, selection=NO_PICTURES, metadata=metadata)
+
+    async def mission() -> None:
+        run = InProcessRun(
+            blueprint, RunOptions(bus_url="memq://", seed=7), attach=[lambda bus: recording(bus, options)]
+        )
+        await run.start()
+        assert run.gateway is not None
+        for _ in range(2):
+            await asyncio.sleep(1.0)
+            await run.gateway.call("turn", {"angle_deg": 90}, caller="test")
+            await asyncio.sleep(3.0)
+        await run.stop()
+
+    run_virtual(mission())
+    return path
+
+
+def part(of: Path, target: Path, from_s: float, to_s: float | None = None) -> Path:
+    with LogReader(of) as log:
+        cut([log], target, LogPart(from_s=from_s, to_s=to_s))
+    return target
+
+
+def replayed(path: Path, *modules: str, **options: Any) -> Report:
+    return replay(path, ReplayOptions(modules=modules, **options))
+
+
+def text_of(report: Report) -> str:
+    return "\n".join(report.lines())
+
+
+def test_what_a_call_from_before_the_log_said_and_sent_is_not_compared(two_turns: Path, tmp_path: Path) -> None:
+    path = part(two_turns, tmp_path / "a.lcmlog", 1.5)
+    report = replayed(path, "drive")
+    assert report.passed, text_of(report)
+    (remark,) = report.remarks
+    told = "1 call began before the log: what it said is not compared, nor what drive sent before it ends: turn ["
+    assert remark.startswith(told)
+    assert report.calls == 1
+    (sent,) = (stream for stream in report.streams if stream.stream == VEL)
+    assert (sent.by_earlier > 5, sent.by_others, sent.matched > 5) == (True, 0, True), text_of(report)
+    assert f"{sent.by_earlier} during earlier calls" in text_of(report)
+    changed = replayed(path, "drive", settings={"drive.max_turn": 0.3})
+    assert changed.first is not None
+    assert (changed.first.utime - changed.start_utime) / 1e6 > 3.0, "in the second turn"
+
+
+def test_a_log_with_nothing_else_tests_nothing(two_turns: Path, tmp_path: Path) -> None:
+    report = replayed(part(two_turns, tmp_path / "a.lcmlog", 1.5, 2.0), "drive")
+    why = "the log has nothing that drive sent or said but for calls that began before it: begin earlier"
+    assert report.problem == why
+
+
+def test_update_keeps_what_such_a_call_said_and_sent(two_turns: Path, tmp_path: Path) -> None:
+    path = part(two_turns, tmp_path / "a.lcmlog", 1.5)
+    before = raw(read_log(path))
+    assert replayed(path, "drive", update=True).updated
+    assert sorted(raw(read_log(path))) == sorted(before)
+
+
+def test_a_call_whose_first_event_comes_late_is_made_all_the_same(two_turns: Path, tmp_path: Path) -> None:
+    events = [event for event in raw(read_log(two_turns)) if event[1] != CALLS]
+    at, opened = next((at, event) for at, event in enumerate(events) if event[1] == EVENTS)
+    behind = next(at for at, event in enumerate(events) if event[1] == EVENTS and event[0] > opened[0])
+    events.insert(behind, events.pop(at))
+    report = replayed(write_log(tmp_path / "late.lcmlog", events), "drive", tolerances=LIVE)
+    assert (report.calls, report.remarks) == (2, ())
+
+
+def test_cutting_names_the_calls_that_it_cuts_in_two(two_turns: Path, tmp_path: Path) -> None:
+    target = tmp_path / "a.lcmlog"
+    with LogReader(two_turns) as log:
+        (turn,) = cut([log], target, LogPart(from_s=1.5)).begun_before
+        assert turn.startswith("turn [")
+        assert cut([log], target, LogPart(from_s=4.0)).begun_before == ()
+        assert cut([log], target, LogPart(to_s=1.5)).begun_before == (), "what is cut off at its end is repeated"
+        without = Selection(exclude=["/tool_streams"])
+        assert cut([log], target, LogPart(from_s=1.5, selection=without)).begun_before == ()
+
+
+def test_the_command_that_cuts_says_so(two_turns: Path, tmp_path: Path, command: Any) -> None:
+    code, _, error = command("recording", "cut", two_turns, "-o", tmp_path / "a.lcmlog", "--from", "1.5")
+    assert code == 0
+    assert re.fullmatch(r"call turn \[[0-9a-f]+\] began before 1\.5 s; a replay can't repeat it\n", error)
