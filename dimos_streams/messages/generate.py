@@ -36,6 +36,8 @@ _PLAIN_ENCODE = """
 """
 """``Message.encode`` takes its place: this one loses arrays whose size is not set."""
 _MADE = "by dimos_streams.messages.generate; do not edit."
+_LEFT_ALONE = "# ruff: noqa\n# fmt: off\n"
+"""What has linters and formatters leave a file as it is, or it would be stale."""
 
 Find = Callable[[str], type[Message] | None]
 
@@ -197,7 +199,7 @@ def _replaced(text: str, old: str, new: str) -> str:
 
 
 def _banner(source: str) -> str:
-    return f'"""Generated from {source} {_MADE}"""\n\n'
+    return f'"""Generated from {source} {_MADE}"""\n{_LEFT_ALONE}\n'
 
 
 def _package_init(package: str, names: Sequence[str], prefix: str, source: str) -> str:

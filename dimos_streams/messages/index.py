@@ -1,4 +1,6 @@
 """Generated from lcm_types/*/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 TYPE_NAMES = (
     "builtin_interfaces.Time",

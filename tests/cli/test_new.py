@@ -217,6 +217,25 @@ def test_what_is_made_is_formatted_whatever_it_is_called(here: Path) -> None:
         new("package", name)
         for kind in ("skill", "robot"):
             new(kind, f"{kind[0]}{name}"[:MAX_LENGTH], "--dir", name)
+    check_with_ruff()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ruff") is None, reason="ruff is not installed")
+@pytest.mark.usefixtures("lcm_library")
+def test_a_packages_checks_leave_its_generated_messages_alone(here: Path) -> None:
+    new("package", "garden")
+    definition = here / "garden" / "garden" / "garden_msgs" / "Moisture.lcm"
+    definition.parent.mkdir()
+    definition.write_text(
+        "package garden_msgs; struct Moisture { std_msgs.Header header; string bed; int32_t n; float history[n]; }"
+    )
+    assert run_command(["messages", "generate", "garden/garden"]) == 0
+    assert len(list(definition.parent.glob("*.py*"))) == 3
+    check_with_ruff()
+
+
+def check_with_ruff() -> None:
     for command in (["check"], ["format", "--diff"]):
         ruff = [sys.executable, "-m", "ruff", *command, "--no-cache", "."]
         done = subprocess.run(ruff, capture_output=True, text=True, timeout=30, check=False)

@@ -1,4 +1,6 @@
 """Generated from lcm_types/dimos_streams/ToolStreamEvent.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.base import Message
 

@@ -1,4 +1,6 @@
 """Generated from lcm_types/dimos_streams/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.dimos_streams.ClockEcho import ClockEcho
 from dimos_streams.messages.dimos_streams.Hold import Hold

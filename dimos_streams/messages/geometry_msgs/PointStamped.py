@@ -1,4 +1,6 @@
 """Generated from lcm_types/geometry_msgs/PointStamped.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from io import BytesIO
 import struct

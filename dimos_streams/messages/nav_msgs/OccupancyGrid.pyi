@@ -1,4 +1,6 @@
 """Generated from lcm_types/nav_msgs/OccupancyGrid.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.base import IntArray, Message
 from dimos_streams.messages.nav_msgs.MapMetaData import MapMetaData

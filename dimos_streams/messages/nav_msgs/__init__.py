@@ -1,4 +1,6 @@
 """Generated from lcm_types/nav_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.nav_msgs.MapMetaData import MapMetaData
 from dimos_streams.messages.nav_msgs.OccupancyGrid import OccupancyGrid

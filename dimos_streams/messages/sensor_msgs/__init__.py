@@ -1,4 +1,6 @@
 """Generated from lcm_types/sensor_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.sensor_msgs.BatteryState import BatteryState
 from dimos_streams.messages.sensor_msgs.CameraInfo import CameraInfo

@@ -1,4 +1,6 @@
 """Generated from lcm_types/std_msgs/Float32.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.base import Message
 

@@ -1,4 +1,6 @@
 """Generated from lcm_types/std_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.std_msgs.Bool import Bool
 from dimos_streams.messages.std_msgs.Duration import Duration

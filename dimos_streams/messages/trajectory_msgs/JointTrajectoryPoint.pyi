@@ -1,4 +1,6 @@
 """Generated from lcm_types/trajectory_msgs/JointTrajectoryPoint.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.base import FloatArray, Message
 from dimos_streams.messages.std_msgs.Duration import Duration

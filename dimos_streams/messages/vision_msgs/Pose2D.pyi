@@ -1,4 +1,6 @@
 """Generated from lcm_types/vision_msgs/Pose2D.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.vision_msgs.Point2D import Point2D

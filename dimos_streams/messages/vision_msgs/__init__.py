@@ -1,4 +1,6 @@
 """Generated from lcm_types/vision_msgs/*.lcm by dimos_streams.messages.generate; do not edit."""
+# ruff: noqa
+# fmt: off
 
 from dimos_streams.messages.vision_msgs.BoundingBox2D import BoundingBox2D
 from dimos_streams.messages.vision_msgs.BoundingBox3D import BoundingBox3D
