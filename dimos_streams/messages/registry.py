@@ -84,6 +84,11 @@ def hint(name: str) -> str:
     return f"{near}{remedy}{unusable}"
 
 
+def problems_of_environment() -> list[str]:
+    """What keeps packages that the environment names from being used."""
+    return [problem for problem in installed().problems if problem.startswith(f"{VARIABLE}: ")]
+
+
 def _nearest(name: str) -> str:
     """Suggest types of the package that is named, or of the one that is nearly called so: the type of another package
     is another type, however similar its name."""

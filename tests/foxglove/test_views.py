@@ -217,7 +217,7 @@ def test_a_file_says_what_it_has_and_what_was_left_out(tmp_path: Path) -> None:
         (START + 7, "/b#std_msgs.Bool", encode(Bool(data=True))),
     ]
     done = exported(write_log(tmp_path / "a.lcmlog", events), tmp_path / "a.mcap")
-    assert done == Exported(messages=3, channels=2, left_out={"/a#std_msgs.Bool": 2, "/other": 1})
+    assert done == Exported(messages=3, channels=2, unknown={"/other": 1}, damaged={"/a#std_msgs.Bool": 2})
     with (tmp_path / "a.mcap").open("rb") as file:
         reader = make_reader(file)
         found = [
@@ -237,7 +237,7 @@ def test_a_file_says_what_it_has_and_what_was_left_out(tmp_path: Path) -> None:
 
 def test_what_has_only_messages_of_unknown_types_is_a_file_too(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, b"of somebody else"), (START, "/other", b"x")])
-    assert exported(path, tmp_path / "a.mcap") == Exported(left_out={"/other": 1})
+    assert exported(path, tmp_path / "a.mcap") == Exported(unknown={"/other": 1})
     assert (tmp_path / "a.mcap").exists()
 
 

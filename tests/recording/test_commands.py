@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.messages import registry
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.recording import summary
@@ -151,11 +152,43 @@ def test_what_has_a_time_that_mcap_has_not_is_left_out_and_listed(
     log = write_log(tmp_path / "strange.lcmlog", [before, *events[:50], behind, *events[50:100]])
     code, out, err = command("recording", "export", log, "--mcap", tmp_path / "a.mcap")
     assert code == 0
-    assert f"{channel} (2)" in out + err
+    assert f"left out, because MCAP has no such time: {channel} (2)\n" in err
+    assert "damaged" not in out + err
     with (tmp_path / "a.mcap").open("rb") as file:
         times = [message.log_time // 1000 for _, _, message in make_reader(file).iter_messages()]
     assert set(times) <= {utime for utime, _, _ in events}
     assert times
+
+
+def test_what_is_left_out_of_an_mcap_file_is_listed_by_the_reason(tmp_path: Path, command: Any) -> None:
+    twist, unknown, plain = "/cmd_vel#geometry_msgs.Twist", "/moisture#garden_msgs.Moisture", "/plain"
+    near = "/moist#geometry_msgs.Twists"
+    events = [(twist, encode(Twist())), (twist, b"x"), (unknown, b"1"), (unknown, b"2"), (plain, b""), (near, b"")]
+    log = write_log(tmp_path / "a.lcmlog", [(START + at, *event) for at, event in enumerate(events)])
+    code, _, err = command("recording", "export", log, "--mcap", tmp_path / "a.mcap")
+    assert code == 0
+    _, of_csv = command("recording", "export", log, "--csv", unknown)[2].rstrip().split("its type is not known here")
+    assert of_csv.startswith("; types of other packages are known by an entry point in")
+    assert err.splitlines()[1:] == [
+        f"left out, because their types are not known here: {unknown} (2){of_csv}",
+        f"left out, because their types are not known here: {plain} (1)",
+        f"left out, because their types are not known here: {near} (1); did you mean 'geometry_msgs.Twist'?",
+        f"left out, because they are damaged: {twist} (1)",
+    ]
+
+
+def test_a_misspelt_package_of_messages_is_an_error_where_a_type_is_not_known(
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(registry.VARIABLE, "gardn")
+    twist, unknown = "/cmd_vel#geometry_msgs.Twist", "/moisture#garden_msgs.Moisture"
+    log = write_log(tmp_path / "a.lcmlog", [(START, twist, encode(Twist())), (START + 1, unknown, b"1")])
+    for how in (["--csv", unknown], ["--mcap", tmp_path / "a.mcap"]):
+        code, _, err = command("recording", "export", log, *how)
+        assert code == 2
+        assert "its type is not known here; DIMOS_STREAMS_MESSAGES: there is no Python module 'gardn'" in err
+    assert not (tmp_path / "a.mcap").exists()
+    assert command("recording", "export", log, "--mcap", tmp_path / "a.mcap", "--without", "/moisture")[0] == 0
 
 
 def test_the_times_of_an_mcap_file_go_on_where_the_clock_was_set_back(tmp_path: Path, command: Any) -> None:

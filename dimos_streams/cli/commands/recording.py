@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -217,14 +217,26 @@ def _done(logs: Sequence[LogReader]) -> int:
 
 def _export_mcap(logs: list[LogReader], target: Path, part: LogPart, advance: Any) -> None:
     from dimos_streams.foxglove.address import LAYOUT
+    from dimos_streams.messages import registry
+    from dimos_streams.messages.codec import split_channel
     from dimos_streams.recording.export.mcap import export_mcap
 
     done = export_mcap(logs[0], target, part, lambda log: advance(log.position))
     write(f"{target}: {plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
     note(f"a layout for Foxglove is {LAYOUT}")
-    if done.left_out:
-        listed = ", ".join(f"{channel} ({count})" for channel, count in done.left_out.items())
-        note(f"left out, because their types are not known, they are damaged, or MCAP has no such time: {listed}")
+    by_hint: dict[str, dict[str, int]] = {}
+    for channel, count in done.unknown.items():
+        by_hint.setdefault(registry.hint(split_channel(channel)[1]), {})[channel] = count
+    for hint, counts in by_hint.items():
+        _note_left_out("their types are not known here", counts, hint)
+    _note_left_out("they are damaged", done.damaged)
+    _note_left_out("MCAP has no such time", done.untimed)
+
+
+def _note_left_out(why: str, counts: Mapping[str, int], remedy: str = "") -> None:
+    if counts:
+        listed = ", ".join(f"{channel} ({count})" for channel, count in counts.items())
+        note(f"left out, because {why}: {listed}{remedy}")
 
 
 def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: LogPart, advance: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +13,8 @@ from dimos_streams.common.namespaces import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.foxglove.conversion.message_views import MessageViews
 from dimos_streams.foxglove.conversion.schemas import schema_named
-from dimos_streams.messages.base import Message
-from dimos_streams.messages.codec import decode, split_channel, type_named
+from dimos_streams.messages import registry
+from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import LogPart, check_found, refuse_itself, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
@@ -33,18 +33,28 @@ class Exported:
 
     messages: int = 0
     channels: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    """The number of messages of unknown types, damaged ones, and those of times unknown to MCAP, by channel."""
+    unknown: dict[str, int] = field(default_factory=dict)
+    """The number of messages that were left out because their types are not known, by channel."""
+    damaged: dict[str, int] = field(default_factory=dict)
+    untimed: dict[str, int] = field(default_factory=dict)
+    """The number of messages that were left out because MCAP has no such time, by channel."""
+
+    @property
+    def left_out(self) -> int:
+        """The number of all messages that were left out."""
+        return sum(map(sum, (self.unknown.values(), self.damaged.values(), self.untimed.values())))
 
 
 def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Exported:
     """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, if the file can't be
-    written, and for a part without events; then nothing is written."""
+    written, for a part without events, and for one with an unknown type if a package that the environment names can't
+    be used; then nothing is written."""
     try:
         from mcap.writer import Writer
     except ImportError as error:
         raise UserError("MCAP files need mcap: pip install 'dimos-streams[mcap]'") from error
     refuse_itself(target, [log])
+    _check_types(log, part)
     done = Exported()
     file: _McapFile | None = None
     metadata: LogEvent | None = None
@@ -64,7 +74,7 @@ def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProg
                 file.finish(metadata)
     except OSError as error:
         raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
-    check_found(done.messages + sum(done.left_out.values()), [log], part)
+    check_found(done.messages + done.left_out, [log], part)
     return done
 
 
@@ -83,11 +93,17 @@ class _McapFile:
         """Write the views of a message; one that can't be read, or be written, is counted."""
         topic, type_name = split_channel(event.channel)
         nanoseconds = event.utime * 1000
-        message: Message | None = None
-        with suppress(MessageError):
-            message = decode(type_named(type_name, event.channel), event.data, event.channel)
-        if message is None or not 0 <= nanoseconds <= _LATEST_NS:
-            self._done.left_out[event.channel] = self._done.left_out.get(event.channel, 0) + 1
+        message_type = registry.find(type_name)
+        if message_type is None:
+            _count(self._done.unknown, event.channel)
+            return
+        if not 0 <= nanoseconds <= _LATEST_NS:
+            _count(self._done.untimed, event.channel)
+            return
+        try:
+            message = decode(message_type, event.data, event.channel)
+        except MessageError:
+            _count(self._done.damaged, event.channel)
             return
         for form, value in self._views.shown(topic, message):
             channel = self._channel(topic + form.suffix, form.schema)
@@ -110,6 +126,24 @@ class _McapFile:
             self._channels[key] = self._writer.register_channel(name, "json", self._schemas[schema])
             self._done.channels += 1
         return self._channels[key]
+
+
+def _count(counts: dict[str, int], channel: str) -> None:
+    counts[channel] = counts.get(channel, 0) + 1
+
+
+def _check_types(log: LogReader, part: LogPart) -> None:
+    """Raise ``UserError`` for an unknown type if the package that has it may be one that the environment names and
+    that can't be used."""
+    if not registry.problems_of_environment():
+        return
+    for after_s, event in timed([log]):
+        name = split_channel(event.channel)[1]
+        is_wanted = after_s is not None and part.includes(after_s, event.channel)
+        if is_wanted and name and registry.find(name) is None:
+            raise UserError(
+                f"{event.channel!r} can't be written as MCAP: its type is not known here{registry.hint(name)}"
+            )
 
 
 def _views(metadata: LogEvent | None) -> MessageViews:
