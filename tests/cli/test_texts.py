@@ -14,13 +14,14 @@ from dimos_streams.cli.terminal.output import duration, table_lines
 from dimos_streams.cli.terminal.reporter import JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
-from dimos_streams.cli.terminal.skill_text import signature
+from dimos_streams.cli.terminal.skill_text import moving, signature
 from dimos_streams.clock import VIRTUAL_EPOCH_US
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
 from dimos_streams.messages.base import to_json_value
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from tests.helpers import run_virtual
 
@@ -268,6 +269,16 @@ def test_signatures() -> None:
         'names: array of string, how: "fast" | "slow" = "fast", then: Then | null = null, plant: "rose" | "öl",'
         " whatever: any"
     )
+
+
+def test_what_a_skill_moves() -> None:
+    def shown(**traits: Any) -> str:
+        return moving(SkillInfo(name="s", description="", parameters={}, **traits))
+
+    assert shown() == "no"
+    assert shown(motion=True, resources=("pump",)) == shown(resources=("robot1/base",)) == "yes"
+    assert shown(resources=("pump",)) == "may (holds pump)"
+    assert shown(resources=("robot1/pump", "valve", "arm")) == "may (holds robot1/pump, valve and arm)"
 
 
 def test_tables() -> None:

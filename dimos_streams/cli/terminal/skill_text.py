@@ -1,10 +1,22 @@
-"""Schemas of skills as people read them."""
+"""Skills as people read them: what they move, and the schemas of their arguments."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.common.readable.listed import listed
+
+if TYPE_CHECKING:
+    from dimos_streams.skill.policy import SkillTraits
+
+
+def moving(skill: SkillTraits) -> str:
+    """Say whether a call of a skill moves the robot, or may for what it holds."""
+    if skill.moves:
+        return "yes"
+    return f"may (holds {listed(skill.resources)})" if skill.may_move else "no"
 
 
 def signature(schema: Mapping[str, Any]) -> str:

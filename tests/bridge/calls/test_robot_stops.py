@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
@@ -473,5 +474,9 @@ async def test_what_holds_anything_may_move_the_robot_and_is_ended_and_refused()
         report = await broker.stops.stop_robot("robot1", "")
         assert holding in report.calls.ended
         assert (await closed(broker, holding)).outcome is Outcome.CANCELLED
-        with pytest.raises(CallRejectedError, match="may move a robot that an operator has stopped"):
+        refusal = (
+            "skill 'robot1_hold_tight', which holds 'robot1/gripper', may move a robot that an operator has stopped:"
+            " nothing moves it until an operator releases it (`dimos-streams release-robot`)"
+        )
+        with pytest.raises(CallRejectedError, match=f"^{re.escape(refusal)}$"):
             await broker.call("robot1_hold_tight", {}, caller="agent")

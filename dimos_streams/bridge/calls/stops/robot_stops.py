@@ -25,6 +25,7 @@ from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -84,9 +85,10 @@ class RobotStops:
         stop = self._covers(module.name) if skill.may_move else None
         if stop is not None:
             why = f" ({stop.reason})" if stop.reason else ""
+            holds = "" if skill.moves else f", which holds {listed([*map(repr, skill.resources)])},"
             raise CallRejectedError(
-                f"skill {skill.name!r} may move a robot that an operator has stopped{why}: nothing moves it until an"
-                " operator releases it"
+                f"skill {skill.name!r}{holds} may move a robot that an operator has stopped{why}: nothing moves it"
+                " until an operator releases it (`dimos-streams release-robot`)"
             )
         check_overruled(call, module.name, may_move=skill.may_move)
 

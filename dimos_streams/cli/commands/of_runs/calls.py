@@ -32,7 +32,7 @@ def skills(
 ) -> None:
     """List the skills that running modules offer: whether a call moves the robot, and asks an operator for approval
     when an agent makes it."""
-    from dimos_streams.cli.terminal.skill_text import signature
+    from dimos_streams.cli.terminal.skill_text import moving, signature
 
     found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
     if as_json:
@@ -43,7 +43,8 @@ def skills(
             (
                 s.name,
                 s.module,
-                *map(_yes, (s.available, s.moves)),
+                "yes" if s.available else "no",
+                moving(s),
                 s.approval,
                 " ".join(s.tags),
                 signature(s.parameters),
@@ -228,10 +229,6 @@ def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port
             return await work(gateway)
 
     return run_async(main())
-
-
-def _yes(is_so: bool) -> str:
-    return "yes" if is_so else "no"
 
 
 def _exit_by(event: ToolEvent) -> None:
