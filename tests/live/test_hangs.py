@@ -38,6 +38,9 @@ async def until_health(mission: Mission, module: str, begins: str) -> None:
 
 @pytest.mark.feature("F5")
 def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Path) -> None:
+    run_dir = tmp_path / "1-hanging"
+    run_dir.mkdir()
+
     async def scenario(mission: Mission) -> None:
         call_id, began = await block(mission, 2.6)
         await until_health(mission, "sleeper", "hung: the loop has not run for")
@@ -56,7 +59,8 @@ def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Pa
         assert [e.type for e in mine] == ["open", "update", "close"], "what it says after its close is ignored"
         assert mine[-1].outcome is Outcome.LOST
         assert "'sleeper' is hung" in mine[-1].text
-        log = (tmp_path / "logs" / "sleeper.log").read_text()
+        assert mine[-1].text.endswith(" s; `dimos-streams logs hanging --process sleeper` shows where")
+        log = (run_dir / "logs" / "sleeper.log").read_text()
         (where,) = [line for line in log.splitlines() if "the loop of this process does not run" in line]
         assert "does not run; its thread is at time.sleep(seconds)" in where
         assert where.endswith(" in Sleeper.block): what blocks belongs in a thread, `await self.run_blocking(f, …)`")
@@ -71,7 +75,7 @@ def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Pa
         await until_health(mission, "mover", "gone: silent for")
 
     async def main() -> None:
-        async with asyncio.timeout(60), running(bus_url, free_port, tmp_path, SLEEPY, hang_bound_s=3.5) as mission:
+        async with asyncio.timeout(60), running(bus_url, free_port, run_dir, SLEEPY, hang_bound_s=3.5) as mission:
             await scenario(mission)
 
     asyncio.run(main())

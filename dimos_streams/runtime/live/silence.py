@@ -12,6 +12,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.runtime.events import RunEventKind
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
 from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
+from dimos_streams.runtime.options import RunOptions
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -26,11 +27,10 @@ class SilenceWatch:
     """A watch that looks at a supervisor's processes as often as they beat."""
 
     def __init__(
-        self, slots: Sequence[Slot], hang_bound_s: float, reporter: HangReporter, emit: EmitRunEvent
+        self, slots: Sequence[Slot], options: RunOptions, reporter: HangReporter, emit: EmitRunEvent
     ) -> None:
-        """``hang_bound_s`` is how long a process may hang before it is killed."""
         self._slots = slots
-        self._hang_bound_s = hang_bound_s
+        self._options = options
         self._reporter = reporter
         self._emit = emit
 
@@ -58,12 +58,19 @@ class SilenceWatch:
         if slot.state == "starting" and stalled_s > START_BOUND_S:
             slot.reported = f"process {slot.plan.label!r} was not ready within {START_BOUND_S:g} s"
             slot.process.kill()
-        elif slot.state in UP and stalled_s > self._hang_bound_s:
+        elif slot.state in UP and stalled_s > self._options.hang_bound_s:
             slot.reported = f"process {slot.plan.label!r} hung for {silent_s:.1f} s"
             slot.process.kill()
         elif slot.state in UP and silent_s > HUNG_AFTER_S:
             if slot.state == "ready":
                 slot.state = "hung"
                 self._emit("hung", slot, text="its loop does not run")
-            health = f"hung: the loop has not run for {silent_s:.1f} s"
+            health = f"hung: the loop has not run for {silent_s:.1f} s{self._where(slot)}"
             await self._reporter.report(slot.plan.names, slot.process.pid, health)
+
+    def _where(self, slot: Slot) -> str:
+        """What shows the line in which the process itself logs where it hangs."""
+        selector = self._options.log_selector
+        return (
+            "" if selector is None else f"; `dimos-streams logs {selector} --process {slot.plan.label}` shows where"
+        )

@@ -61,7 +61,7 @@ class Supervisor:
         self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._hang_reporter = HangReporter(options.bus_url)
-        self._watch = SilenceWatch(self._slots, options.hang_bound_s, self._hang_reporter, self._emit).run
+        self._watch = SilenceWatch(self._slots, options, self._hang_reporter, self._emit).run
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
