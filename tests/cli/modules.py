@@ -67,6 +67,11 @@ class Rover(Module):
         """Fail."""
         raise SkillError("the wheel is off")
 
+    @skill
+    async def mumble(self) -> str:
+        """Forget to return what is promised."""
+        return None  # type: ignore[return-value]
+
     @skill(motion=True, approval="ask")
     async def trip(self) -> None:
         """Have a bug."""

@@ -54,6 +54,13 @@ def test_a_caller_says_what_a_cut_link_means(rover: Machine) -> None:
     assert [call["on_loss"] for call in rover("calls", "--json").json[-2:]] == ["continue", "stop"]
 
 
+def test_a_result_that_is_not_as_declared_is_said(rover: Machine) -> None:
+    for more in ([], ["--json"], ["--wait", "answer"]):
+        result = rover("call", "mumble", *more)
+        assert result.code == 0
+        assert result.err.startswith("warning: skill 'mumble' has returned null, declared as str: ")
+
+
 def test_a_failed_call_fails(rover: Machine) -> None:
     result = rover("call", "stumble")
     assert result.code == 1

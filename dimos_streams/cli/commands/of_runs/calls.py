@@ -94,6 +94,7 @@ def call(
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
     from dimos_streams.skill import public_names
+    from dimos_streams.tool_stream.event import MISFIT
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
@@ -110,7 +111,10 @@ def call(
             names = ", ".join(name for name, each in offered.items() if name == f"{each.robot}_{skill}")
             raise RobotNeededError(f"several robots have a skill {skill!r}; call one of {names}") from error
 
-    _exit_by(at_bridge(work, url, port, token))
+    event = at_bridge(work, url, port, token)
+    if MISFIT in event.data:
+        note(f"warning: {event.data[MISFIT]}")
+    _exit_by(event)
 
 
 def calls(
