@@ -24,6 +24,7 @@ from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.text import parse_json
@@ -46,7 +47,7 @@ REFUSAL = "a recording takes no orders: what is shown has happened"
 class NoOrders:
     """The commands of ``WS /monitor``: each is refused."""
 
-    async def carry_out(self, text: str) -> bytes:
+    async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Return the answer to a command, a message without its ``seq``."""
         try:
             id = id_of(parse_json(text))

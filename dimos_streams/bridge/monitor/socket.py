@@ -11,12 +11,14 @@ from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
 
-_COMMANDS_AT_A_TIME = 16
+MOST_COMMANDS = 64
+"""Maximum number of commands of one client that have been read and whose answers it has not taken."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -31,8 +33,8 @@ class Watched(Protocol):
 class Commanded(Protocol):
     """The part that carries commands out: ``Commands``."""
 
-    async def carry_out(self, text: str) -> bytes:
-        """Carry out a command, and return the answer, a message without its ``seq``. Any text gets one."""
+    async def carry_out(self, text: str, lanes: Lanes) -> bytes:
+        """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
 
 
 async def serve(
@@ -46,7 +48,7 @@ async def serve(
     """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
-    Commands that have come are carried out, also if the client leaves meanwhile.
+    Commands that were read are carried out, also if the client leaves meanwhile.
     """
     running: dict[asyncio.Task[None], None] = {}
     try:
@@ -96,19 +98,24 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
 async def _read(
     socket: WebSocket, watcher: Watcher, commands: Commanded, running: dict[asyncio.Task[None], None]
 ) -> None:
-    """Read commands. They begin in the order in which they come, and do not wait for each other's ends."""
-    slots = asyncio.Semaphore(_COMMANDS_AT_A_TIME)
+    """Read commands. Those of a lane begin in the order in which they come, and do not wait for each other's ends."""
+    lanes, room = Lanes(), asyncio.Semaphore(MOST_COMMANDS)
+    await room.acquire()
     while (received := await socket.receive())["type"] == "websocket.receive":
-        await slots.acquire()
-        task = asyncio.create_task(_answer(received.get("text"), watcher, commands, slots), name="monitor command")
+        answering = _answer(received.get("text"), watcher, commands, lanes, room)
+        task = asyncio.create_task(answering, name="monitor command")
         running[task] = None
         task.add_done_callback(running.pop)
+        # Before the next one is read: this task may end while it waits here, and what was read would be lost.
+        await room.acquire()
     watcher.close()
 
 
-async def _answer(text: str | None, watcher: Watcher, commands: Commanded, slots: asyncio.Semaphore) -> None:
+async def _answer(
+    text: str | None, watcher: Watcher, commands: Commanded, lanes: Lanes, room: asyncio.Semaphore
+) -> None:
     if text is None:
         answer = message("error", id=None, problem="bad-json", text="send commands as text, not as bytes", errors={})
     else:
-        answer = await commands.carry_out(text)
-    watcher.reply(answer, taken=slots.release)
+        answer = await commands.carry_out(text, lanes)
+    watcher.reply(answer, taken=room.release)

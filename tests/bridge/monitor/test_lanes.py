@@ -1,0 +1,154 @@
+"""Commands of one console while an agent is slow: all that came are carried out, and what stops waits for none."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from dimos_streams.bridge.monitor.commands import Commands
+from dimos_streams.bridge.monitor.lanes import AT_A_TIME
+from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
+from tests.bridge.monitor.parts import ToyAgent, agents
+from tests.helpers import until
+
+
+class FakeSocket:
+    """A console's connection, as the server sees it."""
+
+    client = ("console", 1)
+
+    def __init__(self) -> None:
+        self.query_params: dict[str, str] = {}
+        self.answers: list[dict[str, Any]] = []
+        self.left = False
+        self.unread: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    def send(self, command: str, **fields: Any) -> None:
+        text = json.dumps({"id": command, "command": command, **fields})
+        self.unread.put_nowait({"type": "websocket.receive", "text": text})
+
+    def leave(self) -> None:
+        self.left = True
+        self.unread.put_nowait({"type": "websocket.disconnect"})
+
+    async def receive(self) -> dict[str, Any]:
+        return await self.unread.get()
+
+    async def send_text(self, text: str) -> None:
+        if self.left:
+            raise WebSocketDisconnect
+        message = json.loads(text)
+        if message["type"] in ("reply", "error"):
+            self.answers.append(message)
+
+    async def close(self, code: int) -> None:
+        """The server has nothing more to say."""
+
+
+@contextlib.asynccontextmanager
+async def slow_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[FakeSocket, ToyAgent, asyncio.Event]]:
+    """A console, an agent, and the event before which it takes neither what it is told nor an undo."""
+    async with agents("agent") as (scene, made):
+        call, wakes = scene.broker.call, asyncio.Event()
+
+        async def slowly(skill: str, *args: Any, **kwargs: Any) -> str:
+            if skill in ("say", "undo"):
+                await wakes.wait()
+            return await call(skill, *args, **kwargs)
+
+        monkeypatch.setattr(scene.broker, "call", slowly)
+        socket, commands = FakeSocket(), Commands(scene.broker)
+        serving = asyncio.ensure_future(
+            serve(socket, scene.bridge.monitor, commands, send_timeout_s=5.0, abort=lambda _: None)  # type: ignore[arg-type]
+        )
+        yield socket, made["agent"], wakes
+        wakes.set()
+        socket.leave()
+        await serving
+
+
+def told(agent: ToyAgent) -> list[str]:
+    return [entry.text for entry in agent.conversation]
+
+
+@pytest.mark.feature("C6")
+@pytest.mark.virtual_time
+async def test_all_that_came_is_carried_out_in_its_order_though_the_console_leaves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with slow_agent(monkeypatch) as (socket, agent, wakes):
+        texts = [f"text {number}" for number in range(AT_A_TIME + 5)]
+        for text in texts:
+            socket.send("say", text=text)
+        await until(socket.unread.empty)
+        socket.leave()
+        await asyncio.sleep(1.0)
+        wakes.set()
+        await until(lambda: len(agent.conversation) == len(texts))
+        assert told(agent) == texts
+
+
+@pytest.mark.feature("C6")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("command", ["pause", "abort"])
+async def test_what_stops_does_not_wait_for_commands_that_are_slow(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with slow_agent(monkeypatch) as (socket, agent, _):
+        for number in range(2 * AT_A_TIME):
+            socket.send("say", text=f"text {number}")
+        socket.send(command)
+        await until(lambda: socket.answers)
+        assert [answer["command"] for answer in socket.answers] == [command]
+        assert told(agent) == []
+
+
+@pytest.mark.feature("C6")
+@pytest.mark.virtual_time
+async def test_an_older_resume_does_not_come_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with slow_agent(monkeypatch) as (socket, agent, _):
+        for number in range(AT_A_TIME):
+            socket.send("say", text=f"text {number}")
+        for command in ("pause", "resume", "pause"):
+            socket.send(command)
+        await until(lambda: len(socket.answers) == 3)
+        assert [name for name, _ in agent.commands] == ["pause", "resume", "pause"]
+
+
+@pytest.mark.feature("C6")
+@pytest.mark.virtual_time
+async def test_what_an_abort_has_overtaken_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with slow_agent(monkeypatch) as (socket, agent, wakes):
+        for number in range(AT_A_TIME):
+            socket.send("say", text=f"text {number}")
+        socket.send("say", text="before")
+        socket.send("undo")
+        socket.send("set_skill", skill="follow", enabled=False)
+        socket.send("abort")
+        socket.send("say", text="after")
+        await until(lambda: socket.answers)
+        wakes.set()
+        await until(lambda: len(socket.answers) == AT_A_TIME + 5)
+        refused = [answer for answer in socket.answers if answer["type"] == "error"]
+        assert [(answer["id"], answer["problem"]) for answer in refused] == [("say", "refused"), ("undo", "refused")]
+        assert "an abort came while it waited" in refused[0]["text"]
+        assert told(agent)[AT_A_TIME:] == ["after"]
+        assert [name for name, _ in agent.commands] == ["abort", "set_skill"]
+
+
+@pytest.mark.virtual_time
+async def test_no_more_is_read_than_is_answered_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with slow_agent(monkeypatch) as (socket, agent, wakes):
+        for number in range(MOST_COMMANDS + 10):
+            socket.send("say", text=f"text {number}")
+        await asyncio.sleep(1.0)
+        assert socket.unread.qsize() == 10
+        wakes.set()
+        await until(lambda: len(socket.answers) == MOST_COMMANDS + 10)
+        assert len(told(agent)) == MOST_COMMANDS + 10
