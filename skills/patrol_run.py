@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from math import radians
@@ -22,6 +23,9 @@ from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 
 if TYPE_CHECKING:
     from dimos_streams.skills.patrol import Patrol, PatrolConfig
+
+MOST_ENCOUNTERS = 50
+"""Maximum number of encounters in the result of a patrol, so that it fits into one event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +58,27 @@ class PatrolReport:
     """The number of way-points that were reached, over all rounds."""
     missed: int
     """The number of way-points that could not be reached."""
+    met: int
+    """The number of encounters."""
     encounters: tuple[Encounter, ...]
+    """The newest of them, in the order in which they were; of each there was an update."""
     home_m: float | None = None
     """The metres between its end and its beginning, or None if it was not to return."""
 
     def __str__(self) -> str:
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         missed = f", {self.missed} could not be reached" if self.missed else ""
-        met = f"Met {listed([str(each) for each in self.encounters])}" if self.encounters else "Met nobody"
         home = "" if self.home_m is None else f" Ended {self.home_m:.2f} m from where it began."
-        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {met}.{home}"
+        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {self._met}.{home}"
+
+    @property
+    def _met(self) -> str:
+        if not self.encounters:
+            return "Met nobody"
+        people = listed([str(each) for each in self.encounters])
+        if self.met == len(self.encounters):
+            return f"Met {people}"
+        return f"Had {self.met} encounters, the newest with {people}"
 
 
 class Patrolling:
@@ -73,7 +88,8 @@ class Patrolling:
         self._module, self._call = module, call
         self._wanted, self._follow_s = wanted, follow_s
         self._guard = _Guard(module, call, wanted)
-        self._encounters: list[Encounter] = []
+        self._met = 0
+        self._encounters: deque[Encounter] = deque(maxlen=MOST_ENCOUNTERS)
         self._reached = self._missed = 0
 
     @property
@@ -183,6 +199,7 @@ class Patrolling:
         if self._follow_s > 0.0:
             followed_s, ended = await self._follow(sighting.label)
         self._guard.leave_alone(sighting.label)
+        self._met += 1
         self._encounters.append(
             Encounter(label=sighting.label, utime=utime, x=x, y=y, followed_s=followed_s, ended=ended)
         )
@@ -207,6 +224,7 @@ class Patrolling:
             rounds=rounds,
             reached=self._reached,
             missed=self._missed,
+            met=self._met,
             encounters=tuple(self._encounters),
             home_m=home_m,
         )

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from dimos_streams.skills.patrol import Patrol
+from dimos_streams.skills.patrol_run import MOST_ENCOUNTERS
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.detections import odometry
+from tests.helpers import until
+from tests.skills.detections import Camera, Seen, odometry
 from tests.skills.room import Room, room_with
 
 pytestmark = pytest.mark.slow
@@ -179,3 +181,33 @@ async def test_who_is_only_reported_is_not_followed() -> None:
         assert _updates(call, "found") == []
         assert "followed for" not in call.events[-1].text
         assert result["reached"] == 2
+
+
+@pytest.mark.virtual_time
+async def test_a_patrol_among_many_people_reports_the_newest_encounters() -> None:
+    far, encounters = (100.0, 0.0), 400
+    config = {"waypoints": [far], "look_around_deg": 0.0, "return_home": False, "confirm_frames": 1}
+    async with ModuleHarness(Patrol, config | {"again_after_s": 0.0}) as harness:
+        at = (0.0, 0.0)
+        camera = Camera(harness, [Seen()])
+
+        async def stand() -> None:
+            while True:
+                harness.feed("odom", odometry(*at))
+                await asyncio.sleep(0.05)
+
+        tasks = [asyncio.ensure_future(camera.run()), asyncio.ensure_future(stand())]
+        call = await harness.call("patrol", follow_s=0.0)
+        await until(lambda: len(_updates(call, "back")) == encounters, timeout_s=120.0)
+        camera.view, at = [], far
+        closed = await call.closed()
+        for task in tasks:
+            task.cancel()
+    assert closed.outcome is Outcome.COMPLETED, closed.text
+    result = closed.data["result"]
+    assert (result["met"], len(result["encounters"])) == (encounters, MOST_ENCOUNTERS)
+    times = [each["utime"] for each in result["encounters"]]
+    assert times == sorted(times)
+    assert f". Had {encounters} encounters, the newest with {RED} at (" in closed.text
+    newest = [event for event in call.events if event.data.get("event") == "seen"][-1]
+    assert abs(times[-1] - newest.utime) < 1e6

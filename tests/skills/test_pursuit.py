@@ -255,12 +255,12 @@ def test_what_a_guard_reports_reads_well() -> None:
     unplaced = Encounter(label=GREEN, utime=1, x=None, y=None, followed_s=0.0, ended="x")
     assert str(met) == f"{RED} at (1.3, -2.0), followed for 10 s"
     assert str(unplaced) == GREEN
-    report = PatrolReport(rounds=1, reached=2, missed=1, encounters=(met, unplaced), home_m=0.126)
+    report = PatrolReport(rounds=1, reached=2, missed=1, met=2, encounters=(met, unplaced), home_m=0.126)
     assert str(report) == (
         f"Patrolled 1 round, 2 way-points, 1 could not be reached. Met {met} and {unplaced}."
         " Ended 0.13 m from where it began."
     )
-    assert str(PatrolReport(rounds=3, reached=6, missed=0, encounters=())) == (
+    assert str(PatrolReport(rounds=3, reached=6, missed=0, met=0, encounters=())) == (
         "Patrolled 3 rounds, 6 way-points. Met nobody."
     )
 
