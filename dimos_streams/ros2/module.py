@@ -118,7 +118,6 @@ class Ros2Robot(Module):
         while True:
             now = clock.monotonic()
             self._wire.check()
-            self._relay.look(now)
             self._send_velocity()
             if now - watched >= WATCH_S:
                 watched = now
@@ -209,6 +208,7 @@ class Ros2Robot(Module):
 
     def _send_velocity(self) -> None:
         now = clock.monotonic()
+        self._relay.look(now)
         velocity = self._relay.due(now, free=not self._silent(now))
         if velocity is not None and "cmd_vel" in self._writers:
             self._send(self._velocity_route, velocity)

@@ -44,7 +44,7 @@ class VelocityRelay:
             self._moving, self._zeros = False, PARTING_ZEROS
 
     def look(self, now: float) -> None:
-        """Note when the module itself was held up. Call this at a steady rate."""
+        """Note when the module itself was held up. Call this at a steady rate, and before ``due``."""
         if self._looked_at is not None and now - self._looked_at > _HELD_UP_S:
             self._deaf_until, self._newest = now + _STALE_S, None
             self._zeros, self._moving = PARTING_ZEROS, False

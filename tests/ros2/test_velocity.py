@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 
 import pytest
 
@@ -116,3 +117,24 @@ async def test_a_module_that_ends_sends_all_zeros_before_it_leaves_the_domain(si
             harness.feed("cmd_vel", AHEAD)  # who commands does not know that it ends
             await asyncio.sleep(0.01)
         assert domain.written == (AHEAD, *[ZERO] * PARTING_ZEROS)
+
+
+def test_a_velocity_that_was_on_its_way_while_the_module_was_held_up_is_not_obeyed() -> None:
+    domain = Domain()
+
+    class Robot(Ros2Robot):
+        def wire(self) -> Domain:
+            return domain
+
+    async def scenario() -> None:
+        config = {"topics": {"odom": "odom", "cmd_vel": "cmd_vel"}, "needed_timeout_s": 60.0}
+        async with ModuleHarness(Robot, config) as harness:
+            domain.deliver("rt/odom", encode(struct_of(Odometry), Odometry()))
+            harness.feed("cmd_vel", AHEAD)
+            await until(domain.velocities)
+            harness.feed("cmd_vel", AHEAD)
+            time.sleep(1.0)  # noqa: ASYNC251 -- it is held up
+            await until(lambda: len(domain.velocities()) > PARTING_ZEROS)
+            assert domain.velocities() == (AHEAD, *[ZERO] * PARTING_ZEROS)
+
+    asyncio.run(scenario())
