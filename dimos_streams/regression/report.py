@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -76,7 +77,7 @@ class Report:
         for stream in self.streams:
             fields = asdict(stream)
             fields["passed"] = stream.passed(self.tolerances.unmatched)
-            fields["worst"] = {name: amount for name, (amount, _) in stream.worst.items()}
+            fields["worst"] = {name: _finite(amount) for name, (amount, _) in stream.worst.items()}
             fields["first"] = self._difference(stream.first)
             streams.append(fields)
         return {
@@ -97,7 +98,8 @@ class Report:
     def _difference(self, difference: Difference | None) -> dict[str, Any] | None:
         if difference is None:
             return None
-        return asdict(difference) | {"at_s": self._at_s(difference.utime)}
+        fields = [asdict(one) | {"amount": _finite(one.amount)} for one in difference.fields]
+        return asdict(difference) | {"fields": fields, "at_s": self._at_s(difference.utime)}
 
     def _first_lines(self, first: Difference) -> Iterator[str]:
         where = f"  first difference after {self._at_s(first.utime):.3f} s, in {first.stream}"
@@ -137,6 +139,11 @@ class Report:
 def _rank(stream: str) -> int:
     """Return the place of a stream among those that differ at one instant."""
     return 2 if stream.startswith("/") else 1 if stream.endswith(PROGRESS) else 0
+
+
+def _finite(amount: float | None) -> float | None:
+    """An amount as JSON has it, where infinity is null; the difference's texts show what was there."""
+    return amount if amount is not None and math.isfinite(amount) else None
 
 
 def _counted(count: int, thing: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from dimos_streams.cli.system.bus_traffic import Traffic
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.message_text import to_lines
-from dimos_streams.cli.terminal.output import duration, table_lines
+from dimos_streams.cli.terminal.output import duration, table_lines, write_json
 from dimos_streams.cli.terminal.reporter import JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -320,3 +321,10 @@ def test_looking_at_an_agent_is_not_shown_as_something_that_happens(capsys: pyte
     for each in look:
         counts.count(each)
     assert str(counts) == "no calls"
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_no_command_writes_json_that_others_can_not_read(value: float, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json({"amount": value})
+    assert not capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,14 @@ def test_json_has_all_of_it() -> None:
         "worst": {"f0": 1.0},
         "passed": True,
     }
+
+
+@pytest.mark.parametrize("amount", [math.inf, math.nan])
+def test_an_amount_that_is_no_number_of_json_is_null(amount: float) -> None:
+    wrong = Difference(START, VEL, "different", (FieldDifference("ranges[3]", "inf", "2", amount),))
+    reported = json.loads(json.dumps(report(result(VEL, wrong)).to_dict(), allow_nan=False))
+    assert reported["first"]["fields"] == [{"field": "ranges[3]", "recorded": "inf", "replayed": "2", "amount": None}]
+    assert set(reported["streams"][0]["worst"].values()) <= {None}
 
 
 @pytest.fixture

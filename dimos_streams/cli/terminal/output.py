@@ -41,8 +41,10 @@ def _print(text: str) -> None:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
-    """Write a value as JSON: one line, or indented for people."""
-    _print(_escaped(redacted(json.dumps(value, ensure_ascii=False, indent=indent, default=str))))
+    """Write a value as JSON: one line, or indented for people. Raises ``ValueError`` for infinity, which JSON has
+    not."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str, allow_nan=False)
+    _print(_escaped(redacted(text)))
 
 
 def _escaped(text: str) -> str:
