@@ -77,7 +77,8 @@ class StreamResult:
         0."""
         if self.strict or not unmatched:
             return not self.wrong
-        return self.wrong <= max(1, int(unmatched * max(self.recorded, self.replayed)))
+        # A product would round: 0.29 * 100 is less than 29.
+        return self.wrong <= 1 or self.wrong / max(self.recorded, self.replayed) <= unmatched
 
     def note(self, difference: Difference) -> None:
         """Count something wrong."""

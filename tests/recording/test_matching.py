@@ -176,6 +176,8 @@ def test_a_call_waits_for_what_it_has_said_next_however_long_it_takes() -> None:
         (3, 29, 29, 0.1, False),
         (1, 2, 2, 0.1, True),
         (2, 2, 2, 0.1, False),
+        (29, 100, 100, 0.29, True),
+        (30, 100, 100, 0.29, False),
     ],
 )
 def test_a_share_may_be_wrong_and_one_at_least(
