@@ -111,11 +111,27 @@ def _of_objects(
 
 
 def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tolerances) -> Iterator[FieldDifference]:
-    if first == second or (math.isnan(first) and math.isnan(second)):
+    if first == second or (math.isnan(_as_float(first)) and math.isnan(_as_float(second))):
         return
-    amount = abs(first - second)
-    if not amount <= allow.allowed(channel, path, first):
+    amount = _apart(first, second)
+    if not amount <= allow.allowed(channel, path, _as_float(first)):
         yield FieldDifference(path, _shown(first), _shown(second), amount)
+
+
+def _apart(first: float, second: float) -> float:
+    """The difference of two numbers; integers are subtracted as such, since floats do not hold them exactly."""
+    try:
+        return float(abs(first - second))
+    except OverflowError:
+        return math.inf
+
+
+def _as_float(value: float) -> float:
+    """A number as a float; an integer that is beyond all of them is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerances) -> Iterator[FieldDifference]:

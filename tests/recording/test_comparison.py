@@ -132,6 +132,13 @@ def test_a_call_that_ends_alike_but_at_another_time_says_nothing_of_its_end() ->
         (float("nan"), 1.0, ["v"]),
         (True, False, ["v"]),
         (None, 0.0, ["v"]),
+        (10**400, 10**400, []),
+        (10**400, 10**400 + 1, ["v"]),
+        (10**400, 1.0, ["v"]),
+        (1.0, -(10**400), ["v"]),
+        (10**300, 0, ["v"]),
+        (2**60, 2**60 + 1, ["v"]),
+        (f"seed {10**400}", f"seed {10**400 + 1}", ["v"]),
     ],
 )
 def test_values_differ_by_more_than_is_allowed(recorded: Any, replayed: Any, paths: list[str]) -> None:
