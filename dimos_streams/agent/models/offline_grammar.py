@@ -55,8 +55,10 @@ _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
 _PRONOUN = r"(?:them|him|her|it)"
 _THEM = rf"(?:{_PRONOUN}|that person|the person)"
 _WORDS = {
-    "half a": 0.5, "a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0,
-    "eight": 8.0, "ten": 10.0, "fifteen": 15.0, "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "sixty": 60.0,
+    "half a": 0.5, "half an": 0.5, "a": 1.0, "an": 1.0, "one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0,
+    "five": 5.0, "six": 6.0, "seven": 7.0, "eight": 8.0, "nine": 9.0, "ten": 10.0, "eleven": 11.0, "twelve": 12.0,
+    "fifteen": 15.0, "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "forty-five": 45.0, "fifty": 50.0, "sixty": 60.0,
+    "ninety": 90.0,
 }  # fmt: skip
 """The words for numbers with which people write durations."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}

@@ -65,6 +65,27 @@ def text_of(deltas: list[ModelDelta]) -> str:
         ),
         ("follow a man for half a minute", [("follow_person", {"description": "man", "timeout_s": 30.0})]),
         ("follow a man for an hour", [("follow_person", {"description": "man", "timeout_s": 3600.0})]),
+        ("follow a man for half an hour", [("follow_person", {"description": "man", "timeout_s": 1800.0})]),
+        *(
+            (f"follow a man for {word} seconds", [("follow_person", {"description": "man", "timeout_s": seconds})])
+            for word, seconds in [("seven", 7.0), ("nine", 9.0), ("eleven", 11.0), ("twelve", 12.0), ("fifty", 50.0)]
+        ),
+        (
+            "look out for a dog for half an hour and follow it for forty-five seconds",
+            [
+                (
+                    "look_out_for",
+                    {
+                        "descriptions": ["dog"],
+                        "timeout_s": 1800.0,
+                        "then": {
+                            "skill": "follow_person",
+                            "arguments": {"description": "$label", "timeout_s": 45.0},
+                        },
+                    },
+                )
+            ],
+        ),
         ("look out for a person in a red shirt", [("look_out_for", {"descriptions": ["person in a red shirt"]})]),
         (
             "look out for a person in a red shirt or a person in green",
