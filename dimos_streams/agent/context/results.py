@@ -233,14 +233,20 @@ def read_part(text: str, *, offset: int, length: int, search: str = "") -> str:
         more = f"; more from offset {end}" if end < len(text) else "; that is the end"
         return f"[characters {offset} to {end} of {len(text)}{more}]\n{part}"
     found: list[str] = []
-    place, room = text.lower().find(search.lower(), offset), length
+    folded, sought = _folded(text), _folded(search)
+    place, room = folded.find(sought, offset), length
     while place >= 0 and room > 0:
         begin = max(0, place - _AROUND)
         part = text[begin : place + len(search) + _AROUND][:room]
         found.append(f"[at {place}]\n{part}")
         room -= len(part)
-        place = text.lower().find(search.lower(), place + len(search) + _AROUND)
+        place = folded.find(sought, place + len(search) + _AROUND)
     if not found:
         return f"[{search!r} does not occur from offset {offset} on, in {len(text)} characters]"
     more = f"\n[more from offset {place}]" if place >= 0 else ""
     return "\n".join(found) + more
+
+
+def _folded(text: str) -> str:
+    """A text in lower case, each character at its place: the one that has two there is replaced."""
+    return text.replace("\u0130", "i").lower()

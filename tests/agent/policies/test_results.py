@@ -7,6 +7,7 @@ import base64
 import itertools
 import random
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from dimos_streams.agent.context.images import Pictures, without_urls
 from dimos_streams.agent.context.memo import Memo
-from dimos_streams.agent.context.results import ResultPipeline, ResultSettings, ResultStore
+from dimos_streams.agent.context.results import READ_RESULT, ResultPipeline, ResultSettings, ResultStore
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
@@ -64,6 +65,20 @@ def test_large_results_are_shortened_and_can_be_read() -> None:
     assert "that is the end" in read(reference="result-1", offset=len(whole) - 5)
     assert "kept: result-1 to result-1" in read(reference="result-9")
     assert "length" in read(reference="result-1", length=0)
+
+
+@pytest.mark.parametrize(("sought", "place"), [("gate 7", 1000), ("GATE 7", 1000), ("\u0130stasyon", 1008)])
+def test_a_search_shows_the_right_place_behind_letters_that_are_longer_in_lower_case(sought: str, place: int) -> None:
+    store = ResultStore()
+    whole = "\u0130" * 1000 + "Gate 7, \u0130stasyon" + "\u0130" * 1000
+    arguments = {"reference": store.put(whole), "search": sought}
+    answer = asyncio.run(LocalTools([read_result_tool(store)]).run(READ_RESULT, arguments))
+    assert answer.text.startswith(f"[at {place}]\n{whole[place - 200 : place + len(sought) + 200]}")
+
+
+def test_a_single_letter_is_longer_in_lower_case() -> None:
+    """Searching takes care of that one only."""
+    assert [each for each in map(chr, range(sys.maxunicode + 1)) if len(each.lower()) != 1] == ["\u0130"]
 
 
 def test_short_ones_and_errors_stay() -> None:
