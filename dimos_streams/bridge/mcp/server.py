@@ -103,6 +103,7 @@ class McpServer:
     async def follow(self, session: Session, request: Incoming) -> Messages:
         """Call a skill: yield its progress, if the client wants to hear of it, and the response at the call's answer.
         There is no response if the client has cancelled the request."""
+        begun = Request()
         try:
             name, arguments = _call_parameters(request)
             assert request.id is not None
@@ -120,11 +121,15 @@ class McpServer:
                     begun.answered = True
                     yield result(request.id, call_result(await self._calls.view(begun.call_id), begun.cursor))
         except SkillError as problem:
-            yield result(request.id, content(str(problem), is_error=True))
+            refused = result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
-            yield error(request.id, problem.code, str(problem))
+            refused = error(request.id, problem.code, str(problem))
         except Exception as problem:
-            yield _internal_error(request, problem)
+            refused = _internal_error(request, problem)
+        else:
+            return
+        if not begun.cancelled:
+            yield refused
 
     async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
         """Yield progress, and pauses, up to the first update or the close, or until time is up."""

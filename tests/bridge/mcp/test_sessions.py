@@ -90,6 +90,36 @@ def test_a_cancel_that_overtakes_its_request_counts(token: bool) -> None:
         assert b"result" in answered.content, "that one was not cancelled"
 
 
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_a_request_that_was_cancelled_gets_no_response_though_its_call_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene() as made:
+        calls = BrokerCalls(made.broker)
+        begin, asked, goes_on = calls.begin, asyncio.Event(), asyncio.Event()
+
+        async def held_up(*args: Any) -> str:
+            asked.set()
+            await goes_on.wait()
+            return await begin(*args)
+
+        monkeypatch.setattr(calls, "begin", held_up)
+        server = McpServer(calls, made.broker.ledger.broadcast)
+        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        for id, is_cancelled in ((7, True), (8, False)):
+            refused = Incoming.model_validate(call(id, "follow", no="description"))
+            answering = asyncio.create_task(server.answer(session, refused))
+            await asked.wait()
+            if is_cancelled:
+                cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+                await server.notice(session, Incoming.model_validate(cancelled))
+            goes_on.set()
+            assert (await answering is None) is is_cancelled
+            asked.clear()
+            goes_on.clear()
+
+
 @pytest.mark.virtual_time
 async def test_what_is_cancelled_early_is_remembered_within_bounds() -> None:
     session = Sessions().open("x")
