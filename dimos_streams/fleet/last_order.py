@@ -32,17 +32,26 @@ class LastOrder:
         self._noted: _Noted | None = None
 
     def note(self, command: Command) -> None:
-        """Note a command that is about to be carried out, if it is such an order."""
+        """Note a command that is about to be carried out, if it is such an order; one that comes late, after a newer
+        one, changes nothing."""
         kind = _ORDERS.get(bare_path(command.path))
-        if kind is not None and command.method == "POST":
+        if kind is None or command.method != "POST":
+            return
+        last = self._last()
+        if last is None or command.id > last.id:
             self._noted = _Noted(command.id, kind, clock.steady())
 
     def against(self, command: Command) -> str:
-        """The reason why a command to begin a call comes too late; empty if no order has overtaken it.
+        """The reason why a command to begin a call comes too late; empty if no order has overtaken it."""
+        last = self._last()
+        if last is None or command.id > last.id:
+            return ""
+        return overtaken((command.body or {}).get("skill"), last.kind)
 
-        An order counts for as long as an older command can be valid: a hub that has lost its database counts anew.
+    def _last(self) -> _Noted | None:
+        """The order that counts now, if there is one.
+
+        It counts for as long as an older command can be valid: a hub that has lost its database counts anew.
         """
         noted = self._noted
-        if noted is None or command.id > noted.id or clock.steady() > noted.at + MAX_EXPIRY_S:
-            return ""
-        return overtaken((command.body or {}).get("skill"), noted.kind)
+        return None if noted is None or clock.steady() > noted.at + MAX_EXPIRY_S else noted
