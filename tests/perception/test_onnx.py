@@ -209,3 +209,14 @@ def test_a_picture_of_any_size_takes_the_configured_one(build: Build) -> None:
     settings = OnnxSettings(model=str(build(side="side")), size=SIDE, threshold=0.6)
     frame = Frame(utime=1, camera=camera(320, 240), rgb=red_at(40, 60))
     assert OnnxDetector(settings).detect(frame)[0].point is None
+
+
+@pytest.mark.feature("K3")
+def test_rows_of_an_answer_that_are_of_no_class_are_nothing(build: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dimos_streams.perception.backends import onnx
+
+    rows = np.array([[40.0, 40.0, 60.0, 90.0, 0.9, kind] for kind in (-1, 1, 2)], dtype=np.float32)
+    detector = onnx.OnnxDetector(OnnxSettings(model=str(build()), layout="final", threshold=0.6))
+    monkeypatch.setattr(detector, "_run", lambda picture: rows[None])
+    found = detector.detect(Frame(utime=1, camera=camera(320, 240), rgb=red_at(40, 60)))
+    assert [one.label for one in found] == ["plant"]

@@ -51,7 +51,9 @@ class OnnxDetector:
             raise ValueError("a network needs a frame with a colour image")
         picture, place = letterboxed(frame.rgb, self._height, self._width)
         found = decoded(self._run(picture), self._layout, self._settings.threshold, self._settings.overlap)
-        detections = [self._detection(frame, frame.rgb, place, one) for one in found if one.kind < len(self.classes)]
+        detections = [
+            self._detection(frame, frame.rgb, place, one) for one in found if 0 <= one.kind < len(self.classes)
+        ]
         only = self._settings.only
         return [
             detection for detection, kind in detections if detection.box.area > 0.0 and (not only or kind in only)
