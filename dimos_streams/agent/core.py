@@ -141,6 +141,7 @@ class AgentCore:
             name=self.name,
             make_loop=self._make_loop,
             make_model=self.models.make,
+            bounds_of=config.loop_settings,
             tools_for=lambda parts: own_tools(self),
         )
         self.model_name = config.model
@@ -202,10 +203,10 @@ class AgentCore:
         ``UserError`` if it can't be made. ``close_replaced`` closes the one before."""
         model, before = self.models.make(spec), self.loop.parts.model
         self.loop.parts.model = model
-        self.delegation.replace_model(before, model)
+        bounds = self.loop.parts.budget.settings = self.config.loop_settings(spec)
+        self.delegation.replace_model(before, model, bounds)
         self._replaced.append(before)
         self.model_name, was = spec, self.model_name
-        self.loop.parts.budget.settings = self.config.loop_settings(spec)
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     async def close_replaced(self) -> None:

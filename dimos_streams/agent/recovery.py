@@ -34,6 +34,7 @@ async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], 
     """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't be
     used yet."""
     _keep_wishes(core)
+    await core.close_replaced()
     backoff = Backoff(rng)
     missions = _missions(core)
     known = _known_calls(core, missions)

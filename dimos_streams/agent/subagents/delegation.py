@@ -13,10 +13,10 @@ from pydantic import Field, create_model
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.limits import check_depth
+from dimos_streams.agent.missions.limits import LoopSettings, check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
+from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
@@ -62,14 +62,17 @@ class Delegation:
         name: str = "agent",
         make_loop: Callable[[LoopParts, str], ChildLoop],
         make_model: Callable[[str], Model],
+        bounds_of: Callable[[str], LoopSettings],
         tools_for: Callable[[LoopParts], Iterable[LocalTool]],
     ) -> None:
-        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``tools_for`` returns the tools that each
+        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` and ``bounds_of`` the name
+        of a model, which they make, and whose loop's bounds they return; ``tools_for`` returns the tools that each
         sub-agent has."""
         self._agents = dict(agents)
         self._name = name
         self._make_loop = make_loop
         self._make_model = make_model
+        self._bounds_of = bounds_of
         self._tools_for = tools_for
         self._numbers = itertools.count(1)
         self._working: list[SubMission] = []
@@ -90,11 +93,13 @@ class Delegation:
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
-    def replace_model(self, before: Model, model: Model) -> None:
-        """Let the sub-agents at work that ask a model ask another one in its place from their next answer on."""
+    def replace_model(self, before: Model, model: Model, bounds: LoopSettings) -> None:
+        """Let the sub-agents at work that ask a model ask another one in its place from their next answer on, within
+        its bounds."""
         for work in self._working:
             if work.parts.model is before:
                 work.parts.model = model
+                work.parts.budget.settings = _until_handed_back(bounds, work)
 
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
@@ -196,9 +201,8 @@ class Delegation:
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
         work = SubMission(mission, child, parts, missions, over)
-        settings = parts.budget.settings
-        conditions = (*settings.stop_conditions, _handed_back(work))
-        child.budget = replace(parts.budget, settings=settings.model_copy(update={"stop_conditions": conditions}))
+        bounds = self._bounds_of(described.model) if described.model else parts.budget.settings
+        child.budget = replace(parts.budget, settings=_until_handed_back(bounds, work))
         child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
@@ -207,9 +211,11 @@ class Delegation:
 
     def _ended(self, mission: Mission) -> None:
         for work in self._working:
-            if work.mission is mission and work.loop is not None and work.report is None:
+            if work.mission is not mission or work.loop is None or mission.ended == HANDED_BACK:
+                continue
+            if work.report is None:
                 work.give_back(all=False)
-                work.loop.on_end(mission)
+            work.loop.on_end(mission)  # also what it has begun behind handing back
 
     async def _work(self, work: SubMission, task: str) -> None:
         """Run a sub-mission until it is over. Calls that run when the agent stops go on, as the agent's own do."""
@@ -260,9 +266,9 @@ def _hand_back_tool(work: SubMission) -> LocalTool:
     )
 
 
-def _handed_back(work: SubMission) -> StopCondition:
-    """Return the condition under which the turn of a sub-agent stops that has handed back. What the same answer has
-    begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
+def _until_handed_back(bounds: LoopSettings, work: SubMission) -> LoopSettings:
+    """Return the bounds of a sub-agent's loop, whose turn also stops when it has handed back. What the same answer
+    has begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
 
     def has_handed_back(progress: Progress) -> str | None:
         if work.report is None:
@@ -270,7 +276,7 @@ def _handed_back(work: SubMission) -> StopCondition:
         work.give_back(all=True)
         return HANDED_BACK
 
-    return has_handed_back
+    return bounds.model_copy(update={"stop_conditions": (*bounds.stop_conditions, has_handed_back)})
 
 
 def _named(parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:

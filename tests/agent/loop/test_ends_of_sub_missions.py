@@ -12,6 +12,7 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.operator.holding import STOPPED
+from dimos_streams.tool_stream.event import Outcome
 from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
@@ -176,3 +177,24 @@ async def test_urgent_words_and_updates_that_a_sub_agent_has_not_read_are_heard_
         successor.core.control.resume()
         await until(lambda: any("found her" in data["text"] for data in successor.data("update")))
         world.released.set()
+
+
+@pytest.mark.feature("E6", "D2")
+@pytest.mark.parametrize("order", [("hang", "hand_back"), ("hand_back", "hang")])
+@pytest.mark.parametrize("end", ["cancelled", "deadline"])
+@pytest.mark.virtual_time
+async def test_what_an_answer_begins_beside_handing_back_ends_with_the_mission(
+    order: tuple[str, str], end: str
+) -> None:
+    world, arguments = LineWorld(), {"hang": {}, "hand_back": {"report": "it hangs"}}
+    limits = {"deadline_s": 3.0} if end == "deadline" else {}
+    answer = asks(*[(name, arguments[name]) for name in order])
+    async with world.rig(DELEGATES, answer, says("all done"), says("well"), agents=AGENTS, limits=limits) as rig:
+        mission = await rig.say("go")
+        await until(lambda: bool(world.bridge.calls_))
+        (call,) = world.bridge.calls_.values()
+        await asyncio.sleep(1)
+        if end == "cancelled":
+            mission.end("cancelled")
+        await rig.over(mission)
+        assert (mission.reason, call.outcome) == (end, Outcome.CANCELLED)

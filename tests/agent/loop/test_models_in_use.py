@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.models.protocol import ModelRequest
+from dimos_streams.agent.models.protocol import ModelRequest, TokenUsage
 from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
@@ -64,3 +64,33 @@ async def test_a_model_that_was_replaced_ends_its_answer_and_is_closed() -> None
         rig.core.loop.parts.model = last
         rig.core.use_model("offline")
     assert last.closed, "with the agent, if not before"
+
+
+def spends(request: ModelRequest) -> Answer:
+    """Look, once more each time, for many tokens."""
+    look = asks(("look", {"n": len(request.messages)}))
+    return [TokenUsage(400_000, 5) if isinstance(delta, TokenUsage) else delta for delta in look]
+
+
+@pytest.mark.feature("D2", "E6")
+@pytest.mark.parametrize("when", ["from the beginning", "while it works"])
+@pytest.mark.virtual_time
+async def test_a_sub_agent_has_the_bounds_of_the_model_that_it_asks(
+    when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"model": "openai:large"} if when == "from the beginning" else {}
+    world, large = LineWorld(), FunctionModel(spends)
+    delegates = asks(("delegate", {"agent": "helper", "task": "go on"}))
+    first = FunctionModel(in_turn(delegates, asks(("move", {"by": 1})), says("done")))
+    async with world.with_model(first, agents={"helper": {**AGENTS["helper"], **own}}) as rig:
+        monkeypatch.setattr(rig.core.models, "make", lambda spec: large)
+        monkeypatch.setattr(rig.core.delegation, "_make_model", lambda spec: large)
+        mission = await rig.say("go")
+        if when == "while it works":
+            await until(lambda: world.log == ["move 1"])
+            rig.core.use_model("openai:large")
+        await rig.over(mission, 600)
+        assert mission.reason == "max_tokens"
+        most = rig.core.config.loop_settings("openai:large").max_tokens
+        assert most is not None
+        assert mission.spent.tokens < most + 2 * 400_005
