@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from dimos_streams import clock
 from dimos_streams.errors import (
     CallInDoubtError,
     NoAnswerError,
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 _ASK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 """The pauses, in seconds, before the bridge is asked again: one that was killed is back by then."""
+_GIVE_UP_S = 60.0
+"""Time, in seconds, after which no request is made again: one that nobody answers takes as long as its timeout."""
 _NOT_YET = (SkillUnavailableError, UnknownAgentError, UnknownSkillError)
 """What a bridge says that is back and has not heard all modules."""
 
@@ -35,6 +38,7 @@ async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, 
     ``in_doubt`` if nobody says what became of it.
     """
     lost: SkillUnavailableError | UnknownAgentError | UnknownSkillError | None = None
+    until = clock.monotonic() + _GIVE_UP_S
     for wait_s in (*_ASK_AGAIN_S, None):
         try:
             return await ask()
@@ -42,6 +46,7 @@ async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, 
             if lost is None and not arrived and not (isinstance(error, NoAnswerError) and error.may_have_arrived):
                 raise
             lost = error
-        if wait_s is not None:
-            await asyncio.sleep(wait_s)
+        if wait_s is None or clock.monotonic() >= until:
+            break
+        await asyncio.sleep(wait_s)
     raise CallInDoubtError(f"{lost}; {in_doubt}") from lost

@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict
 from dimos_streams.client.asking_again import IN_DOUBT, UNKNOWN
 
 Order = Literal["/robots/stop", "/robots/release", "/calls/cancel"]
-ANSWER_S = 10.0
-"""Timeout for an answer, in seconds: longer than a bridge waits for gates and for calls."""
-_STANDS: Final = f"{UNKNOWN}: `dimos-streams status` shows which robots are stopped"
+ANSWER_S = 30.0
+"""Timeout for an answer, in seconds: longer than a bridge waits for gates and for calls, and than a hub for robots
+that do not answer."""
+_STANDS: Final = f"{UNKNOWN}: `dimos-streams status`, or `GET /robots` there, shows which robots are stopped"
 ORDER_IN_DOUBT: Final[Mapping[Order, str]] = {
     "/robots/stop": _STANDS,
     "/robots/release": _STANDS,

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import command
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
@@ -14,7 +15,9 @@ from dimos_streams.cli.bridge_client.setting_changes import change_settings
 from dimos_streams.client import asking_again
 from dimos_streams.client.asking_again import ask_until_answered
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.client.orders import ANSWER_S
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError, UnknownAgentError
+from dimos_streams.hub.asking import BridgeRequest
 from tests.agent.stage import stage
 from tests.client.losing import losing
 from tests.helpers import until
@@ -52,6 +55,24 @@ async def test_a_bridge_that_is_back_and_has_not_heard_the_agent_is_asked_again(
         await ask_until_answered(Bridge(DEAF, "done"), "?")
     with pytest.raises(CallInDoubtError, match="no agent is here; is it done"):
         await ask_until_answered(Bridge(LOST, LOST, ABSENT), "is it done?")
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_never_answers_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01,) * 9)
+    began = clock.monotonic()
+
+    async def silent() -> str:
+        await asyncio.sleep(ANSWER_S)
+        raise LOST
+
+    with pytest.raises(CallInDoubtError):
+        await ask_until_answered(silent, "?")
+    assert clock.monotonic() - began < 3.1 * ANSWER_S
+
+
+def test_a_command_waits_longer_than_a_hub_waits_for_a_robot() -> None:
+    assert BridgeRequest("robot1", "POST", "/robots/stop").within_s < ANSWER_S
 
 
 def test_a_command_whose_answer_was_lost_is_done_once_and_its_end_is_heard() -> None:

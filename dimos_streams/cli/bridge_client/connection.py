@@ -162,9 +162,10 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     """
     from dimos_streams.cli.bridge_client.answers import HEALTH
     from dimos_streams.client.http_gateway import HttpGateway
+    from dimos_streams.client.orders import ANSWER_S
 
-    # Nobody needs the jitter of its reconnections to repeat.
-    gateway = HttpGateway(address.url, rng=random.Random(os.getpid()), token=address.token)
+    rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
+    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S)
     try:
         yield gateway
     except SkillError as error:
