@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,14 @@ def picture_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs a command; its exit code, standard output and standard error."""
+def command(capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
+    """Runs a command of a user whose files others may read; its exit code, standard output and standard error."""
+    before = os.umask(0o022)
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         code = run_command([str(argument) for argument in arguments])
         out, err = capsys.readouterr()
         return code, out, err
 
-    return run
+    yield run
+    os.umask(before)

@@ -372,3 +372,12 @@ def test_the_log_is_only_read(mission_log: Path) -> None:
     with LogReader(mission_log) as log:
         assert sum(1 for _ in log.events()) > 500
         assert log.damages == []
+
+
+def test_what_is_made_of_a_log_is_its_owners_only(mission_log: Path, tmp_path: Path, command: Any) -> None:
+    made = [tmp_path / name for name in ("mission.mcap", "velocities.csv", "report.html", "part.lcmlog")]
+    assert command("recording", "export", mission_log, "--mcap", made[0])[0] == 0
+    assert command("recording", "export", mission_log, "--csv", "/skill_vel", "-o", made[1])[0] == 0
+    assert command("recording", "report", mission_log, "-o", made[2])[0] == 0
+    assert command("recording", "cut", mission_log, "-o", made[3], "--to", "1")[0] == 0
+    assert {path.name: path.stat().st_mode & 0o077 for path in made} == {path.name: 0 for path in made}

@@ -27,13 +27,21 @@ _SHOWN = 5
 
 def create_app() -> typer.Typer:
     """The commands under ``recording``."""
-    app = typer.Typer(help="LCM logs: what is in them, parts of them, other formats.", no_args_is_help=True)
+    about = "LCM logs: what is in them, parts of them, other formats."
+    app = typer.Typer(help=about, no_args_is_help=True, callback=_keep_private)
     app.command("info")(info)
     app.command("cut")(cut)
     app.command("export")(export)
     app.command("report")(report)
     app.command("view")(view)
     return app
+
+
+def _keep_private() -> None:
+    """What is made of a log has its pictures and words, and is for the same readers."""
+    from dimos_streams.runtime.registry import keep_private
+
+    keep_private()
 
 
 def info(files: log_options.Files, as_json: options.Json = False) -> None:
