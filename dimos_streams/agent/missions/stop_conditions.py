@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +11,15 @@ from typing import Any, TypeAlias
 
 from dimos_streams.common.importing import import_attribute
 from dimos_streams.common.polygon import inside
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 from dimos_streams.operator.messages.agent import Usage
 
 STOPPED = "stop_condition"
 """The reason for a stop if the condition gives none."""
+_FAILED = "stop_condition_failed"
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,12 +112,29 @@ def outside(fence: Sequence[tuple[float, float]]) -> StopCondition:
 
 
 def load_condition(path: str) -> StopCondition:
-    """Return the condition that ``"package.module:name"`` names. Raises ``UserError`` if there is none."""
+    """Return the condition that ``"package.module:name"`` names; one that fails stops. Raises ``UserError`` if there
+    is none, or if it can't be asked."""
     try:
         found = import_attribute(path)
     except UserError as error:
         raise UserError(f"stop condition {path!r} can't be imported: {error}") from error
     if not callable(found):
         raise UserError(f"stop condition {path!r} is no function (valid: 'package.module:function')")
+    if inspect.iscoroutinefunction(found):
+        raise UserError(f"stop condition {path!r} is asynchronous; nobody waits for it: make it a plain `def`")
+    try:
+        inspect.signature(found).bind(None)
+    except TypeError as error:
+        raise UserError(f"stop condition {path!r} can't be asked about a Progress: {error}") from error
+    except ValueError:  # nobody knows what this one takes
+        pass
     condition: StopCondition = found
-    return condition
+
+    def asked(progress: Progress) -> bool | str | None:
+        try:
+            return condition(progress)
+        except Exception as error:
+            _logger.exception("stop condition %r failed", path)
+            return f"{_FAILED}: {path}: {type(error).__name__}: {redacted(str(error))}"
+
+    return asked

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.missions.stop_conditions import Progress, RobotState, battery_below, goal_reached, outside
+from dimos_streams.agent.missions.stop_conditions import (
+    Progress,
+    RobotState,
+    battery_below,
+    goal_reached,
+    load_condition,
+    outside,
+)
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
@@ -276,3 +284,38 @@ async def test_usage_sums_up_with_what_a_cut_answer_has_used() -> None:
         assert mission.spent.output_tokens == sum(data["output_tokens"] for data in each) == 16
         assert mission.spent.cost == pytest.approx(72e-6)
         assert rig.data("done")[0]["cost"] == pytest.approx(72e-6)
+
+
+def broken(progress: Progress) -> bool:
+    raise RuntimeError("a bug")
+
+
+async def waits(progress: Progress) -> bool:
+    return False
+
+
+def asks_nothing() -> bool:
+    return False
+
+
+@pytest.mark.feature("B9")
+@pytest.mark.virtual_time
+async def test_a_condition_that_fails_ends_the_mission_and_is_named() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES[0], says("done"), stop_when={"conditions": [f"{__name__}:broken"]}) as rig:
+        assert (await ended(rig)).reason == f"stop_condition_failed: {__name__}:broken: RuntimeError: a bug"
+        assert world.log == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("waits", "is asynchronous; nobody waits for it"),
+        ("asks_nothing", "can't be asked about a Progress: too many positional arguments"),
+        ("MOVES", "is no function"),
+        ("brokn", "did you mean 'broken'"),
+    ],
+)
+def test_what_is_no_condition_is_refused_before_it_is_asked(name: str, words: str) -> None:
+    with pytest.raises(UserError, match=re.escape(words)):
+        load_condition(f"{__name__}:{name}")
