@@ -2,7 +2,8 @@
 
 Where an event's header is damaged, or garbage lies between events, the reader goes on at the next event and notes
 what it left out. An event whose length leads to no other event is searched for one inside: then it was the length
-that was damaged, and no intact event is swallowed. No event is larger than the largest message of a bus.
+that was damaged, and no intact event is swallowed. A whole event that is larger than the largest message of a bus,
+as another program may have logged, is left out unread.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class LogReader:
         self.position = 0
         """The position behind the newest event that ``events`` gave, for progress bars."""
         self.end = 0
-        """The position behind the newest intact event."""
+        """The position behind the newest whole event, which may be one that can't be given."""
+        self.end_number = -1
+        """The number of that event."""
         self.damages: list[Damage] = []
         """The damages that the newest ``events`` left out so far, bounded."""
         self.damaged_bytes = 0
@@ -83,7 +86,7 @@ class LogReader:
     def events(self, start: int = 0) -> Iterator[LogEvent]:
         """Yield all events in the order of the file, beginning with the one whose header is at ``start``. Never
         raises for what the file contains."""
-        self.damages, self.damaged_bytes, self.end = [], 0, 0
+        self.damages, self.damaged_bytes, self.end, self.end_number = [], 0, 0, -1
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
         make, names = tuple.__new__, _ChannelNames()  # in half of the time that the class itself takes
         window, base, at = b"", 0, start
@@ -96,8 +99,11 @@ class LogReader:
             sync, number, utime, channel_length, data_length = unpack(window, i)
             possible = sync == SYNC and 0 < channel_length <= LONGEST_CHANNEL and data_length >= 0
             length = header_size + channel_length + data_length
-            if not possible or data_length > MAX_MESSAGE or at + length > size:
-                at = self._skip_header(at, possible=possible, too_large=data_length > MAX_MESSAGE)
+            if not possible or at + length > size:
+                at = self._skip_header(at, possible=possible)
+                continue
+            if data_length > MAX_MESSAGE:
+                at = self._skip_large(at, length, number)
                 continue
             if i + length + _PEEK > len(window):
                 window, base, i = self._read(at, max(_CHUNK, length + _PEEK)), at, 0
@@ -109,26 +115,38 @@ class LogReader:
                 if inside is not None:
                     at = self._skip(at, inside, "an event with a damaged length")
                     continue
+            self.end, self.end_number = at + length, number
             channel = names[window[begin : begin + channel_length]]
             if channel is None:
                 at = self._skip(at, at + length, "an event whose channel name is not text")
                 continue
             event = make(LogEvent, (number, utime, channel, window[begin + channel_length : stop], at))
-            at += length
-            self.position = self.end = at
+            self.position = at = at + length
             yield event
         if at < size:
             self._skip(at, size, UNFINISHED)
         self.position = size
 
-    def _skip_header(self, at: int, *, possible: bool, too_large: bool) -> int:
+    def _skip_header(self, at: int, *, possible: bool) -> int:
         """Leave out bytes that begin with no header, or with a ``possible`` one whose length is impossible."""
         following = self._find_event(at + 1, self.size)
         if not possible:
             return self._skip(at, following, "no event begins here")
-        if too_large:
-            return self._skip(at, following, "an event larger than any message")
         return self._skip(at, following, UNFINISHED if following == self.size else "an event of impossible length")
+
+    def _skip_large(self, at: int, length: int, number: int) -> int:
+        """Leave out an event larger than any message: all of it if its successor or the file's end is where it should
+        be, and otherwise what lies before the next event."""
+        end = at + length
+        if self._read(end, _PEEK) == successor(number):
+            following = end
+        elif end == self.size:
+            following = self._swallowed(at, length, number, b"") or end
+        else:
+            following = self._find_event(at + 1, self.size)
+        if following == end:
+            self.end, self.end_number = end, number
+        return self._skip(at, following, "an event larger than any message")
 
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
         """Return the position at which an event begins inside the one at ``at``, whose successor is not where it

@@ -142,19 +142,18 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def repair(path: Path) -> tuple[int, int]:
-    """Cut what follows the last intact event of a log; return the number for the next event, and the size of the
+    """Cut what follows the last whole event of a log; return the number for the next event, and the size of the
     file.
 
     Says so with one warning. Raises ``UserError`` if the file has something in it but no event.
     """
-    number, end = -1, 0
     with LogReader(path) as reader:
-        for event in reader.events():
-            number = event.number
+        for _ in reader.events():
+            pass
         end = reader.end
         if not end and reader.size:
             raise UserError(f"{str(path)!r} is no LCM log; nothing is appended to it")
         if end < reader.size:
             _logger.warning("%s ended inside an event; its last %d bytes were cut off", path, reader.size - end)
             os.truncate(path, end)
-    return number + 1, end
+    return reader.end_number + 1, end

@@ -157,6 +157,15 @@ def test_an_event_larger_than_any_message_is_damage(tmp_path: Path) -> None:
         ]
 
 
+def test_a_damaged_length_larger_than_any_message_swallows_nothing(tmp_path: Path) -> None:
+    rest = pack(1, 2, "/x", bytes(MAX_MESSAGE)) + pack(2, 3, "/x", b"after")
+    path = tmp_path / "a.lcmlog"
+    path.write_bytes(HEADER.pack(SYNC, 0, 1, 2, len(rest)) + b"/x" + rest)
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == [(2, "/x", bytes(MAX_MESSAGE)), (3, "/x", b"after")]
+        assert [(damage.offset, damage.length) for damage in reader.damages] == [(0, HEADER.size + 2)]
+
+
 def test_behind_damage_an_event_without_data_is_one(tmp_path: Path) -> None:
     path = tmp_path / "a.lcmlog"
     path.write_bytes(b"garbage" + pack(7, 1, "/empty", b""))

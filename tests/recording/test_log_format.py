@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.errors import UserError
 from dimos_streams.recording.files.claim import part_path
 from dimos_streams.recording.format import pack
@@ -64,6 +65,32 @@ def test_a_cut_off_end_is_repaired_with_one_warning(
     assert [event.number for event in read_log(cut)] == list(range(len(survivors) + 1))
     assert len(caplog.records) == (1 if left else 0)
     assert not left or f"its last {left} bytes were cut off" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [pack(1, START, "/x", bytes(MAX_MESSAGE + 1)), pack(1, START, "/x", b"").replace(b"/x", b"\xff\xff")],
+    ids=["too large", "no text"],
+)
+def test_a_whole_event_that_is_left_out_stays_where_the_log_is_appended_to(tmp_path: Path, left_out: bytes) -> None:
+    path = write_log(tmp_path / "a.lcmlog", EVENTS[:1])
+    before = path.read_bytes() + left_out
+    path.write_bytes(before)
+    with LogWriter(path, append=True) as writer:
+        writer.write(*EVENTS[1])
+    assert path.read_bytes() == before + pack(2, *EVENTS[1])
+    with LogReader(path) as reader:
+        assert raw(reader.events()) == EVENTS[:2]
+        assert reader.damaged_bytes == len(left_out)
+
+
+def test_an_event_larger_than_any_message_is_cut_off_if_it_is_unfinished(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "a.lcmlog", EVENTS[:1])
+    before = path.read_bytes()
+    path.write_bytes(before + pack(1, START, "/x", bytes(MAX_MESSAGE + 1))[:-1])
+    with LogWriter(path, append=True) as writer:
+        writer.write(*EVENTS[1])
+    assert path.read_bytes() == before + pack(1, *EVENTS[1])
 
 
 def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:
