@@ -44,10 +44,12 @@ class LogWriter:
         self._file: BinaryIO | None = None
         self._number = 0
         self._size = 0
-        self._whole = 0, 0
-        """The number for the next event and the size of the file, as far as the system has taken it."""
-        self._flushed_utime = 0
         self._introduced = False
+        """True once the preamble was written to the part."""
+        self._whole = 0, 0, False
+        """The number for the next event, the size of the file, and whether it has the preamble, as far as the system
+        has taken it."""
+        self._flushed_utime = 0
 
     def open(self) -> LogWriter:
         """Open the file. Raises ``UserError`` if it can't be written: it has something in it and is no log, or
@@ -97,7 +99,7 @@ class LogWriter:
         """Hand what was written to the system, which keeps it whatever happens to this process."""
         if self._file is not None:
             self._file.flush()
-            self._whole = self._number, self._size
+            self._whole = self._number, self._size, self._introduced
 
     def resume(self) -> int:
         """Go on after an ``OSError``, behind what was written whole, and return the number of lost events. Raises
@@ -107,7 +109,7 @@ class LogWriter:
             with contextlib.suppress(OSError):  # it tries once more to write what is lost now
                 file.close()
         lost = self._number - self._whole[0]
-        self._number, self._size = self._whole
+        self._number, self._size, self._introduced = self._whole
         self._file = _opened(self.part)
         if os.fstat(self._file.fileno()).st_size > self._size:
             self._file.truncate(self._size)
@@ -122,12 +124,12 @@ class LogWriter:
 
     def _begin_part(self, *, append: bool) -> None:
         """Begin the part's file. Raises ``OSError``, and ``UserError`` if it is appended to and has no event."""
-        self._number, self._size, self._introduced = 0, 0, False
-        self._whole = 0, 0
+        self._whole = self._number, self._size, self._introduced = 0, 0, False
         file = _opened(self.part)
         try:
             if append:
-                self._whole = self._number, self._size = repair(self.part)
+                self._number, self._size = repair(self.part)
+                self._whole = self._number, self._size, False
             else:
                 file.truncate(0)
         except BaseException:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,31 @@ def test_an_event_larger_than_any_message_is_cut_off_if_it_is_unfinished(tmp_pat
     with LogWriter(path, append=True) as writer:
         writer.write(*EVENTS[1])
     assert path.read_bytes() == before + pack(1, *EVENTS[1])
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_part_whose_beginning_the_disk_refused_describes_itself(tmp_path: Path, parts: int) -> None:
+    split_bytes = 100 if parts == 2 else None
+    writer = LogWriter(tmp_path / "a.lcmlog", preamble=("META", b"data"), split_bytes=split_bytes).open()
+    if parts == 2:
+        writer.write(START, "/full", bytes(100))
+    with full_disk(), pytest.raises(OSError, match="File too large"):
+        writer.write(START + 1_000_000, "/lost", b"")
+    writer.resume()
+    writer.write(START + 2_000_000, "/x", b"")
+    writer.close()
+    assert [event.channel for event in read_log(writer.part)] == ["META", "/x"]
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Have this process write no files, as if there were no room for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:
