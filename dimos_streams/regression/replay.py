@@ -79,7 +79,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         run = ReplayRun(
             log,
             scope,
-            earlier_calls(log.events(), scope),
+            earlier_calls(steady(log.events()), scope),
             tolerances,
             seed=seed,
             acknowledged=recorded(REQUESTS),

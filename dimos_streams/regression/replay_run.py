@@ -139,7 +139,6 @@ class ReplayRun:
         channel, data, utime = event.channel, event.data, event.utime
         said = unpack_event(data) if channel == EVENTS else None
         if said is not None and said.call_id in self._earlier:
-            self._earlier.watch(said, utime)
             self._keep(event)
             return False
         is_earlier = self._earlier.may_have_sent(channel, utime)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dimos_streams.clock import run_virtual
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.reader import LogReader
@@ -20,7 +23,8 @@ from dimos_streams.regression.report import Report
 from dimos_streams.regression.tolerances import LIVE
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import CALLS, EVENTS
+from dimos_streams.tool_stream.event import CALLS, EVENTS, STATUS
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.recording.logs import raw, read_log, write_log
 from tests.recording.recorded import NO_PICTURES, robot_with_bridge
 
@@ -85,6 +89,76 @@ def test_a_log_with_nothing_else_tests_nothing(two_turns: Path, tmp_path: Path) 
     report = replayed(part(two_turns, tmp_path / "a.lcmlog", 1.5, 2.0), "drive")
     why = "the log has nothing that drive sent or said but for calls that began before it: begin earlier"
     assert report.problem == why
+
+
+def test_a_call_that_was_said_again_is_over_when_heartbeats_do_not_name_it(two_turns: Path, tmp_path: Path) -> None:
+    said = next(event for event in raw(read_log(two_turns)) if event[1] == EVENTS and unpack_event(event[2]).seq > 1)
+    events = raw(read_log(part(two_turns, tmp_path / "a.lcmlog", 4.0)))
+    first = next(at for at, event in enumerate(events) if event[1] == EVENTS)
+    events.insert(first, (events[first][0], *said[1:]))  # behind its close
+    path = write_log(tmp_path / "b.lcmlog", events)
+    report = replayed(path, "drive")
+    assert (report.passed, len(report.remarks)) == (True, 1), text_of(report)
+    assert not replayed(path, "drive", settings={"drive.max_turn": 0.3}).passed
+
+
+def test_a_call_of_which_a_log_has_no_event_is_known_by_heartbeats(two_turns: Path, tmp_path: Path) -> None:
+    path = without_first_call(part(two_turns, tmp_path / "a.lcmlog", 1.5), tmp_path / "b.lcmlog")
+    report = replayed(path, "drive")
+    assert (report.passed, report.calls) == (True, 1), text_of(report)
+    (remark,) = report.remarks
+    assert re.search(r"nor what drive sent before it ends: a call of drive \[[0-9a-f]+\]$", remark)
+    changed = replayed(path, "drive", settings={"drive.max_turn": 0.3})
+    assert changed.first is not None
+    assert (changed.first.utime - changed.start_utime) / 1e6 > 3.0, "in the second turn"
+
+
+def test_a_log_of_nothing_but_such_a_call_tests_nothing(two_turns: Path, tmp_path: Path) -> None:
+    path = without_first_call(part(two_turns, tmp_path / "a.lcmlog", 1.5, 2.2), tmp_path / "b.lcmlog")
+    assert "but for calls that began before it" in replayed(path, "drive").problem
+
+
+def test_of_a_heartbeat_in_several_parts_each_counts(two_turns: Path, tmp_path: Path) -> None:
+    def in_parts(status: ModuleStatus) -> list[ModuleStatus]:
+        return [beat(status, "first"), status, beat(status, "last")] if status.call_ids else [status]
+
+    silent = without_first_call(part(two_turns, tmp_path / "a.lcmlog", 1.5, 4.5), tmp_path / "b.lcmlog")
+    report = replayed(with_heartbeats(silent, tmp_path / "c.lcmlog", in_parts), "drive")
+    assert report.remarks[0].startswith("3 calls began before the log")
+    assert "but for calls that began before it" in report.problem, text_of(report)
+
+
+def test_what_introduces_skills_does_not_say_what_runs_where_a_part_begins(two_turns: Path, tmp_path: Path) -> None:
+    def introduced(status: ModuleStatus) -> list[ModuleStatus]:
+        return [beat(status, "older") if status.skills_json else status]
+
+    path = part(two_turns, tmp_path / "a.lcmlog", 4.0)
+    report = replayed(with_heartbeats(path, tmp_path / "b.lcmlog", introduced), "drive")
+    assert (report.passed, report.remarks) == (True, ()), text_of(report)
+
+
+def without_first_call(path: Path, target: Path) -> Path:
+    """Copy a log without what the first call in it said."""
+    events = raw(read_log(path))
+    first = next(unpack_event(data).call_id for _, channel, data in events if channel == EVENTS)
+    return write_log(target, [e for e in events if e[1] != EVENTS or unpack_event(e[2]).call_id != first])
+
+
+def with_heartbeats(path: Path, target: Path, change: Callable[[ModuleStatus], list[ModuleStatus]]) -> Path:
+    """Copy a log with other heartbeats of ``drive`` in place of each."""
+    events = []
+    for utime, channel, data in raw(read_log(path)):
+        status = decode(ModuleStatus, data, STATUS) if channel == STATUS else None
+        beats = change(status) if status is not None and status.module == "drive" else []
+        events += [(utime, channel, encode(each)) for each in beats] or [(utime, channel, data)]
+    return write_log(target, events)
+
+
+def beat(like: ModuleStatus, call_id: str) -> ModuleStatus:
+    """A heartbeat that names another call than one like it."""
+    other = decode(ModuleStatus, encode(like), STATUS)
+    other.call_ids, other.last_seqs = [call_id], [1]
+    return other
 
 
 def test_update_keeps_what_such_a_call_said_and_sent(two_turns: Path, tmp_path: Path) -> None:
