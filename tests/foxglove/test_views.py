@@ -235,6 +235,23 @@ def test_a_file_says_what_it_has_and_what_was_left_out(tmp_path: Path) -> None:
     assert len(summary.schemas) == 1, "one for all of a type"
 
 
+def test_the_messages_are_counted_of_all_channels_that_the_file_has(tmp_path: Path) -> None:
+    from mcap.reader import make_reader
+
+    call = ToolStreamEvent(call_id="1", type="progress", skill="follow", data_json=json.dumps({"step": 1}))
+    events = [
+        (START, "/tool_streams#dimos_streams.ToolStreamEvent", encode(call)),
+        (START + 1, "/odom#nav_msgs.Odometry", encode(Odometry(header=HEADER))),
+    ]
+    done = exported(write_log(tmp_path / "a.lcmlog", events), tmp_path / "a.mcap")
+    with (tmp_path / "a.mcap").open("rb") as file:
+        summary = make_reader(file).get_summary()
+    assert summary is not None
+    assert summary.statistics is not None
+    assert done.channels == summary.statistics.channel_count > len(events)
+    assert done.messages == summary.statistics.message_count > len(events)
+
+
 def test_what_has_only_messages_of_unknown_types_is_a_file_too(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, b"of somebody else"), (START, "/other", b"x")])
     assert exported(path, tmp_path / "a.mcap") == Exported(unknown={"/other": 1})

@@ -32,17 +32,13 @@ class Exported:
     """The counts of what went into the file."""
 
     messages: int = 0
+    """The number of messages in the file, which has several for one that is shown in several forms."""
     channels: int = 0
     unknown: dict[str, int] = field(default_factory=dict)
     """The number of messages that were left out because their types are not known, by channel."""
     damaged: dict[str, int] = field(default_factory=dict)
     untimed: dict[str, int] = field(default_factory=dict)
     """The number of messages that were left out because MCAP has no such time, by channel."""
-
-    @property
-    def left_out(self) -> int:
-        """The number of all messages that were left out."""
-        return sum(map(sum, (self.unknown.values(), self.damaged.values(), self.untimed.values())))
 
 
 def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Exported:
@@ -74,7 +70,7 @@ def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProg
                 file.finish(metadata)
     except OSError as error:
         raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
-    check_found(done.messages + done.left_out, [log], part)
+    check_found(file is not None, [log], part)
     return done
 
 
@@ -109,7 +105,7 @@ class _McapFile:
             channel = self._channel(topic + form.suffix, form.schema)
             data = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
             self._writer.add_message(channel, nanoseconds, data, nanoseconds, sequence=event.number & 0xFFFF_FFFF)
-        self._done.messages += 1
+            self._done.messages += 1
 
     def finish(self, metadata: LogEvent | None) -> None:
         """Write the recording's metadata, if it has some, and the file's end."""
