@@ -115,7 +115,8 @@ async def _answer(
     text: str | None, watcher: Watcher, commands: Commanded, lanes: Lanes, room: asyncio.Semaphore
 ) -> None:
     if text is None:
-        answer = message("error", id=None, problem="bad-json", text="send commands as text, not as bytes", errors={})
+        why = "send commands as text, not as bytes"
+        answer = message("error", id=None, problem="bad-json", text=why, errors={}, call_id="")
     else:
         answer = await commands.carry_out(text, lanes)
     watcher.reply(answer, taken=room.release)

@@ -230,6 +230,7 @@ def test_garbage_gets_an_error_and_the_connection_stays() -> None:
                 await until(lambda before=count: len(console.of("error")) > before)  # type: ignore[misc]
                 error = console.of("error")[-1]
                 assert (error["problem"], words in error["text"]) == (problem, True), error
+                assert {"errors", "call_id"} <= error.keys(), error
             whole = json.dumps(COMMANDS[7][0]).encode()
             for _ in range(200):
                 mutated = bytearray(whole)
