@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -114,13 +114,21 @@ def choose_agent(agents: Iterable[AgentView], wanted: str = "") -> AgentView:
     exact = [agent for agent in found if agent.name == wanted] or found
     if len(exact) == 1:
         return exact[0]
-    names = ", ".join(agent.name for agent in agents)
-    if not agents:
-        raise UnknownAgentError("no agent is here: no module of the run is one")
     if not exact:
-        near = suggest(wanted, (agent.name for agent in agents))
-        raise UnknownAgentError(f"no agent is called {wanted!r}{near} (there are: {names})")
-    raise UnknownAgentError(f"{SEVERAL}; name one of them: {names}")
+        raise unknown_agent(agents, wanted)
+    raise UnknownAgentError(f"{SEVERAL}; name one of them: {_names(agents)}")
+
+
+def unknown_agent(agents: Sequence[AgentView], wanted: str) -> UnknownAgentError:
+    """The error that says that no agent is called so, and how those are called that there are."""
+    if not agents:
+        return UnknownAgentError("no agent is here: no module of the run is one")
+    near = suggest(wanted, (agent.name for agent in agents))
+    return UnknownAgentError(f"no agent is called {wanted!r}{near} (there are: {_names(agents)})")
+
+
+def _names(agents: Sequence[AgentView]) -> str:
+    return ", ".join(agent.name for agent in agents)
 
 
 def addressee(text: str) -> str:

@@ -17,6 +17,7 @@ from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.http.events.parameters import OfCall, OfCaller
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
+from dimos_streams.bridge.http.query_names import check_query
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.seats import Seats
@@ -25,6 +26,7 @@ from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.lanes import Lanes
+from dimos_streams.bridge.monitor.socket import QUERY
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.text import parse_json
@@ -142,6 +144,7 @@ def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Cal
 
     @app.websocket("/monitor")
     async def monitor(socket: WebSocket) -> None:
+        check_query(socket, QUERY)  # which agents there are changes with the moment that is shown
         async with watchers.accepted(socket) as has_seat:
             if has_seat:
                 await serve_monitor(socket, stage, NoOrders(), send_timeout_s=_SEND_TIMEOUT_S, abort=abort)

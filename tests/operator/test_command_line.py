@@ -275,7 +275,10 @@ def test_the_same_in_a_chat(console: Console) -> None:
 
 
 @pytest.mark.slow
-def test_monitor_shows_messages_until_the_bridge_ends(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of", [[], ["--agent", "say"]])
+def test_monitor_shows_messages_until_the_bridge_ends(
+    console: Console, monkeypatch: pytest.MonkeyPatch, of: list[str]
+) -> None:
     agent = console.add()
     shown: list[str] = []
 
@@ -293,7 +296,7 @@ def test_monitor_shows_messages_until_the_bridge_ends(console: Console, monkeypa
         await console.bridge.scene.bridge.monitor.stop()
 
     threading.Thread(target=lambda: console.bridge.run(happen())).start()
-    code, out, err = console("monitor")
+    code, out, err = console("monitor", *of)
     assert (code, "has ended" in err) == (1, True)
     lines = out.splitlines()
     assert "module worker: ok" in lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fastapi import Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.requests import HTTPConnection
 
 _MAX_NAME, _MAX_NAMED = 100, 20
 
@@ -16,7 +16,7 @@ def query_names(route: APIRoute) -> frozenset[str]:
     return frozenset(field.alias for field in route.dependant.query_params)
 
 
-def check_query(request: Request, names: Collection[str]) -> None:
+def check_query(request: HTTPConnection, names: Collection[str]) -> None:
     """Raise ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``, or one
     of those more than once: which one counts would be anybody's guess."""
     given = request.query_params

@@ -9,10 +9,12 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.described import refusals
+from dimos_streams.bridge.http.query_names import check_query
 from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
-from dimos_streams.bridge.monitor.socket import serve
+from dimos_streams.bridge.monitor.socket import QUERY, serve
+from dimos_streams.operator.agents import agents_among, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
 
 MAX_WATCHERS = 64
@@ -31,6 +33,16 @@ def mount_monitor(
 
     @app.websocket("/monitor")
     async def watch(socket: WebSocket) -> None:
+        check_query(socket, QUERY)
+        if agent := socket.query_params.get("agent"):
+            await _check_agent(broker, agent)
         async with seats.accepted(socket) as has_seat:
             if has_seat:
                 await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)
+
+
+async def _check_agent(broker: Broker, wanted: str) -> None:
+    """Raise ``UnknownAgentError`` for what is no agent's module or namespace: its watcher would wait in vain."""
+    agents = agents_among(await broker.skills())
+    if not any(is_called(agent.name, wanted) for agent in agents):
+        raise unknown_agent(agents, wanted)

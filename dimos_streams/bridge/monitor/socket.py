@@ -17,6 +17,8 @@ from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
 
+QUERY = ("agent",)
+"""The query parameters that are read of a client's address."""
 MOST_COMMANDS = 64
 """Maximum number of commands of one client that have been read and whose answers it has not taken."""
 

@@ -31,7 +31,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
         )
     if agent:
         async with open_gateway(address) as gateway:
-            choose_agent(agents_among(await gateway.skills()), agent)
+            agent = choose_agent(agents_among(await gateway.skills()), agent).name
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 

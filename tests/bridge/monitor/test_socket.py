@@ -457,6 +457,28 @@ def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize(
+    ("query", "status", "kind", "words"),
+    [
+        ("?agnet=robot1", 422, "bad-request", "valid: agent"),
+        ("?agent=robot1&agent=robot2", 422, "bad-request", "once only"),
+        ("?agent=robot3", 404, "unknown-agent", "no agent is called 'robot3' (there are: robot1/agent,"),
+    ],
+)
+def test_a_watcher_that_asks_for_what_there_is_not_is_refused(query: str, status: int, kind: str, words: str) -> None:
+    async def scenario() -> None:
+        async with agents("robot1/agent", "robot1/second", port=0) as (scene, _):
+            with pytest.raises(InvalidStatus) as refused:
+                await connect(at(scene, query))
+            problem = json.loads(refused.value.response.body)
+            assert (problem["status"], problem["type"].rpartition(":")[2]) == (status, kind)
+            assert words in problem["detail"]
+            async with watching(scene, "?agent=robot1") as console:
+                await until(lambda: console.messages and len(console.state["agents"]) == 2)
+
+    asyncio.run(scenario())
+
+
 def test_a_dead_peer_is_noticed_by_its_silence() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0, ping_s=0.05) as (scene, _):
