@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from concurrent.futures import Executor
 from functools import cached_property
 
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.fleet.reports import RobotReport
@@ -21,6 +23,7 @@ from dimos_streams.tool_stream.gateway import OfferedSkill
 _FRESH_S = 1.0
 _CLOCK_DIFFERS_US = 2_000_000
 _SKILLS = TypeAdapter(list[OfferedSkill])
+_MAX_LISTED = 200
 
 
 class ListedRobot(FrozenModel):
@@ -50,9 +53,11 @@ class ListedRobot(FrozenModel):
 class FleetRobot:
     """A robot and its skills."""
 
-    def __init__(self, row: RobotRow) -> None:
+    def __init__(self, row: RobotRow, fleet: Collection[str] = ()) -> None:
+        """``fleet`` are the names of all robots, by which names of skills are told apart."""
         self.row = row
         self.name = row.name
+        self._fleet = fleet
 
     @cached_property
     def skills(self) -> dict[str, OfferedSkill]:
@@ -62,11 +67,17 @@ class FleetRobot:
     @property
     def offered(self) -> list[OfferedSkill]:
         """Its skills as those of a robot in a fleet, each with the robot's name before its own; none is available
-        while it is not connected."""
+        while it is not connected. Those whose names would be another robot's are left out."""
         here = {"robot": self.name} | ({} if self.row.connected else {"available": False})
         return [
-            skill.model_copy(update={**here, "name": f"{self.name}_{name}"}) for name, skill in self.skills.items()
+            skill.model_copy(update={**here, "name": f"{self.name}_{name}"})
+            for name, skill in self.skills.items()
+            if self._names(name)
         ]
+
+    def _names(self, skill: str) -> bool:
+        """Return whether a skill with the robot's name before it is a name of this robot."""
+        return robot_of(f"{self.name}_{skill}", self._fleet) in (None, self.name)
 
     @cached_property
     def report(self) -> RobotReport | None:
@@ -94,6 +105,11 @@ class FleetRobot:
             notes.append(f"its clock is {abs(ahead):.0f} s {side} the hub's: times of its events are off by as much")
         if report and report.skills_left_out:
             notes.append(f"{report.skills_left_out} of its skills have no room in its report")
+        if unnamed := ", ".join(sorted(skill for skill in self.skills if not self._names(skill))):
+            notes.append(
+                f"its skills {shortened(unnamed, _MAX_LISTED)} are called by `robot` and `skill` only: with its"
+                " name before them, they are another robot's names"
+            )
         heard = self.row.heard
         return ListedRobot(
             name=self.name,
@@ -109,6 +125,13 @@ class FleetRobot:
             version=self.row.version,
             to_come=max(0, report.last_offset - (self.row.acknowledged or 0)) if report else None,
         )
+
+
+def robot_of(name: str, fleet: Collection[str]) -> str | None:
+    """The robot whose a skill's name is, ``r1_turn``; None if it begins with no robot's name. Of ``r`` and ``r_1`` it
+    is the longer one for ``r_1_turn``. Robots have no say in it, so that none can take a name of another one."""
+    ends = [at for at, sign in enumerate(name) if sign == "_"]
+    return next((name[:at] for at in reversed(ends) if name[:at] in fleet), None)
 
 
 class FleetView:
@@ -144,7 +167,8 @@ class FleetView:
                 except BaseException:
                     self._until = 0.0
                     raise
-                self._robots = {row.name: FleetRobot(row) for row in rows}
+                names = frozenset(row.name for row in rows)
+                self._robots = {row.name: FleetRobot(row, names) for row in rows}
                 for name, robot in self._robots.items():
                     known = before.get(name)
                     if known is not None and "skills" in known.__dict__ and known.row.skills == robot.row.skills:
@@ -160,13 +184,14 @@ class FleetView:
 
     async def meant(self, skill: str) -> list[tuple[FleetRobot, str]]:
         """The robots that may be meant by a skill's name, and what each calls it: its own name, or one with the
-        robot's before it, ``r1_turn``. Raises ``UnknownSkillError`` if there is none."""
+        robot's before it, ``r1_turn``, which is that robot's alone. Raises ``UnknownSkillError`` if there is none."""
         robots = await self.all()
-        found = [(robot, skill) for robot in robots.values() if skill in robot.skills]
-        for robot in robots.values():
-            plain = skill.removeprefix(f"{robot.name}_")
-            if plain != skill and plain in robot.skills:
-                found.append((robot, plain))
+        owner = robot_of(skill, robots)
+        if owner is None:
+            found = [(robot, skill) for robot in robots.values() if skill in robot.skills]
+        else:
+            names = skill.removeprefix(f"{owner}_"), skill
+            found = [(robots[owner], name) for name in names if name in robots[owner].skills][:1]
         if not found:
             raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
         return found

@@ -55,11 +55,12 @@ class FleetCalls:
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
+        robot = self._robots.get(call_id)
         with _as_skill_errors():
             try:
-                return _view((await find(self._parts, call_id, None)).record)
+                return _view((await find(self._parts, call_id, robot)).record)
             except UnknownCallError:
-                if (robot := self._robots.get(call_id)) is None:
+                if robot is None:
                     raise
                 path = f"/calls/{quote(call_id, safe='')}"
                 reply = await asked(self._parts, BridgeRequest(robot, "GET", path, role="model"))

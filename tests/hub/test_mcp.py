@@ -63,6 +63,62 @@ def test_a_client_finds_the_tools_of_each_robot_and_calls_one_as_a_model(tmp_pat
         each.join()
 
 
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_no_robot_takes_a_name_of_another_one(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    odd, sound, third = (Robot(name, token) for name, token in added(database, "z", "z_b", "q").items())
+    with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
+        sound.report(hub, "turn", "z_b_dance")
+        odd.report(hub, "b_turn", "b_look", "turn")
+        third.report(hub, "z_b_turn", "z_b_fly")
+        with answering(hub, odd, sound) as (first, second):
+            notes = {each["name"]: each["notes"] for each in hub.get("/robots").json()}
+            assert notes["z_b"] == notes["q"] == []
+            assert notes["z"] == [
+                "its skills b_look, b_turn are called by `robot` and `skill` only: with its name before them, they"
+                " are another robot's names"
+            ]
+            names = [tool["name"] for tool in ask(hub, "tools/list")["tools"]]
+            assert names[:-4] == ["z_turn", "z_b_turn", "z_b_z_b_dance"]
+            listed = [each["name"] for each in hub.get("/skills").json()]
+            assert listed == ["q_z_b_turn", "q_z_b_fly", *names[:-4]]
+            second.replies["/calls"] = (201, {"call_id": "c1"})
+            asked = pool.submit(use, hub, "z_b_turn")
+            assert second.took.acquire(timeout=20)
+            sound.ship(hub, encoded_event(1, event(1, type="open")), encoded_event(2, event(2, "on it")))
+            assert not asked.result()["isError"]
+            for given, skill in (({"skill": "z_b_turn"}, "turn"), ({"skill": "z_b_dance"}, "z_b_dance")):
+                assert hub.post("/calls", given).status_code == 201
+                assert second.taken[-1]["body"]["skill"] == skill
+            assert first.taken == []
+            for name in ("z_b_look", "z_b_fly"):
+                assert hub.post("/calls", {"skill": name}).status_code == 404, "it begins with the name of a robot"
+            first.replies["/calls"] = (201, {"call_id": "c2"})
+            assert hub.post("/calls", {"robot": "z", "skill": "b_turn"}).json() == {"call_id": "c2"}
+    for each in (first, second):
+        each.join()
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_call_that_was_begun_here_is_its_robot_s_whatever_another_one_says(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
+        one.report(hub, "move")
+        two.report(hub, "move")
+        two.ship(hub, encoded_event(1, event(1, type="open")))
+        with answering(hub, one) as (first,):
+            assert [each["connected"] for each in hub.get("/robots").json()] == [True, False]
+            first.replies["/calls"] = (201, {"call_id": "c1"})
+            asked = pool.submit(use, hub, "r1_move")
+            assert first.took.acquire(timeout=20)
+            one.ship(hub, encoded_event(1, event(1, type="open")), encoded_event(2, event(2, "on it")))
+            assert asked.result()["content"][0]["text"].startswith("on it")
+    first.join()
+
+
 @pytest.mark.feature("H2")
 def test_what_one_robot_says_of_its_call_keeps_nobody_from_the_list_of_all(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
