@@ -118,14 +118,16 @@ class HttpGateway:
         caller: str,
         agent: str | None = None,
         on_loss: OnLoss | None = None,
+        robot: str | None = None,
     ) -> Begun:
         """Begin a call, and learn from where on its events are to be read, in one request. If the answer is lost, ask
         again for the same call.
 
-        With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent.
+        With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent. ``robot`` is one
+        of a fleet, and ``skill`` what it calls it itself.
         Raises as ``call`` does, ``UnknownAgentError``, and ``CallInDoubtError`` if the bridge does not come back.
         """
-        body = call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss)
+        body = call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss, robot=robot)
         response = await self._begun_once(body)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
@@ -170,9 +172,10 @@ class HttpGateway:
             raise CallInDoubtError(f"{error}; {ORDER_IN_DOUBT[order]}") from error
         return self._validated(_REPORT, self._content(response))
 
-    async def cancel(self, call_id: str, reason: str) -> None:
-        """See ``SkillGateway``."""
-        await self._request("POST", f"/calls/{quote(call_id, safe='')}/cancel", {"reason": reason})
+    async def cancel(self, call_id: str, reason: str, *, robot: str | None = None) -> None:
+        """See ``SkillGateway``. At a hub several robots may have chosen one id; ``robot`` says whose it is."""
+        query = f"?{urlencode({'robot': robot})}" if robot else ""
+        await self._request("POST", f"/calls/{quote(call_id, safe='')}/cancel{query}", {"reason": reason})
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

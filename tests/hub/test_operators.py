@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 import requests
 
+from dimos_streams.cli.entry import run_command
+from dimos_streams.fleet.batches import encoded_event
 from tests.cli.machine import Machine, Result, free_port
 from tests.helpers import until
-from tests.hub.serving import added
+from tests.hub.serving import Robot, added, event, served_hub
+from tests.hub.test_commands import answering
 
 pytestmark = pytest.mark.slow
 
@@ -122,9 +125,34 @@ def test_a_chat_at_a_hub(hub: Command) -> None:
 
 
 def test_what_could_be_meant_for_several_robots_is_asked_for_by_what_can_be_typed(hub: Command) -> None:
-    error = "error: several robots have a skill 'turn'; call one of robot1_turn, robot2_turn"
+    error = "error: several robots have a skill 'turn'; call robot1_turn or robot2_turn, or give --robot"
     assert said(hub("call", "turn", "--arg", "angle_deg=5")) == (2, error)
     assert hub("call", "robot2_turn", "--arg", "angle_deg=5").code == 0
+    done = hub("call", "turn", "--robot", "robot2", "--arg", "angle_deg=5", "--json").json_lines
+    assert {event["robot"] for event in done} == {"robot2"}
+
+
+def test_of_calls_with_one_id_that_of_a_robot_is_cancelled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
+        for robot in (one, two):
+            robot.ship(hub, encoded_event(1, event(1, type="open")))
+        with answering(hub, one) as (first,):
+            assert run_command(["cancel", "c", "--url", hub.url]) == 2
+            assert "begin with 'c': c1 of r1, c1 of r2; --robot says whose" in capsys.readouterr().err
+            assert run_command(["cancel", "c1", "--robot", "r3", "--url", hub.url]) == 2
+            assert "no call of robot 'r3' has an id that begins with 'c1'" in capsys.readouterr().err
+            asked = pool.submit(run_command, ["cancel", "c", "--robot", "r1", "--url", hub.url])
+            assert first.took.acquire(timeout=20)
+            one.ship(hub, encoded_event(2, event(2, "enough", type="close", outcome="cancelled")))
+            assert asked.result() == 0
+            two.ship(hub, encoded_event(2, event(2, "it is over", type="close", outcome="completed")))
+            assert capsys.readouterr().out == "s [c1] cancelled: enough\n"
+        assert [command["path"] for command in first.taken] == ["/calls/c1/cancel"]
+    first.join()
 
 
 def test_a_hub_has_no_monitor(hub: Command) -> None:

@@ -44,6 +44,8 @@ class Wish:
     """The policy for when a link is cut; None leaves that to the call's skill."""
     agent: str | None = None
     """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
+    robot: str | None = None
+    """The robot of a fleet whose skill is called; None leaves that to the skill's name."""
 
 
 async def follow_new_call(
@@ -64,12 +66,12 @@ async def follow_new_call(
                     with _told_if_unanswered(wish, call_id):
                         return await watch.wait(call_id, wish.until)
             except TimeoutError:
-                await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s"))
+                await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
                 if call_id in watch.open:
                     raise SkillError(f"call {call_id} was asked to end but goes on") from None
                 return await watch.wait(call_id, "close")
             except asyncio.CancelledError:
-                await finish(_end(gateway, watch, call_id, "the caller left"))
+                await finish(_end(gateway, watch, call_id, "the caller left", wish.robot))
                 raise
 
 
@@ -90,7 +92,7 @@ def _told_if_unanswered(wish: Wish, call_id: str) -> Iterator[None]:
 
 async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:
     async def begin(name: str, agent: str | None) -> Begun:
-        return await gateway.begin(name, arguments, caller=CLI, agent=agent, on_loss=wish.on_loss)
+        return await gateway.begin(name, arguments, caller=CLI, agent=agent, on_loss=wish.on_loss, robot=wish.robot)
 
     return await (begin(skill, None) if wish.agent is None else begin_at_agent(gateway, wish.agent, skill, begin))
 
@@ -118,27 +120,32 @@ async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish
     return await follow_new_call(gateway, SAY, arguments, wish, only=False)
 
 
-async def cancel_call(gateway: SkillGateway, start: str, reason: str) -> CallView:
-    """Cancel the call whose id begins so; return the call after its close, or as it is after a bound."""
-    view = await find_call(gateway, start)
+async def cancel_call(gateway: HttpGateway, start: str, reason: str, robot: str | None = None) -> CallView:
+    """Cancel the call whose id begins so, of one ``robot`` of a fleet if that is given; return the call after its
+    close, or as it is after a bound."""
+    view = await find_call(gateway, start, robot)
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
-        await _end(gateway, watch, view.call_id, reason)
-    return await ask_until_answered(lambda: find_call(gateway, view.call_id), IN_DOUBT, arrived=True)
+        await _end(gateway, watch, view.call_id, reason, view.robot)
+    return await ask_until_answered(lambda: find_call(gateway, view.call_id, view.robot), IN_DOUBT, arrived=True)
 
 
-async def find_call(gateway: SkillGateway, start: str) -> CallView:
+async def find_call(gateway: SkillGateway, start: str, robot: str | None = None) -> CallView:
     """Return the call whose id begins so, an open one rather than a closed one. Raises ``UserError``, also for an
     empty text, as that of a script's variable that was not set: every id begins so."""
     if not start:
         raise UserError("the id of a call is empty; `dimos-streams calls` lists them")
-    views = [view for view in await gateway.calls() if view.call_id.startswith(start)]
+    calls = [view for view in await gateway.calls() if robot in (None, view.robot)]
+    views = [view for view in calls if view.call_id.startswith(start)]
     exact = [view for view in views if view.call_id == start]
     candidates = exact or [view for view in views if view.state != "closed"] or views
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise UserError(f"no call has an id that begins with {start!r}; `dimos-streams calls` lists them")
-    raise UserError(f"several calls have ids that begin with {start!r}: {', '.join(v.call_id for v in candidates)}")
+        whose = "" if robot is None else f" of robot {robot!r}"
+        raise UserError(f"no call{whose} has an id that begins with {start!r}; `dimos-streams calls` lists them")
+    names = ", ".join(f"{view.call_id} of {view.robot}" if view.robot else view.call_id for view in candidates)
+    remedy = "; --robot says whose" if len({view.robot for view in candidates}) > 1 else ""
+    raise UserError(f"several calls have ids that begin with {start!r}: {names}{remedy}")
 
 
 def shown_calls(views: Iterable[CallView]) -> list[CallView]:
@@ -175,8 +182,8 @@ def _call_cells(view: CallView) -> tuple[str, ...]:
     return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)
 
 
-async def _end(gateway: SkillGateway, watch: EventWatch, call_id: str, reason: str) -> None:
+async def _end(gateway: HttpGateway, watch: EventWatch, call_id: str, reason: str, robot: str | None = None) -> None:
     """Cancel a call and give it a moment to close."""
-    await ask_until_answered(lambda: gateway.cancel(call_id, reason), IN_DOUBT)
+    await ask_until_answered(lambda: gateway.cancel(call_id, reason, robot=robot), IN_DOUBT)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(watch.wait(call_id, "close"), _CLOSE_BOUND_S)

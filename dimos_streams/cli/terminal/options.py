@@ -104,6 +104,15 @@ AgentName = Annotated[
         show_default=False,
     ),
 ]
+FleetRobot = Annotated[
+    str | None,
+    typer.Option(
+        "--robot",
+        metavar="NAME",
+        help="At a fleet's hub: the robot that is meant, if there are several.",
+        show_default=False,
+    ),
+]
 
 
 def checked_seed(value: int | None) -> int | None:

@@ -80,6 +80,7 @@ def call(
             show_default=False,
         ),
     ] = None,
+    robot: options.FleetRobot = None,
     wait: Wait = "close",
     timeout: Timeout = None,
     url: options.Url = None,
@@ -101,15 +102,16 @@ def call(
 
     async def work(gateway: HttpGateway) -> ToolEvent:
         offered = {each.name: each for each in await gateway.skills()}
-        named = offered.get(public_names(skill)[0])
-        schemas = named.parameters if named is not None else {}
+        named = offered.get(public_names(skill)[0] if robot is None else f"{robot}_{skill}")
+        schemas = named.parameters if named is not None and robot in (None, named.robot) else {}
         given = parse_arguments(arguments or (), arguments_json, schemas)
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss)
+        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss, robot=robot)
         try:
             return await follow_new_call(gateway, skill, given, wish, only=True)
         except RobotNeededError as error:
-            names = ", ".join(name for name, each in offered.items() if name == f"{each.robot}_{skill}")
-            raise RobotNeededError(f"several robots have a skill {skill!r}; call one of {names}") from error
+            names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
+            remedy = f"call {' or '.join(names)}, or give --robot" if names else "give --robot"
+            raise RobotNeededError(f"several robots have a skill {skill!r}; {remedy}") from error
 
     event = at_bridge(work, url, port, token)
     if MISFIT in event.data:
@@ -152,6 +154,7 @@ def cancel(
     reason: Annotated[
         str, typer.Option("--reason", help="Passed to the skill's caller.")
     ] = "cancelled by the operator",
+    robot: options.FleetRobot = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -160,6 +163,8 @@ def cancel(
     """Cancel a call, or all of them, and wait for the close; exits with 1 if one does not close within a bound."""
     if every == (call_id is not None):
         raise UserError("name one call, or give --all" if call_id is None else "give a call or --all, not both")
+    if every and robot is not None:
+        raise UserError("--all is every robot's calls: --robot goes with one call")
     if call_id is None:
         from dimos_streams.cli.commands.of_runs.robots import cancel_all
 
@@ -167,7 +172,7 @@ def cancel(
         return
     from dimos_streams.cli.bridge_client.skill_calls import cancel_call
 
-    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason), url, port, token)
+    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), url, port, token)
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
