@@ -317,6 +317,33 @@ def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_an
     assert storage.commands.states([id]) == {}
 
 
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_what_a_removed_robot_had_to_do_is_nothing_for_the_next_of_its_name(storage: HubStorage) -> None:
+    for robot in ("r1", "r2"):
+        storage.robots.add(robot)
+        storage.robots.connect(robot, "a", 60)
+        storage.store([batch(entry(1, "on it", type="open"), entry(2, call="c2"), robot=robot)])
+    storage.store([batch(entry(3, "done", call="c2", type="close", outcome="completed"))])
+    id, other = storage.commands.give(command()), storage.commands.give(command(robot="r2"))
+    assert isinstance(id, int)
+    storage.robots.remove("r1")
+    state = storage.commands.states([id])[id]
+    assert (state.sent, state.left_s <= 0) == (False, True), "whoever waits learns that it was not carried out"
+    storage.robots.add("r1")
+    storage.robots.connect("r1", "b", 60)
+    assert [each.id for each in storage.commands.due({"r1": "b", "r2": "a"})] == [other]
+    rows = storage.calls.newest(10, robot=None, state=None, before=None)
+    calls = {(row.robot, row.call_id): CallView.model_validate_json(row.record) for row in rows}
+    assert [(row.robot, row.call_id) for row in rows if not row.closed] == [("r2", "c2"), ("r2", "c1")]
+    lost = calls["r1", "c1"]
+    assert (lost.state, lost.outcome, "removed from the fleet" in lost.text) == ("closed", "lost", True)
+    assert calls["r1", "c2"].outcome == "completed"
+    storage.store([batch(entry(4, "it came through", type="close", outcome="completed"))])
+    (row, _) = sorted(storage.calls.find("c1"), key=lambda row: row.robot)
+    assert CallView.model_validate_json(row.record).outcome == "completed", "the same robot is back"
+
+
 @pytest.mark.feature("H2")
 @pytest.mark.parametrize("back_s", [5, 600, 3600])
 def test_a_wall_clock_that_is_set_back_makes_no_command_younger(

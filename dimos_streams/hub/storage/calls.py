@@ -8,7 +8,8 @@ from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.gateway import CallView
 
 _SELECT = "SELECT robot, call_id, first_seq, closed, record FROM calls"
 _AT_ONCE = 200
@@ -98,6 +99,18 @@ class CallTable:
                 if (robot, call_id) in keys:
                     found[robot, call_id] = CallState.model_validate_json(record)
         return found
+
+
+def lose_calls(db: Transaction, robot: str, why: str) -> None:
+    """Close a robot's open calls as lost. What it ships of them later counts all the same."""
+    now = db.now()
+    rows = db.rows("SELECT call_id, record FROM calls WHERE robot = ? AND closed = 0 ORDER BY call_id", robot)
+    lost = {"state": CLOSED, "outcome": Outcome.LOST, "text": why, "closed_utime": now}
+    views = [CallView.model_validate_json(record).model_copy(update=lost) for _, record in rows]
+    db.many(
+        "UPDATE calls SET closed = 1, record = ? WHERE robot = ? AND call_id = ?",
+        [(view.model_dump_json(), robot, view.call_id) for view in views],
+    )
 
 
 def _call(row: Row) -> RobotCallRow:

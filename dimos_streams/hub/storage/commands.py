@@ -110,8 +110,18 @@ class CommandTable:
             db.run("DELETE FROM commands WHERE expires < ?", now - int(after_s * _US))
 
 
+def expire_commands(db: Transaction, robot: str) -> None:
+    """Let the commands expire that a robot has not answered."""
+    now = db.now()
+    rows = db.rows(
+        "SELECT id FROM commands WHERE robot = ? AND answered IS NULL AND expires > ? ORDER BY id", robot, now
+    )
+    _void(db, now, [id for (id,) in rows])
+    db.notify(COMMANDS)
+
+
 def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
-    """Let commands that were given later than now, before the clock was set back, expire."""
+    """Let commands expire, also those that were given later than now, before the clock was set back."""
     db.many("UPDATE commands SET given = ?, expires = ? WHERE id = ?", [(now, now, id) for id in ids])
 
 

@@ -7,6 +7,8 @@ import secrets
 from collections.abc import Collection, Mapping
 
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.hub.storage.calls import lose_calls
+from dimos_streams.hub.storage.commands import expire_commands
 from dimos_streams.hub.storage.engine import Engine
 from dimos_streams.hub.storage.rows import RobotRow
 
@@ -47,10 +49,15 @@ class RobotTable:
         return token
 
     def remove(self, name: str) -> None:
-        """Let a robot connect no more. Its events stay. Raises ``UnknownFleetRobotError``."""
+        """Let a robot connect no more. Its events stay; what it had to do is none of the next robot's of that name.
+
+        Raises ``UnknownFleetRobotError``.
+        """
         with self._engine.transaction() as db:
             if db.run("DELETE FROM robots WHERE name = ?", name) == 0:
                 raise UnknownFleetRobotError(name, [row[0] for row in db.rows("SELECT name FROM robots")])
+            expire_commands(db, name)
+            lose_calls(db, name, f"its robot {name!r} was removed from the fleet; nobody knows how it ended")
 
     def of_token(self, token: str) -> str:
         """The robot that has a token; empty for nobody's."""
