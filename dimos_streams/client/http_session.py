@@ -18,6 +18,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
 
 MAX_ANSWER = 32 * 2**20
@@ -41,7 +42,7 @@ class Tls:
 Opener = Callable[[str, int, float | None], socket.socket]
 
 
-class CuttableSession(requests.Session):
+class CuttableSession(StraightSession):
     """A session for one request or stream, or for several to one server, one after the other; none may be redirected.
     An answer that is no stream has ``MAX_ANSWER`` bytes at most, and is not packed. ``cut`` may be called from any
     thread at any moment.

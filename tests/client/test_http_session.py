@@ -41,6 +41,13 @@ def endless(peer: Peer) -> None:
         peer.send(b"A" * 65536)
 
 
+def elsewhere(peer: Peer) -> None:
+    size = 4 * MAX_ANSWER
+    peer.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: %d\r\n\r\n" % size)
+    for _ in range(size // 65536):
+        peer.send(b"A" * 65536)
+
+
 def packed(peer: Peer) -> None:
     peer.answer("200 OK", gzip.compress(bytes(2**20)), "Content-Encoding: gzip\r\n")
 
@@ -49,6 +56,7 @@ def packed(peer: Peer) -> None:
     ("play", "why"),
     [
         (endless, f"it answers with more than {MAX_ANSWER} bytes"),
+        (elsewhere, f"it answers with more than {MAX_ANSWER} bytes"),
         (packed, "it answers with the encoding 'gzip' (HTTP 200), for which nobody asked; it is not read"),
     ],
 )
@@ -66,6 +74,20 @@ def test_answers_without_end_and_packed_ones_are_not_read(play: Play, why: str) 
         assert tracemalloc.get_traced_memory()[1] < 3 * MAX_ANSWER
     finally:
         tracemalloc.stop()
+
+
+def test_a_redirection_is_not_read_before_anybody_has_looked_at_it() -> None:
+    def play(peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: 9\r\n\r\nbegun")
+        peer.hang_up_noticed()
+
+    with (
+        event_server(play) as server,
+        CuttableSession() as session,
+        session.get(server.url, stream=True, timeout=3, allow_redirects=False) as response,
+    ):
+        assert response.status_code == 307
+        assert response.raw.read(5) == b"begun"
 
 
 def test_an_answer_that_breaks_off_is_none() -> None:

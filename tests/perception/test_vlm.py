@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from dimos_streams.perception.backends.vlm import VlmDetector, parse_reply
 from dimos_streams.perception.config import VlmSettings
 from dimos_streams.perception.detector import DetectorError, Frame
 from dimos_streams.perception.geometry import Box
+from tests.client.event_server import Peer, event_server
 from tests.perception.chat_server import ChatServer, chat_server
 from tests.perception.test_geometry import camera
 
@@ -156,6 +158,17 @@ def test_a_redirection_is_not_followed_and_says_where_it_leads(server: ChatServe
     server.script.append((307, ""))
     with pytest.raises(DetectorError, match=r"points to .* set vlm\.base_url to 'https://two/v1'"):
         detector.detect(frame(), [RED])
+
+
+def test_the_body_of_a_redirection_is_not_read(settings: VlmSettings) -> None:
+    def play(peer: Peer) -> None:
+        peer.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: 9\r\n\r\nbegun")
+        peer.hang_up_noticed()
+
+    with event_server(play) as server:
+        detector = VlmDetector(replace(settings, base_url=server.url, timeout_s=3.0))
+        with contextlib.closing(detector), pytest.raises(DetectorError, match="points to"):
+            detector.detect(frame(), [RED])
 
 
 def test_prose_is_an_error_that_quotes_it(server: ChatServer, detector: VlmDetector) -> None:

@@ -14,6 +14,7 @@ from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
 from dimos_streams.common.bearer import bearer_headers
+from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user
 from dimos_streams.perception.detector import DetectorError
@@ -73,7 +74,7 @@ class ChatClient:
         if self._closed:
             raise DetectorError(f"the connection to {self._url!r} was closed")
         if self._session is None:
-            self._session = requests.Session()
+            self._session = StraightSession()
             self._session.headers.update(PLAIN)
             self._session.auth = self._authorize  # also without a key: requests would ask ~/.netrc
             self._session.mount("http://", self._adapter)
