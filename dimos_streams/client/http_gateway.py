@@ -248,7 +248,7 @@ class HttpGateway:
     ) -> requests.Response:
         import requests
 
-        from dimos_streams.client.http_session import why
+        from dimos_streams.client.http_session import check_arrived, why
 
         session: CuttableSession | None = None
         try:
@@ -261,6 +261,7 @@ class HttpGateway:
                     timeout=self._timeout_s if timeout_s is None else timeout_s,
                     allow_redirects=False,
                 )
+                check_arrived(response)
         except (requests.RequestException, OSError) as error:
             if session is None or not session.has_connected:
                 text = f"the bridge at {self.url} can't be reached: {why(error)}"

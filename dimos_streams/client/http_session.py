@@ -25,6 +25,8 @@ MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
 which describes its skills in a heartbeat."""
 _PIECE = 2**16
+_LOST = frozenset({502, 504})
+"""What a proxy answers that has passed a request on and gets no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,14 @@ class CuttableSession(StraightSession):
             raise OSError(code, os.strerror(code))
         sock.settimeout(timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def check_arrived(response: requests.Response) -> None:
+    """Raise ``requests.RequestException`` if a proxy answers a POST in the place of its server, which may have
+    carried it out. A server that itself answers with such a status says in a problem what became of it."""
+    says_what = "problem+json" in response.headers.get("Content-Type", "")
+    if response.request.method == "POST" and response.status_code in _LOST and not says_what:
+        raise requests.RequestException(f"HTTP {response.status_code} {response.reason}")
 
 
 def why(error: BaseException) -> str:

@@ -7,11 +7,13 @@ import contextlib
 import re
 from collections.abc import AsyncIterator
 
+TIMED_OUT = b"HTTP/1.1 504 Gateway Time-out\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nlate"
+
 
 @contextlib.asynccontextmanager
-async def losing(port: int, answers: int) -> AsyncIterator[str]:
+async def losing(port: int, answers: int, instead: bytes = b"") -> AsyncIterator[str]:
     """The URL of a proxy that passes every request on to a port of this machine, and keeps the first so many answers
-    for itself."""
+    for itself. What it says ``instead`` is a whole answer; by default it hangs up."""
     lost = 0
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -24,9 +26,9 @@ async def losing(port: int, answers: int) -> AsyncIterator[str]:
         answer = await inner_reader.read(65536)
         if lost < answers:
             lost += 1
-        else:
-            writer.write(answer)
-            await writer.drain()
+            answer = instead
+        writer.write(answer)
+        await writer.drain()
         for each in (inner_writer, writer):
             each.close()
             with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ from dimos_streams.client.orders import ANSWER_S
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError, UnknownAgentError
 from dimos_streams.hub.asking import BridgeRequest
 from tests.agent.stage import stage
-from tests.client.losing import losing
+from tests.client.losing import TIMED_OUT, losing
 from tests.helpers import until
 
 DEAF = NoAnswerError("connection refused", may_have_arrived=False)
@@ -102,29 +102,38 @@ def test_one_of_which_nobody_says_what_became_of_it_does_not_say_that_there_is_n
     asyncio.run(main())
 
 
-def test_what_is_called_or_said_begins_once_though_the_answer_was_lost() -> None:
+@pytest.mark.parametrize("instead", [b"", TIMED_OUT])
+def test_what_is_called_or_said_begins_once_though_the_answer_was_lost(instead: bytes) -> None:
     async def main() -> None:
         async with stage(http=True) as s:
             await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
             port = int(s.bridge.url.rpartition(":")[2])
-            async with losing(port, answers=1) as url:
+            async with losing(port, answers=1, instead=instead) as url:
                 begun = await HttpGateway(url, rng=random.Random(1)).begin("say", {"text": "hello"}, caller="me")
-            async with losing(port, answers=1) as url:
+            async with losing(port, answers=1, instead=instead) as url:
                 called = await HttpGateway(url, rng=random.Random(1)).call("say", {"text": "hello"}, caller="me")
             assert [call.call_id for call in await s.bridge.broker.calls()] == [begun.call_id, called]
 
     asyncio.run(main())
 
 
-def test_an_order_whose_answer_was_lost_is_not_said_to_be_undone() -> None:
+@pytest.mark.parametrize(
+    ("instead", "why"),
+    [
+        (b"", "Remote end closed connection without response"),
+        (TIMED_OUT, "HTTP 504 Gateway Time-out"),
+        (TIMED_OUT.replace(b"504", b"502"), "HTTP 502 Gateway Time-out"),
+    ],
+)
+def test_an_order_whose_answer_was_lost_is_not_said_to_be_undone(instead: bytes, why: str) -> None:
     async def main() -> None:
         async with stage(http=True) as s:
             port = int(s.bridge.url.rpartition(":")[2])
-            async with losing(port, answers=99) as url:
+            async with losing(port, answers=99, instead=instead) as url:
                 to = [Receiver("run", BridgeAddress(url))]
                 (stopped,) = await give("/robots/stop", "", "wet floor", to)
                 assert not stopped.done
-                assert stopped.text.startswith(f"NOT CONFIRMED: no answer came from the bridge at {url} (")
+                assert stopped.text.startswith(f"NOT CONFIRMED: no answer came from the bridge at {url} ({why})")
                 assert "nobody knows whether it was carried out" in stopped.text
                 assert "`dimos-streams status`" in stopped.text
                 with pytest.raises(CallInDoubtError, match="`dimos-streams status`"):

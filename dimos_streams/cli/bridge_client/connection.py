@@ -81,7 +81,7 @@ class BridgeAddress:
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
         import requests
 
-        from dimos_streams.client.http_session import CuttableSession, why
+        from dimos_streams.client.http_session import CuttableSession, check_arrived, why
         from dimos_streams.client.problems import problem_error
         from dimos_streams.common.bearer import bearer_headers
 
@@ -92,6 +92,7 @@ class BridgeAddress:
                 response = session.request(
                     method, f"{self.url}{path}", json=body, headers=headers, timeout=timeout_s, allow_redirects=False
                 )
+            check_arrived(response)
             if response.status_code == 200:
                 return parse_json(response.content)
             if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):
