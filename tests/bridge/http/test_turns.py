@@ -11,6 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.serving import turns
+from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.request_order import RequestOrder, leave
 from dimos_streams.bridge.http.serving.turns import Turns
 from tests.bridge.http.test_greedy_requests import running
@@ -121,19 +122,28 @@ class App:
     def __init__(self) -> None:
         self.begun: list[tuple[int, str]] = []
         self.turn = 0
-        self.scopes: list[dict[str, str]] = []
-        self._order = RequestOrder(self._serve)
+        self.scopes: list[dict[str, Any]] = []
+        self._guarded = Guard(RequestOrder(self._serve), host="127.0.0.1", token=None)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         self.begun.append((self.turn, scope["path"]))
 
-    def ask(self, path: str, method: str = "GET") -> asyncio.Task[None]:
+    def ask(self, path: str, method: str = "GET", before: str = "") -> asyncio.Task[None]:
+        """Ask for a path; ``before`` is what stands before it if the target is a whole address."""
+
         async def nothing(*message: Any) -> Any:
             raise AssertionError("nothing is sent or received")
 
-        scope = {"type": "http", "method": method, "path": path}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": before + path,
+            "raw_path": (before + path).encode(),
+            "query_string": b"",
+            "headers": [(b"host", b"127.0.0.1")],
+        }
         self.scopes.append(scope)
-        return asyncio.get_running_loop().create_task(self._order(scope, nothing, nothing))
+        return asyncio.get_running_loop().create_task(self._guarded(scope, nothing, nothing))
 
     async def until(self, enough: Callable[[], bool]) -> None:
         while not enough():
@@ -171,10 +181,11 @@ def test_health_does_not_wait_for_those_who_bring_something() -> None:
     asyncio.run(check())
 
 
-def test_a_request_whose_client_leaves_while_it_waits_is_over_at_once() -> None:
+@pytest.mark.parametrize("before", ["", "http://127.0.0.1"])
+def test_a_request_whose_client_leaves_while_it_waits_is_over_at_once(before: str) -> None:
     async def check() -> None:
         app = App()
-        waiting = [app.ask("/tool_streams") for _ in range(20)]
+        waiting = [app.ask("/tool_streams", before=before) for _ in range(20)]
         await asyncio.sleep(0)
         for scope in app.scopes[1:19]:
             leave(scope)
