@@ -18,6 +18,7 @@ from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import RobotRow
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.skill import public_names
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _FRESH_S = 1.0
@@ -184,7 +185,10 @@ class FleetView:
 
     async def meant(self, skill: str) -> list[tuple[FleetRobot, str]]:
         """The robots that may be meant by a skill's name, and what each calls it: its own name, or one with the
-        robot's before it, ``r1_turn``, which is that robot's alone. Raises ``UnknownSkillError`` if there is none."""
+        robot's before it, ``r1_turn`` or ``r1/turn``, which is that robot's alone.
+
+        Raises ``UnknownSkillError`` if there is none."""
+        skill = public_names(skill)[0]
         robots = await self.all()
         owner = robot_of(skill, robots)
         if owner is None:

@@ -111,8 +111,9 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
             assert "did you mean 'r1_turn'" in near["detail"]
             problem(hub.post("/calls", {"skill": "move", "robot": "r3"}), 404, "unknown-robot")
             assert [each["name"] for each in hub.get("/skills?robot=r1").json()] == ["r1_move", "r1_turn"]
-            assert hub.post("/calls", {"skill": "r1_move"}).status_code == 201
-            assert first.taken[-1]["body"]["skill"] == "move"
+            for name in ("r1_move", "r1/move", "/r1/move"):
+                assert hub.post("/calls", {"skill": name}).status_code == 201
+                assert first.taken[-1]["body"]["skill"] == "move"
             assert hub.post("/calls/c1/cancel").status_code == 200
             assert first.taken[-1]["path"] == "/calls/c1/cancel", "the robot whose call it is"
             problem(hub.post("/calls/nobody/cancel"), 404, "unknown-call")

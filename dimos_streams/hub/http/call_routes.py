@@ -41,7 +41,7 @@ class FleetCallBody(CallBody):
 
     robot: RobotName | None = None
     """The robot that is to do it. It may be left out where a single one has such a skill, or where the skill's name
-    has the robot's before it: ``r1_turn``."""
+    has the robot's before it: ``r1_turn`` or ``r1/turn``."""
 
 
 def mount_calls(app: FastAPI, parts: HubParts) -> None:
