@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.client.sse import SseParser
-from dimos_streams.errors import SkillUnavailableError
+from dimos_streams.errors import NoAnswerError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
@@ -25,7 +25,7 @@ _RECONNECT_S = (0.02, 0.3)
 
 
 class PartGateway:
-    """A ``SkillGateway`` without a network: requests fail with ``SkillUnavailableError`` where the bridge is down or
+    """A ``SkillGateway`` without a network: requests fail with ``NoAnswerError`` where the bridge is down or
     crashes before it answers; events come as the bytes of a server-sent event stream, through the parser that
     live clients use, and resume at the newest id whenever the connection ends.
     """
@@ -136,13 +136,13 @@ class PartGateway:
         try:
             return self._running().broker
         except (PartDownError, KeyError, AttributeError) as error:
-            raise SkillUnavailableError("the bridge can't be reached") from error
+            raise NoAnswerError("the bridge can't be reached", may_have_arrived=False) from error
 
     async def _ask(self, request: Coroutine[Any, Any, T]) -> T:
         try:
             return await self._part.ask(request)
         except PartDownError as error:
-            raise SkillUnavailableError("the bridge did not answer") from error
+            raise NoAnswerError("the bridge did not answer", may_have_arrived=True) from error
 
 
 class _Connection:

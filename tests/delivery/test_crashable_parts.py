@@ -10,7 +10,8 @@ import pytest
 
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
-from dimos_streams.errors import CallRejectedError, SkillUnavailableError
+from dimos_streams.client.asking_again import ask_until_answered
+from dimos_streams.errors import CallRejectedError, NoAnswerError
 from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
 from dimos_streams.tool_stream.event import STATUS, Outcome
 from dimos_streams.tool_stream.gateway import JournalEntry
@@ -39,7 +40,7 @@ class CrashableWalker:
         await self.bridge.stop()
         await self.bus.close()
 
-    async def drive(self, to: int = 100, **more: float) -> str:
+    async def drive(self, to: int = 100, **more: float | str) -> str:
         async with asyncio.timeout(5):
             while not await self.gateway.skills():  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -86,10 +87,11 @@ async def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> No
         waiting = asyncio.create_task(world.drive(lease_wait_s=60.0))
         await asyncio.sleep(0)
         world.bridge.crash()
-        with pytest.raises(SkillUnavailableError):
+        with pytest.raises(NoAnswerError) as lost:
             await waiting
-        with pytest.raises(SkillUnavailableError):
+        with pytest.raises(NoAnswerError) as refused:
             await world.gateway.skills()
+        assert (lost.value.may_have_arrived, refused.value.may_have_arrived) == (True, False)
         await asyncio.sleep(0.5)
         await world.bridge.start()
         world.gateway.cut()
@@ -98,6 +100,23 @@ async def test_a_bridge_comes_back_with_what_was_committed(tmp_path: Path) -> No
         assert [entry.offset for entry in record] == list(range(1, 63))
         assert [entry.event.seq for entry in record] == list(range(1, 63))
         reading.cancel()
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_crashes_before_it_answers_is_asked_again(tmp_path: Path) -> None:
+    async with CrashableWalker(tmp_path / "journal") as world:
+        driving = await world.drive(to=30)
+
+        async def ask() -> str:
+            return await world.drive(to=1, idempotency_key="k", lease_wait_s=60.0)
+
+        asking = asyncio.create_task(ask_until_answered(ask, "who knows"))
+        await asyncio.sleep(0.5)
+        world.bridge.crash()
+        await asyncio.sleep(0.1)
+        await world.bridge.start()
+        call_id = await asking
+        assert [view.call_id for view in await world.gateway.calls()] == [driving, call_id]
 
 
 @pytest.mark.virtual_time
