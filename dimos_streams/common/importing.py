@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import pkgutil
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -128,11 +129,20 @@ def _near(missing: str) -> str:
 
 def _beside(name: str) -> list[str]:
     """The names of the modules in the package that ``name`` would be in."""
-    package = name.rpartition(".")[0]
-    if not package:
+    try:
+        return [info.name for info in pkgutil.iter_modules(_path_of(name.rpartition(".")[0]))]
+    except Exception:  # somebody's package or finder may raise anything, and this is only for a suggestion
         return []
-    path = getattr(importlib.import_module(package), "__path__", [])
-    return [info.name for info in pkgutil.iter_modules(path)]
+
+
+def _path_of(package: str) -> Iterable[str]:
+    """The folders of a package. It is not imported: what is missing may have ended its import already."""
+    if package in sys.modules:
+        return getattr(sys.modules[package], "__path__", [])
+    if not package or "." in package:  # to look for one within another imports that one
+        return []
+    spec = importlib.util.find_spec(package)
+    return (spec and spec.submodule_search_locations) or []
 
 
 def how_to_get(package: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import pickle
 import re
 import sys
@@ -126,6 +128,20 @@ def test_an_import_that_raises_is_one_line_with_the_place_in_the_code_that_is_no
     )
     [line] = found_in(write, f"modules:\n  a: {{type: '{name}:A'}}\n")
     assert line == f"x.yaml:2: module 'a': {name!r} can't be imported: {why} ({tmp_path}/{name}_beside.py:3)"
+
+
+@pytest.mark.parametrize("wanted", ["skills", "skils"])
+def test_a_package_that_imports_a_misspelt_part_of_itself_is_run_once(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    package = f"misspells_{wanted}"
+    monkeypatch.syspath_prepend(tmp_path)
+    write(f"{package}/__init__.py", f"print('it runs')\nfrom {package}.skils import Wave\n")
+    write(f"{package}/skills.py", "Wave = 1\n")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        [line] = found_in(write, f"modules:\n  a: {{type: '{package}.{wanted}:Wave'}}\n")
+    assert f"there is no Python module '{package}.skils'; did you mean '{package}.skills'?" in line
+    assert out.getvalue() == "it runs\n"
 
 
 def test_packages_that_a_class_declares_are_looked_for(write: Write) -> None:
