@@ -27,7 +27,8 @@ def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code, see ``exit_codes``."""
     know_environment(os.environ)
     show_tracebacks()
-    if (here := os.getcwd()) not in sys.path:
+    here = _working_directory()
+    if here is not None and here not in sys.path:
         sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
     if FOXGLOVE in arguments:
         from dimos_streams.cli.running.foxglove_plan import with_default_address
@@ -43,10 +44,23 @@ def run_command(arguments: list[str]) -> int:
             raise
         _say(str(error))
         return code_of_error(error)
+    except FileNotFoundError:
+        if _working_directory() is not None or os.environ.get(DEBUG):
+            raise
+        _say("the working directory was deleted; change to one that exists")
+        return MISUSED
     except Exception as error:
         if not isinstance(error, _ClickException):
             raise
         return _usage_error(error)
+
+
+def _working_directory() -> str | None:
+    """The working directory, None if it was deleted."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 def _usage_error(error: Exception) -> int:

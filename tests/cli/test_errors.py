@@ -75,6 +75,34 @@ def test_one_line(machine: Machine, arguments: list[str], code: int, words: str)
     assert words in result.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["status"], 0, "no run lives"),
+        (["calls", "--port", "9"], 1, "error: no bridge answers"),
+        (["list"], 2, "error: the working directory was deleted"),
+        (["check", "x.yaml"], 2, "error: the working directory was deleted"),
+        (["run", "base-robot"], 2, "error: the working directory was deleted"),
+    ],
+)
+def test_commands_in_a_folder_that_was_deleted(
+    machine: Machine, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    command = 'cd "$0" && rmdir "$0" && exec "$@"'
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", command, str(tmp_path / "gone"), sys.executable, "-m", "dimos_streams", *arguments],
+        capture_output=True,
+        text=True,
+        env=machine.environment | {"PYTHONPATH": str(REPOSITORY)},
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == code
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
 def test_every_problem_of_a_blueprint_has_its_line(machine: Machine) -> None:
     result = machine("run", ROVER, "--set", "rover.sped_m_s=3", "--set", "nobody.x=1")
     assert result.code == 2
