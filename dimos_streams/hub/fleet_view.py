@@ -187,7 +187,8 @@ class FleetView:
         """The robots that may be meant by a skill's name, and what each calls it: its own name, or one with the
         robot's before it, ``r1_turn`` or ``r1/turn``, which is that robot's alone.
 
-        Raises ``UnknownSkillError`` if there is none."""
+        Raises ``UnknownSkillError`` if there is none.
+        """
         skill = public_names(skill)[0]
         robots = await self.all()
         owner = robot_of(skill, robots)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.commands.of_runs import logs, stop
+from dimos_streams.cli.commands.of_runs import calls, logs, stop
 from dimos_streams.errors import DimosStreamsError, UserError
 
 
@@ -41,3 +41,15 @@ def test_a_process_that_a_part_does_not_have_is_typed_wrong(monkeypatch: pytest.
     )
     with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge\)"):
         logs.logs(machine="brain-side", process="brigde")
+
+
+def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = SimpleNamespace(run_id="r1", machine="robot-side", bridge_on="brain-side", bridge_url=None, port=None)
+    monkeypatch.setattr("dimos_streams.runtime.registry.runs", lambda: [part])
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr("dimos_streams.cli.bridge_client.connection.BRIDGE_PORT", taken.getsockname()[1])
+        with pytest.raises(
+            DimosStreamsError, match="is on machine 'brain-side'; start its part there, or give --url"
+        ):
+            calls.skills()

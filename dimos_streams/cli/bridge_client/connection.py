@@ -45,6 +45,8 @@ class BridgeAddress:
 
     url: str
     token: str | None = None
+    elsewhere: str = ""
+    """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
 
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
         """Return the bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it does not have that
@@ -113,6 +115,11 @@ class BridgeAddress:
         return f"what answers at {self.url} is no bridge, or refuses us: {status}"
 
     def _unreachable(self, reason: str) -> str:
+        if self.elsewhere:
+            return (
+                f"no bridge answers at {self.url}: that of the run here is on machine {self.elsewhere!r}; start its"
+                " part there, or give --url, or start this part with --bridge URL"
+            )
         return (
             f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
             "or name another bridge with --url or --port"
@@ -135,10 +142,12 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
         raise UserError("--url and --port name the same thing; give one of them")
     if url is not None:
         return BridgeAddress(bridge_url(url), token)
-    living = [run for run in runs() if run.bridge_url is not None and port in (None, run.port)]
-    if living and living[0].bridge_url is not None:
-        return BridgeAddress(living[0].bridge_url, token or living[0].token)
-    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token)
+    living = [run for run in runs() if port in (None, run.port)]
+    for run in living:
+        if run.bridge_url is not None:
+            return BridgeAddress(run.bridge_url, token or run.token)
+    elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
+    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere)
 
 
 def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:
