@@ -21,8 +21,10 @@ export function Header(context) {
     <div class="bar">
       <h1><${Icon} name="robot" size=${20} /><span>dimos-streams</span></h1>
       <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
-      ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-      <${Apart} name="Robots" view=${RobotStates} given=${context} of=${state} />
+      <div class="robots">
+        ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
+        <${Apart} name="Robots" view=${RobotStates} given=${context} of=${state} />
+      </div>
       <div class="end">
         <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? `${state.watchers.toLocaleString()} watching` : ""}</p>
         <${Theme} />
@@ -55,7 +57,8 @@ function statusText({ monitor, transport }) {
   const texts = {
     connecting: "Connecting …",
     live: transport ? `Recording${transport.about ? ` ${transport.about.name}` : ""}` : "Live",
-    lost: `Connection lost: this is how it was at ${clockText(monitor.since)}. Trying again …`,
+    lost: `Connection lost at ${clockText(monitor.since)}, trying again …`,
+    ended: `The ${transport ? "view" : "run"} has ended at ${clockText(monitor.since)}`,
     refused: `The bridge refuses: ${monitor.refusal}`,
     token: "A token is needed",
   };

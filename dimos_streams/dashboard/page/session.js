@@ -38,7 +38,7 @@ const MAX_NOTICES = 4;
 export class Session {
   run = new Run();
   clock = new RunClock();
-  monitor = new Monitor((message) => this.take(message), () => this.changed());
+  monitor = new Monitor((message) => this.take(message), () => this.#linkChanged());
   live = new Live({ token: () => this.monitor.token });
   robot = "";
   selected = null;
@@ -129,6 +129,14 @@ export class Session {
   /** Call the listener soon, once for all changes until then. */
   changed() {
     this.#due ||= setTimeout(() => this.changedNow(), RENDER_MS);
+  }
+
+  #linkChanged() {
+    if (this.monitor.status === "ended") {
+      this.clock.stop();
+      this.run.end();
+    }
+    this.changed();
   }
 
   changedNow() {

@@ -20,6 +20,9 @@ const STEPS = new Set([
   "call_open", "call_end", "result", "free_motion",
 ]);
 
+/** The part of an agent's snapshot that says what it does and waits for, once its run has ended. */
+const ENDED = { state: "closed", mode: "running", retry: null, missions: [], calls: [], approvals: [], waiting_calls: [] };
+
 /**
  * A call, as far as the page has heard of it since it was opened.
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
@@ -80,6 +83,14 @@ export class Run {
   begin() {
     this.drafts.clear();
     for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
+  }
+
+  /** Note that the run has ended: what it did does not go on, and nobody waits for anything. */
+  end() {
+    if (!this.state) return;
+    this.begin();
+    const agents = Object.fromEntries(Object.entries(this.state.agents).map(([name, agent]) => [name, { ...agent, ...ENDED }]));
+    this.state = { ...this.state, agents, calls: [], leases: {}, not_ending: [] };
   }
 
   #log(line, isStep) {

@@ -31,10 +31,15 @@ function Hold({ hold }) {
   return html`<p class=${`held ${isGood ? "good-text" : "bad"}`} role=${isGood ? "status" : "alert"} title=${heldBy(hold)}>${lines.map(({ text }) => text).join("; ")}</p>`;
 }
 
+function whyNone({ state, calls }) {
+  if (state === "closed") return "it has ended";
+  return calls.length > 0 ? "its calls go on" : "it waits for what you say";
+}
+
 /** An agent's missions. One is ended by cancelling the call that it began with, as long as that is open. */
 function Missions({ agent, state, connected, readOnly, ask, now }) {
   const open = new Set(state.calls.map((call) => call.call_id));
-  if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${agent.calls.length > 0 ? "its calls go on" : "it waits for what you say"}.</p>`;
+  if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${whyNone(agent)}.</p>`;
   return html`<ul class="missions" aria-label="Missions">${agent.missions.map((mission) => html`<li key=${mission.id}>
     <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${now} />
     ${open.has(mission.id) && !readOnly && html`<button type="button" class="small" disabled=${!connected}

@@ -6,7 +6,7 @@ import { Echoes } from "./echoes.js";
 import { reportOf } from "./report.js";
 
 const STATES = {
-  idle: "idle", streaming: "thinks", executing: "acts", settling: "ends calls", undoing: "takes back", closed: "closed",
+  idle: "idle", streaming: "thinks", executing: "acts", settling: "ends calls", undoing: "takes back", closed: "ended",
 };
 
 /**

@@ -5,14 +5,17 @@ import { authorization, pauseMs, socketUrl } from "./reaching.js";
 const ANSWER_MS = 15_000;
 const QUIET_MS = 10_000;
 const PROBE_MS = 5_000;
+/** The code with which the bridge closes a connection at its own end, in order. */
+const GOING_AWAY = 1001;
 
 /** A WebSocket that is opened again whenever it is lost. */
 export class Monitor {
-  /** The state of the connection: `connecting`, `live`, `lost`, `refused`, or `token` if a (right) token is missing. */
+  /** The state of the connection: `connecting`, `live`, `lost`, `ended` if the bridge has ended in order, `refused`, or
+   * `token` if a (right) token is missing. */
   status = "connecting";
   /** The reason why the bridge refuses the connection, in its words. */
   refusal = "";
-  /** Time at which the connection was lost. */
+  /** Time at which the connection was lost, or ended. */
   since = new Date();
   #tries = 0;
   #number = 0;
@@ -41,7 +44,7 @@ export class Monitor {
     const socket = (this.#socket = new WebSocket(socketUrl("monitor", this.token)));
     socket.onopen = () => this.#opened();
     socket.onmessage = (event) => this.#heard(event);
-    socket.onclose = () => this.#lost(socket);
+    socket.onclose = ({ code }) => this.#lost(socket, code === GOING_AWAY);
   }
 
   /** Send a command, and return its `reply` or `error`; there always is one. */
@@ -109,14 +112,15 @@ export class Monitor {
     }, QUIET_MS);
   }
 
-  async #lost(socket) {
+  async #lost(socket, hasEnded = false) {
     if (socket !== this.#socket) return;
     this.#socket = null;
     socket.close();
     clearTimeout(this.#quiet);
     const wasLive = this.status === "live";
     if (wasLive) this.since = new Date();
-    this.#become("lost");
+    // What has ended stays so until a bridge is there again, which is looked for all the same.
+    this.#become(hasEnded || this.status === "ended" ? "ended" : "lost");
     for (const id of [...this.#asked.keys()]) {
       this.answer({ id, type: "error", text: "the connection was lost; perhaps it was carried out" });
     }

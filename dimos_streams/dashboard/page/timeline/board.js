@@ -194,14 +194,16 @@ export class Board {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Note whether the page is connected to the run. Call it whenever that may have changed. */
-  hears(isSeeing) {
+  /** Note the state of the connection to the run. Call it whenever that may have changed. */
+  hears(status) {
+    const isSeeing = status === "live";
     if (this.#session.readOnly || isSeeing === this.#isSeeing) return;
     if (isSeeing) this.log.sees(this.now);
     else if (this.log.newest > 0) {
-      this.log.lostSight(this.now, "no connection");
+      this.log.lostSight(this.now, status === "ended" ? "the run has ended" : "no connection");
       this.#missed = true;
     }
+    if (status === "ended" && this.#session.run.state) this.#takeState(this.#session.run.state);
     this.#isSeeing = isSeeing;
   }
 

@@ -24,7 +24,7 @@ export function TimelinePanel(context) {
   const [asTable, becomeTable] = useState(false);
   useEffect(() => board.start(), [board]);
   useEffect(() => board.listen(() => show((count) => count + 1)), [board]);
-  board.hears(session.monitor.status === "live");
+  board.hears(session.monitor.status);
   useLayoutEffect(() => {
     if (selected === null) return;
     board.cursor = selected;
