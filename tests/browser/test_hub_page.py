@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dimos_streams.fleet.batches import encoded_event
+from tests.browser.conftest import Contexts
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
 
@@ -36,4 +37,60 @@ def test_a_release_on_the_hubs_page_names_the_stops_that_there_are(page: Page, t
             expect(page.locator("#notice")).to_have_text("r1: r1 has done it")
             assert answers.taken[-1]["path"] == "/robots/release"
             assert answers.taken[-1]["body"] == {"robot": "", "reason": "", "seen": [7]}
+    answers.join()
+
+
+def test_on_a_phone_each_robot_is_a_card_with_a_red_stop_in_reach(contexts: Contexts, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robots = [Robot(name, token) for name, token in added(database, "kitchen-robot-1", "r2").items()]
+    with served_hub(database) as hub:
+        for robot in robots:
+            robot.report(hub)
+        with answering(hub, *robots) as answering_robots:
+            page = contexts.new(viewport={"width": 390, "height": 844})[0].new_page()
+            page.goto(hub.url)
+            stops = page.get_by_role("button", name="Stop", exact=True)
+            expect(stops).to_have_count(2)
+            expect(page.get_by_text("connected", exact=True)).to_have_count(2)
+            assert page.evaluate(_OVERFLOWS) == []
+            every = page.get_by_role("button", name="Stop every robot")
+            fills = [
+                each.evaluate("(each) => getComputedStyle(each).backgroundColor") for each in (*stops.all(), every)
+            ]
+            assert len(set(fills)) == 1, fills
+    for each in answering_robots:
+        each.join()
+
+
+_OVERFLOWS = """() => {
+    const words = [...document.querySelectorAll("td")].filter((each) => /^[\\w-]+$/.test(each.textContent));
+    const lines = (each) => {
+        const range = document.createRange();
+        range.selectNodeContents(each);
+        return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size;
+    };
+    const broken = words.filter((each) => each.children.length === 0 && lines(each) > 1);
+    const right = (each) => each.getBoundingClientRect().right;
+    const outside = [...document.querySelectorAll("button, td")].filter((each) => right(each) > innerWidth);
+    return [...broken, ...outside].map((each) => each.textContent);
+}"""
+"""The texts of words that are broken, and of what is partly outside the window."""
+
+
+def test_the_hubs_page_shows_what_it_knows_before_a_robot_has_reported_it(page: Page, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub)
+        opened = [event(number, "on", "open", call_id=f"c{number}") for number in (1, 2)]
+        robot.ship(hub, *(encoded_event(number, each) for number, each in enumerate(opened, 1)))
+        with answering(hub, robot) as (answers,):
+            answers.replies["/robots/stop"] = (200, {"robot": "", "calls": {}, "confirmed": True, "text": "stands"})
+            page.goto(hub.url)
+            cells = page.locator("#robots tbody td")
+            expect(cells.nth(3)).to_have_text("2")
+            page.get_by_role("button", name="Stop", exact=True).click()
+            expect(page.locator("#notice")).to_have_text("r1: stands")
+            assert cells.nth(2).inner_text() == "stopped"
+            page.get_by_role("button", name="Release").wait_for()
     answers.join()

@@ -6,6 +6,9 @@
 import { shown } from "./texts.js";
 
 const EVERY_MS = 2_000;
+const REPORTS_WITHIN_MS = 5_000;
+/** What orders have done, by robot: whether it is stopped now, and until when that counts more than its last report. */
+const ordered = new Map();
 const byId = (id) => document.getElementById(id);
 
 async function ask(path, options = {}) {
@@ -26,8 +29,8 @@ function make(tag, text = "", kind = "") {
   return element;
 }
 
-function button(text, onClick) {
-  const element = make("button", text);
+function button(text, onClick, kind = "") {
+  const element = make("button", text, kind);
   element.type = "button";
   element.addEventListener("click", onClick);
   return element;
@@ -44,11 +47,25 @@ function say(id, text) {
   byId(id).textContent = shown(text);
 }
 
+/** Note what robots answered to an order. A stop's answer names calls, a release's says whether it changed anything. */
+function note(replies) {
+  for (const [name, reply] of Object.entries(replies)) {
+    const stopped = "calls" in reply || (reply.changed ? false : null);
+    if (stopped !== null) ordered.set(name, { stopped, until: performance.now() + REPORTS_WITHIN_MS });
+  }
+}
+
+function isStopped({ name, stopped }) {
+  const known = ordered.get(name);
+  return known?.until > performance.now() ? known.stopped : stopped;
+}
+
 async function order(path, robot, about = async () => ({})) {
   say("notice", `${path} …`);
   try {
     const body = { ...(robot && { robot }), ...(await about()) };
     const report = await ask(path, { method: "POST", body: JSON.stringify(body) });
+    note(report.robots);
     say("notice", report.text);
   } catch (error) {
     say("notice", error.message);
@@ -64,19 +81,20 @@ async function release({ name }) {
   });
 }
 
-function row(robot) {
+function row(robot, openCalls) {
   const line = document.createElement("tr");
   const state = document.createElement("td");
-  const word = robot.stopped ? "stopped" : robot.status;
-  const kind = robot.stopped ? "failed" : word === "ok" ? "ok" : "paused";
+  const stopped = isStopped(robot);
+  const word = stopped ? "stopped" : robot.status;
+  const kind = stopped ? "failed" : word === "ok" ? "ok" : "paused";
   state.append(make("span", word, `badge ${kind}`), ...robot.notes.map((note) => make("p", note)));
   const actions = document.createElement("td");
-  actions.append(robot.stopped ? button("Release", () => release(robot)) : button("Stop", () => order("robots/stop", robot.name)));
+  actions.append(stopped ? button("Release", () => release(robot)) : button("Stop", () => order("robots/stop", robot.name), "stop"));
   line.append(
     make("td", robot.name),
     make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good-text" : "bad"),
     state,
-    make("td", String(robot.open_calls)),
+    make("td", String(openCalls)),
     make("td", String(robot.skills)),
     make("td", robot.to_come === null ? "?" : String(robot.to_come)),
     make("td", robot.version),
@@ -94,9 +112,11 @@ function call(view) {
 async function show() {
   try {
     const [robots, calls, health] = [await ask("robots"), await ask("calls?limit=20"), await ask("healthz")];
+    // Robots report how many calls are open every few seconds; their events come at once.
+    const open = Map.groupBy(await ask("calls?state=open&limit=1000"), (view) => view.robot);
     byId("robots").hidden = robots.length === 0;
     byId("none").hidden = robots.length !== 0;
-    byId("robots").tBodies[0].replaceChildren(...robots.map(row));
+    byId("robots").tBodies[0].replaceChildren(...robots.map((robot) => row(robot, open.get(robot.name)?.length ?? 0)));
     byId("calls").replaceChildren(...calls.reverse().map(call));
     byId("no-calls").hidden = calls.length !== 0;
     say("state", health.database === "ok" ? `${health.counts.connected} of ${health.counts.robots} connected` : health.database);
