@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from dimos_streams.tool_stream.review import BEGUN
+from dimos_streams.operator.agents import is_look
+from dimos_streams.operator.reporting import APPROVALS
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.review import BEGUN, REVIEW
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
 from tests.browser.script_modules import ScriptModules
@@ -77,6 +80,33 @@ def test_events_make_the_same_calls_in_whatever_order_and_however_often_they_com
         mixed = [*STORY, *STORY]
         rng.shuffle(mixed)
         assert folded(mixed) == calls
+
+
+def test_calls_by_which_programs_only_look_at_agents_are_nobodys(script_modules: ScriptModules) -> None:
+    looks = [f"robot1_{name}" for name in (APPROVALS, "plans", "typing")]
+    entries = [
+        begun(number, f"c{number}", number, module="robot1/agent", skill=skill, caller="operator")
+        for number, skill in enumerate([*looks, "robot1_decide", f"robot1_{REVIEW}"], 1)
+    ]
+    left_out = [is_look(ToolEvent.from_dict(each["event"])) for each in entries]
+    assert left_out == [True, True, True, False, True], "a review is shown by what it asks about, where bars are"
+    lines = [
+        {"requested_utime": 1, "state": "open", "parent": "", "progress": {}} | each["event"] for each in entries
+    ]
+    found = script_modules(
+        "timeline/calls.js",
+        f"""async (m, {{ given, lines, url }}) => {{
+            {FOLD}
+            const {{ Run }} = await import(url);
+            const run = new Run();
+            run.show({{ robots: {{}}, agents: {{}}, skills: [], calls: lines }});
+            for (const {{ offset, event }} of given) run.callEvent(event, offset);
+            const open = run.state.calls.map(({{ call_id: id }}) => id);
+            return [[...log.calls.keys()], open, [...run.calls.keys()], run.events.length, log.newest];
+        }}""",
+        {"given": entries, "lines": lines, "url": script_modules.page.url + "dashboard/store.js"},
+    )
+    assert found == [["c4", "c5"], ["c4", "c5"], ["c4", "c5"], 2, 5]
 
 
 def test_a_review_whose_call_has_begun_was_a_yes(script_modules: ScriptModules) -> None:

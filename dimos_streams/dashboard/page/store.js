@@ -4,6 +4,7 @@ import { listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
 import { clipped } from "./texts.js";
+import { isLook } from "./calls/families.js";
 import { endedAs } from "./calls/outcomes.js";
 
 const MAX_EVENTS = 200;
@@ -32,7 +33,7 @@ const ENDED = { state: "closed", mode: "running", retry: null, missions: [], cal
 
 /** The newest reports of a run, up to bounds. */
 export class Run {
-  /** The monitor's snapshot. */
+  /** The monitor's snapshot, without calls by which programs only look at agents. */
   state = null;
   events = [];
   /** The newest events, every step among them. */
@@ -50,14 +51,14 @@ export class Run {
   #count = 0;
 
   show(state) {
-    this.state = state;
+    this.state = state.calls.some(isLook) ? { ...state, calls: state.calls.filter((call) => !isLook(call)) } : state;
     for (const [name, robot] of Object.entries(state.robots)) this.#follow(name, robot);
     for (const [name, agent] of Object.entries(state.agents)) {
       const draft = this.drafts.get(name);
       if (draft && agent.number >= draft.until) this.drafts.delete(name);
       this.talks.set(name, continued(this.talks.get(name) ?? [], agent.conversation));
     }
-    this.#takeCalls(state.calls);
+    this.#takeCalls(this.state.calls);
   }
 
   agentEvent(event) {
@@ -68,6 +69,7 @@ export class Run {
   }
 
   callEvent(event) {
+    if (isLook(event)) return;
     const kind = event.type === "close" ? endedAs(event) : event.type;
     const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
     const isCommand = agentsOf(this.state).some(({ name }) => name === event.module);

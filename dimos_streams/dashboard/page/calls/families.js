@@ -35,6 +35,16 @@ export function isReview(call) {
   return skillOf(call) === "review_call";
 }
 
+/** The skills of agents by which programs only look at them. A review is one for the terminal, too; here it shows what a
+ * call waits for. */
+const LOOKS = new Set(["approvals", "plans", "typing"]);
+
+/** Return whether a call, or the call of an event, is nobody's: a program looks at an agent, which changes nothing.
+ * @param {{module: string, skill: string}} call */
+export function isLook(call) {
+  return LOOKS.has(skillOf(call));
+}
+
 /**
  * Return the id of the call that each call belongs to, by id; calls that belong to none are left out.
  *

@@ -1,5 +1,6 @@
 /** The calls of a run, assembled from events that may come in any order, up to bounds. */
 
+import { isLook } from "../calls/families.js";
 import { endedAs } from "../calls/outcomes.js";
 import { clipped } from "../texts.js";
 
@@ -50,6 +51,7 @@ export class CallLog {
       this.#missing(event);
       return;
     }
+    if (isLook(event)) return;
     const call = this.#callOf(offset, event);
     call.first = Math.min(call.first, offset);
     if (event.type === "open") this.#opened(call, event);
