@@ -13,6 +13,7 @@ import { Transport } from "./transport/link.js";
 const RENDER_MS = 100;
 const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
+const OLDER_EVENTS = 500;
 
 /**
  * The properties of every panel.
@@ -50,6 +51,7 @@ export class Session {
   era = 0;
   #count = 0;
   #due = 0;
+  #hasRead = false;
   #listener = () => {};
   #hearers = new Set();
 
@@ -96,6 +98,7 @@ export class Session {
         if (this.transport) this.#beginEra();
         this.run.begin();
         this.run.show(message.snapshot);
+        this.#readOlder();
         break;
       case "change":
         this.clock.heard(message.utime);
@@ -105,7 +108,7 @@ export class Session {
         this.run.agentEvent(message.event);
         break;
       case "call":
-        this.run.callEvent(message.event);
+        this.run.callEvent(message.event, message.offset);
         break;
       case "gap":
         this.run.note("gap", `${counted(message.lost, "event")} came too fast and are not shown here`, this.now());
@@ -118,6 +121,20 @@ export class Session {
     this.notices = this.notices.filter(({ ends }) => ends === null || this.#openCall(ends));
     for (const hearer of this.#hearers) hearer(message);
     this.changed();
+  }
+
+  /** Read the newest events of before the page was opened, once. Without them the list begins with what it hears. */
+  async #readOlder() {
+    if (this.#hasRead || this.readOnly) return;
+    this.#hasRead = true;
+    try {
+      const answer = await this.monitor.get(`events?limit=${OLDER_EVENTS}`);
+      if (!answer.ok) return;
+      this.run.takeOlder(await answer.json());
+      this.changed();
+    } catch {
+      // The bridge does not answer; the page says so elsewhere.
+    }
   }
 
   /** Call `hearer` with each message of the monitor, once the run has taken it. @returns {() => void} ends that */

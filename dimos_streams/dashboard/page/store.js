@@ -24,6 +24,9 @@ const STEPS = new Set([
 /** The part of an agent's snapshot that says what it does and waits for, once its run has ended. */
 const ENDED = { state: "closed", mode: "running", retry: null, missions: [], calls: [], approvals: [], waiting_calls: [] };
 
+/** Types of events that are listed. Progress is not: the monitor does not send it as events either. */
+const LISTED = new Set(["open", "update", "close"]);
+
 /**
  * A call, as far as the page has heard of it since it was opened.
  * @typedef {{id: string, skill: string, module: string, caller: string, parent: string, arguments: object,
@@ -49,6 +52,9 @@ export class Run {
   /** Entries of conversations, by agent, oldest first. An entry that does not change stays the same object. */
   talks = new Map();
   #count = 0;
+  /** The offset of the oldest event of a call that was heard, and that of the newest one that was read. */
+  #heardFrom = Infinity;
+  #readTo = 0;
 
   show(state) {
     this.state = state.calls.some(isLook) ? { ...state, calls: state.calls.filter((call) => !isLook(call)) } : state;
@@ -68,13 +74,25 @@ export class Run {
     this.#log({ utime, who, kind, text: rendered(data, namespaceOf(who)), bad }, STEPS.has(kind));
   }
 
-  callEvent(event) {
+  /** @param {object} event @param {number} [offset] its own, if the journal has it */
+  callEvent(event, offset = Infinity) {
     if (isLook(event)) return;
-    const kind = event.type === "close" ? endedAs(event) : event.type;
-    const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
-    const isCommand = agentsOf(this.state).some(({ name }) => name === event.module);
-    this.#log({ utime: event.utime, who: event.skill, kind, text: reasonText(event.text, namespaceOf(event.module)), bad }, isCommand);
+    if (offset > this.#readTo) this.#log(lineOf(event), this.#isCommand(event));
+    this.#heardFrom = Math.min(this.#heardFrom, offset);
     this.#callHappened(event);
+  }
+
+  /** List events of before those that were heard. @param {{offset: number, event: object}[]} page oldest first */
+  takeOlder(page) {
+    const older = page.filter(({ offset, event }) => offset < this.#heardFrom && LISTED.has(event.type) && !isLook(event)).reverse();
+    const lines = (entries) => entries.map(({ offset, event }) => ({ ...lineOf(event), key: `read ${offset}` }));
+    this.steps = [...this.steps, ...lines(older)].slice(0, MAX_EVENTS);
+    this.events = [...this.events, ...lines(older.filter(({ event }) => !this.#isCommand(event)))].slice(0, MAX_EVENTS);
+    this.#readTo = older[0]?.offset ?? 0;
+  }
+
+  #isCommand({ module }) {
+    return agentsOf(this.state).some(({ name }) => name === module);
   }
 
   note(kind, text, utime) {
@@ -84,6 +102,7 @@ export class Run {
   /** Forget drafts and open calls before a snapshot: their ends may have been missed. */
   begin() {
     this.drafts.clear();
+    [this.#heardFrom, this.#readTo] = [Infinity, 0]; // perhaps it is another run, with offsets of its own
     for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
   }
 
@@ -154,6 +173,13 @@ export class Run {
     const kept = moved < 1 ? trail.slice(1 - MAX_TRAIL) : []; // a jump, with which a new trail begins
     this.trails.set(name, [...kept, { x: robot.x, y: robot.y }]);
   }
+}
+
+/** Return an event of a call as a line of the list of events. */
+function lineOf(event) {
+  const kind = event.type === "close" ? endedAs(event) : event.type;
+  const bad = event.type === "close" && !["completed", "cancelled"].includes(kind);
+  return { utime: event.utime, who: event.skill, kind, text: clipped(reasonText(event.text, namespaceOf(event.module))), bad };
 }
 
 /** Return whether a call's line says nothing new about it. */

@@ -12,7 +12,7 @@ export function EventsPanel({ run }) {
 }
 
 const Events = memo(({ events }) => events.length === 0
-  ? html`<${Empty}>Nothing has happened since this page was opened.<//>`
+  ? html`<${Empty}>Nothing has happened yet.<//>`
   : html`<ol class="log" tabindex="0" aria-label="Events, newest first">
       ${events.map((event) => html`<${EventRow} key=${event.key} event=${event} />`)}</ol>`);
 

@@ -1,0 +1,43 @@
+"""What the head and the panels below the cockpit say of a run."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.bridge.serving import Served
+from tests.browser.script_modules import ScriptModules
+
+pytestmark = pytest.mark.feature("I1")
+
+
+_EVENTS = """async ({ Run }, { page, heard }) => {
+    const run = new Run();
+    run.show({ robots: {}, agents: {}, skills: [], calls: [] });
+    run.callEvent(heard[0].event, heard[0].offset);
+    run.takeOlder(page);
+    for (const { offset, event } of heard.slice(1)) run.callEvent(event, offset);
+    return run.events.map(({ text }) => text);
+}"""
+
+
+def test_events_from_before_a_page_was_opened_are_listed_behind_what_it_hears_each_once(
+    script_modules: ScriptModules,
+) -> None:
+    story = [
+        {"offset": number, "event": {**_EVENT, "type": kind, "call_id": f"c{number}", "text": str(number)}}
+        for number, kind in enumerate(["open", "update", "progress", "update", "update", "close"], 1)
+    ]
+    given = {"page": story[:5], "heard": [story[3], *story[4:]]}
+    assert script_modules("store.js", _EVENTS, given) == ["6", "5", "4", "2", "1"]
+    given = {"page": story[:5], "heard": [story[5]]}
+    assert script_modules("store.js", _EVENTS, given) == ["6", "5", "4", "2", "1"]
+
+
+_EVENT = {"utime": 1, "seq": 1, "module": "drive", "skill": "move", "caller": "me", "data": {"outcome": "completed"}}
+
+
+def test_a_page_that_is_opened_in_the_middle_of_a_run_lists_what_has_happened(bridge: Served, page: Page) -> None:
+    bridge.call("count", label="a", to=2)
+    page.goto(bridge.url)
+    expect(page.get_by_label("Events, newest first").get_by_text("completed").first).to_be_visible()
