@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -41,3 +43,18 @@ def test_a_page_that_is_opened_in_the_middle_of_a_run_lists_what_has_happened(br
     bridge.call("count", label="a", to=2)
     page.goto(bridge.url)
     expect(page.get_by_label("Events, newest first").get_by_text("completed").first).to_be_visible()
+
+
+_STOPPED = """async ({ Stopped }, stops) => {
+    const { h, render } = await import("preact");
+    const place = document.body.appendChild(document.createElement("main"));
+    const stopped = { stops, held: [], not_held: [] };
+    render(h(Stopped, { state: { stopped }, order: 0, now: () => 6e6, readOnly: true }), place);
+}"""
+
+
+def test_the_reason_of_a_stop_stands_apart_from_its_age(script_modules: ScriptModules) -> None:
+    script_modules("run/stopped.js", _STOPPED, [{"robot": "", "utime": 1_000_000, "reason": "dog in the room"}])
+    expect(script_modules.page.get_by_role("alert")).to_have_text(
+        re.compile(r"^Every robot is stopped 5 s ago: dog in the room")
+    )

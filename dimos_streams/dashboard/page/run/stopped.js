@@ -11,7 +11,7 @@ export function Stopped({ state, order, now, readOnly }) {
   const seen = stops.map(({ utime }) => utime);
   return html`<section class="stopped" role="alert" aria-label="Stopped">
     <ul>${stops.map(({ robot, utime, reason }) => html`<li key=${robot}>
-      <span><b>${robot || "Every robot"} is stopped</b> <${Ago} utime=${utime} now=${now} /> ${reason && html`<span class="quiet">${reason}</span>`}</span>
+      <span><b>${robot || "Every robot"} is stopped</b> <${Ago} utime=${utime} now=${now} />${reason && html`<span class="quiet">: ${reason}</span>`}</span>
       ${!readOnly && html`<button type="button" onClick=${() => order("robots/release", { robot, seen })}>Release</button>`}
     </li>`)}</ul>
     ${heldLines(state.stopped).map(({ text, isGood }) => html`<p key=${text} class=${isGood ? "good-text" : "bad"} title=${heldBy(state.stopped)}>${text}</p>`)}
