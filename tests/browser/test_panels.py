@@ -354,7 +354,7 @@ def test_that_a_call_is_cancelled_is_said_by_its_name_until_it_has_ended(script_
     assert script_modules("session.js", _CANCELS, calls) == [[first, second], [first], []]
 
 
-_CONVERSATION = """async (module, { snapshots, talks }) => {
+CONVERSATION = """async (module, { snapshots, talks }) => {
     const { h, render } = await import("preact");
     const place = document.createElement("main");
     document.body.append(place);
@@ -369,24 +369,29 @@ _CONVERSATION = """async (module, { snapshots, talks }) => {
 }"""
 
 
+IDLE: dict[str, Any] = {
+    "state": "idle",
+    "mode": "running",
+    "hold": None,
+    "retry": None,
+    "plan": None,
+    "iteration": 0,
+    **{name: [] for name in ("approvals", "waiting_calls", "missions", "calls", "warnings", "conversation")},
+    "usage": {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None},
+    "queue": {"waiting": 0},
+    "model": "offline",
+    "on_console_loss": "continue",
+}
+"""The snapshot of an agent that does nothing, without its name."""
+
+
 def test_who_talks_to_one_agent_sees_what_the_other_says_and_is_there_with_one_click(
     script_modules: ScriptModules,
 ) -> None:
-    idle: dict[str, Any] = {
-        "state": "idle",
-        "mode": "running",
-        "hold": None,
-        "retry": None,
-        "plan": None,
-        "iteration": 0,
-    }
-    idle |= {name: [] for name in ("approvals", "waiting_calls", "missions", "calls", "warnings", "conversation")}
-    usage = {"requests": 0, "input_tokens": 0, "output_tokens": 0, "cost": None}
-    idle |= {"usage": usage, "queue": {"waiting": 0}, "model": "offline", "on_console_loss": "continue"}
     said = {"number": 1, "utime": 4_000_000, "skill": "", "call_id": "", "is_error": False, "missions": []}
     names = ("robot1/agent", "robot2/agent")
     talks = {name: [{**said, "role": "assistant", "text": f"This is {name}."}] for name in names}
-    snapshots = {name: {**idle, "agent": name} for name in names}
+    snapshots = {name: {**IDLE, "agent": name} for name in names}
     asks = [
         {
             "id": "a",
@@ -399,7 +404,7 @@ def test_who_talks_to_one_agent_sees_what_the_other_says_and_is_there_with_one_c
     ]
     snapshots[names[1]]["approvals"] = [{**asks[0], "created_utime": 4_000_000, "expires_utime": None}]
     given = {"snapshots": snapshots, "talks": talks}
-    script_modules("conversation/conversation.js", _CONVERSATION, given)
+    script_modules("conversation/conversation.js", CONVERSATION, given)
     page = script_modules.page
     other = page.get_by_role("button", name="robot2/agent")
     assert "waits for approval" in other.inner_text()

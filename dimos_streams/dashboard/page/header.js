@@ -2,7 +2,7 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
-import { clockText, namespaceOf } from "./format.js";
+import { clockText, counted, namespaceOf } from "./format.js";
 import { Icon } from "./icons.js";
 import { Apart } from "./parts.js";
 import { Stopped } from "./run/stopped.js";
@@ -33,8 +33,18 @@ export function Header(context) {
       </div>
     </div>
     ${session.transport && html`<${TransportBar} transport=${session.transport} />`}
+    ${state && html`<${Apart} name="Approvals" view=${Asking} given=${context} of=${state} />`}
     ${state && html`<${Apart} name="Stopped robots" view=${Stopped} given=${context} of=${state} />`}
   </header>`;
+}
+
+/** A line that leads to what waits for a decision, where the conversation is below all else. */
+function Asking({ state }) {
+  const count = Object.values(state.agents).reduce((sum, { approvals }) => sum + approvals.length, 0);
+  if (count === 0) return null;
+  // The approval of an agent that is not shown has no form: the line of that agent says that it waits.
+  const lead = () => (document.querySelector("form.approval") ?? document.querySelector(".panel.conversation"))?.scrollIntoView({ block: "center" });
+  return html`<button type="button" class="asking" onClick=${lead}>${counted(count, "call")} ${count === 1 ? "waits" : "wait"} for approval</button>`;
 }
 
 /** The choice of robots, their batteries, and the modules that are not well. */

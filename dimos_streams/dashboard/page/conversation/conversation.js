@@ -21,7 +21,7 @@ export function ConversationPanel(context) {
   const tools = shown?.agent && !context.readOnly && html`<${Controls} ...${shown} ...${context} />`;
   return html`<${Panel} title="Conversation" area="conversation" tools=${tools}>
     ${agents.length > 1 && html`<${Agents} agents=${agents} shown=${shown.name} choose=${choose} ...${context} />`}
-    ${shown ? html`<${Agent} key=${shown.name} ...${shown} ...${context} />` : html`<${Empty}>This run has no agent: nobody is there to talk to.<//>`}
+    ${shown ? html`<${Agent} key=${shown.name} ...${shown} isOneOfSeveral=${agents.length > 1} ...${context} />` : html`<${Empty}>This run has no agent: nobody is there to talk to.<//>`}
   <//>`;
 }
 

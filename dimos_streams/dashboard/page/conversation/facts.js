@@ -4,8 +4,7 @@ import { html } from "../html.js";
 import { counted } from "../format.js";
 
 export function Facts({ agent }) {
-  const text = factsText(agent);
-  return html`<p class="facts" title=${text}>${text}</p>`;
+  return html`<p class="facts">${factsText(agent)}</p>`;
 }
 
 const UNWATCHED = { continue: "goes on when no page is open", hold: "pauses when no page is open", abort: "ends its missions when no page is open" };

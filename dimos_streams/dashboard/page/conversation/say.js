@@ -3,7 +3,7 @@
 import { useRef } from "preact/hooks";
 import { html } from "../html.js";
 
-export function Say({ name, agent, connected, ask }) {
+export function Say({ name, agent, isOneOfSeveral, connected, ask }) {
   const field = useRef(null);
   const say = async (event) => {
     event.preventDefault();
@@ -12,7 +12,7 @@ export function Say({ name, agent, connected, ask }) {
     if (answer.type === "reply" && field.current?.value === text) field.current.value = "";
   };
   return html`<form class="say" onSubmit=${say}>
-    <input id="say" ref=${field} name="text" aria-label=${`Say to ${name}`} placeholder="Say something …" maxlength="4000" autocomplete="off" required />
+    <input id="say" ref=${field} name="text" aria-label=${`Say to ${name}`} placeholder=${isOneOfSeveral ? `Say to ${name} …` : "Say something …"} maxlength="4000" autocomplete="off" required />
     <button class="primary" disabled=${!connected || agent.state === "closed"}>Say</button>
   </form>`;
 }
