@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
+from dimos_streams.skills.moving.obedience import SOME, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
 
@@ -33,8 +34,6 @@ LOOK_AHEAD = 0.7
 STIRRED_M = 0.1
 STIRRED_RAD = 0.15
 NEARER_M = 0.1
-SOME = 0.3
-"""The share of what a robot could move by at its full speed that counts as motion where the robot is slow."""
 SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
 _LATE_S = 0.05
@@ -70,7 +69,8 @@ class Driver(Protocol):
 class Motion:
     """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
 
-    Each raises ``SkillError`` that says where the robot stands if odometry falls silent or something is in the way.
+    Each raises ``SkillError`` that says where the robot stands if odometry falls silent, something is in the way, or
+    the robot does the opposite of what it is told.
     """
 
     def __init__(self, module: Driver, call: Call) -> None:
@@ -86,6 +86,7 @@ class Motion:
         machine, was held up, no more counts than odometry may be silent for."""
         self._looked_at = clock.monotonic()
         self._stirred_from, self._stirred_at = Pose(), 0.0
+        self._obedience = Obedience()
         self._progress = Cadence(PROGRESS_S, clock.monotonic())
 
     @property
@@ -223,9 +224,20 @@ class Motion:
         self._pose = pose
         self.began = self.began or pose
         now = clock.monotonic()
-        self._driven_s += min(now - self._looked_at, timeout)
+        elapsed_s = min(now - self._looked_at, timeout)
+        self._driven_s += elapsed_s
         self._looked_at = now
+        self._check_obedience(elapsed_s)
         return pose
+
+    def _check_obedience(self, elapsed_s: float) -> None:
+        """Raise ``SkillError`` if the robot has moved against its commands for too long although nobody holds it."""
+        if self._module.holds.held:
+            self._obedience = Obedience()
+        config = self._config
+        why = self._obedience.contradiction(self._pose, elapsed_s, config.max_speed, config.max_turn)
+        if why:
+            raise SkillError(f"{why}; {self.whereabouts()}")
 
     async def _within(self, seconds: float) -> Pose:
         """The next odometry's pose. Raises ``TimeoutError``."""
@@ -257,8 +269,9 @@ class Motion:
         return moved > enough_m or turned_by > enough_rad
 
     def _command(self, velocity: complex, turn: float) -> None:
-        velocity = shortened(velocity, self._config.max_speed)
-        self._module.cmd_vel.publish(twist(velocity, clamped(turn, self._config.max_turn)))
+        velocity, turn = shortened(velocity, self._config.max_speed), clamped(turn, self._config.max_turn)
+        self._obedience.tell(velocity, turn)
+        self._module.cmd_vel.publish(twist(velocity, turn))
 
     def _report_progress(self, text: str, **data: float) -> None:
         if self._progress.is_due(clock.monotonic()):

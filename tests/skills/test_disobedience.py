@@ -1,0 +1,140 @@
+"""``drive`` on robots whose odometry contradicts what they are told, and on sound ones that are hindered."""
+
+from __future__ import annotations
+
+import asyncio
+import cmath
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.moving.obedience import Obedience
+from dimos_streams.skills.moving.planar import Pose
+from dimos_streams.testing import HarnessCall, ModuleHarness
+from dimos_streams.tool_stream.event import Outcome
+from tests.skills.detections import odometry
+
+STEP_S = 0.05
+Push = Callable[[float], tuple[complex, float]]
+"""The velocity in the still frame, and the turn, that somebody gives to a robot at a time since it began."""
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A base that does as it is told, and how its odometry and its motors may be wrong."""
+
+    ahead: float = 1.0
+    """What a metre ahead is in its odometry."""
+    left: float = 1.0
+    """What a radian to the left is in its odometry."""
+    push: Push = lambda _: (0j, 0.0)
+    noise: float = 0.0
+
+    async def run(self, harness: ModuleHarness) -> None:
+        position, yaw, began, count = 0j, 0.0, clock.monotonic(), 0
+        while True:
+            count += 1
+            shaken = self.noise * cmath.rect(1.0, 2.4 * count)
+            harness.feed("odom", odometry((position + shaken).real, (position + shaken).imag, yaw + shaken.real))
+            await asyncio.sleep(STEP_S)
+            velocity, turn = self.push(clock.monotonic() - began)
+            for command in harness.sent("cmd_vel")[-1:]:
+                told = complex(command.linear.x, command.linear.y)
+                velocity += self.ahead * told * cmath.rect(1.0, yaw)
+                turn += self.left * command.angular.z
+            position += velocity * STEP_S
+            yaw += turn * STEP_S
+
+
+async def _closed(robot: Robot, skill: str, **arguments: Any) -> tuple[HarnessCall, float]:
+    """A call on a robot, after its end, and the seconds that it took."""
+    async with ModuleHarness(Drive) as harness:
+        harness.module.spawn(robot.run(harness), name="robot")
+        began = clock.monotonic()
+        call = await harness.call(skill, **arguments)
+        await call.closed(timeout_s=60.0)
+        return call, clock.monotonic() - began
+
+
+TURNS = "it turns against its commands: is yaw counter-clockwise positive, and angular.z too? Or does somebody else"
+MOVES = "it moves against its commands: are x of its odometry and linear.x positive ahead? Or does somebody else"
+UNITS = "where it was told at most 0.6 m/s: are its units metres?"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("robot", "skill", "arguments", "why"),
+    [
+        (Robot(left=-1.0), "turn", {"angle_deg": 45.0}, TURNS),
+        (Robot(left=-1.0), "turn", {"angle_deg": -5.0}, TURNS),
+        (Robot(left=-1.0), "go_to", {"x": 0.5, "y": 2.0}, TURNS),
+        (Robot(left=-1.0, noise=0.01), "turn", {"angle_deg": 45.0}, TURNS),
+        (Robot(ahead=-1.0), "move", {"distance_m": 0.5}, MOVES),
+        (Robot(ahead=-1.0), "move", {"distance_m": -0.1}, MOVES),
+        (Robot(ahead=-1.0, noise=0.01), "move", {"distance_m": 0.5}, MOVES),
+        (Robot(ahead=-1.0), "go_to", {"x": 2.0, "y": 0.0}, MOVES),
+        (Robot(ahead=1000.0), "move", {"distance_m": 0.3}, UNITS),
+    ],
+)
+async def test_a_robot_that_contradicts_its_commands_is_stopped(
+    robot: Robot, skill: str, arguments: dict[str, Any], why: str
+) -> None:
+    call, took_s = await _closed(robot, skill, **arguments)
+    closed = call.events[-1]
+    assert closed.outcome is Outcome.FAILED, closed.text
+    assert why in closed.text
+    assert "standing at x " in closed.text
+    assert took_s < 3.5
+
+
+def _shoved(at_s: float, lasts_s: float, velocity: complex, turn: float) -> Push:
+    return lambda now: (velocity, turn) if at_s < now < at_s + lasts_s else (0j, 0.0)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("skill", "arguments"),
+    [("move", {"distance_m": 1.0}), ("turn", {"angle_deg": 90.0}), ("go_to", {"x": 0.5, "y": 1.5})],
+)
+@pytest.mark.parametrize(
+    "robot",
+    [
+        Robot(noise=0.01),
+        Robot(push=_shoved(0.3, 0.6, -3 + 2j, -4.0)),
+        Robot(push=lambda _: (-0.03 - 0.03j, -0.04)),
+    ],
+    ids=["shaken", "shoved", "dragged"],
+)
+async def test_a_sound_robot_arrives_although_it_is_hindered(
+    robot: Robot, skill: str, arguments: dict[str, Any]
+) -> None:
+    call, _ = await _closed(robot, skill, **arguments)
+    assert call.events[-1].outcome is Outcome.COMPLETED, call.events[-1].text
+
+
+@pytest.mark.virtual_time
+async def test_whoever_moves_a_robot_that_is_held_does_not_end_its_motion() -> None:
+    """It can't follow its commands then, and somebody carries it."""
+    async with ModuleHarness(Drive) as harness:
+        harness.feed("hold", Hold(source="desk", hold=True, valid_s=60.0))
+        call = await harness.call("move", distance_m=1.0)
+        for step in range(100):
+            harness.feed("odom", odometry(x=-0.5 * STEP_S * step, yaw=0.5 * STEP_S * step))
+            await asyncio.sleep(STEP_S)
+        assert call.events[-1].type == "progress", call.events[-1].text
+
+
+def test_a_correction_of_where_the_robot_is_contradicts_nothing() -> None:
+    """Localization may find that it is somewhere else altogether; several messages may come at once."""
+    obedience = Obedience()
+    for step in range(200):
+        jump = 50.0 * (step // 40)
+        at = Pose(complex(step * 0.02 - jump, 0.0), -0.5 * (step // 40))
+        assert obedience.contradiction(at, 0.06 if step % 3 == 0 else 0.001, 0.6, 1.2) == ""
+        obedience.tell(0.6 + 0j, math.radians(5))
