@@ -132,7 +132,7 @@ class Motion:
             if abs(remaining) <= tolerance:
                 return Covered(self._pose, done.real)
             if self._is_stuck():
-                raise SkillError(f"blocked after {done.real:.2f} of {distance:g} m; {self._why_here()}")
+                raise SkillError(f"{_blocked(done.real, distance, 'm', 2)}; {self._why_here()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
@@ -145,9 +145,8 @@ class Motion:
         while abs(angle - done) > tolerance:
             to_go = abs(math.degrees(angle - done))
             if self._is_stuck():
-                raise SkillError(
-                    f"blocked after {math.degrees(done):.1f} of {math.degrees(angle):g} deg; {self.whereabouts()}"
-                )
+                blocked = _blocked(math.degrees(done), math.degrees(angle), "deg", 1)
+                raise SkillError(f"{blocked}; {self.whereabouts()}")
             self._command(0j, TURN_GAIN * (angle - done))
             self._report_progress(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
             pose = await self._next_pose()
@@ -276,6 +275,16 @@ class Motion:
     def _report_progress(self, text: str, **data: float) -> None:
         if self._progress.is_due(clock.monotonic()):
             self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)
+
+
+def _blocked(done: float, asked: float, unit: str, digits: int) -> str:
+    """Return where on its way, or beside it, a motion was blocked."""
+    ahead, way = round(done * math.copysign(1.0, asked), digits), abs(asked)
+    if ahead > way:
+        return f"blocked {ahead - way:.{digits}f} {unit} past the {asked:g} {unit} asked for"
+    if ahead < 0.0:
+        return f"blocked after {-ahead:.{digits}f} {unit} the other way, of {asked:g} {unit}"
+    return f"blocked after {round(done, digits) + 0.0:.{digits}f} of {asked:g} {unit}"  # no -0.0
 
 
 def _enough(usual: float, fastest: float, within_s: float) -> float:

@@ -138,3 +138,26 @@ def test_a_correction_of_where_the_robot_is_contradicts_nothing() -> None:
         at = Pose(complex(step * 0.02 - jump, 0.0), -0.5 * (step // 40))
         assert obedience.contradiction(at, 0.06 if step % 3 == 0 else 0.001, 0.6, 1.2) == ""
         obedience.tell(0.6 + 0j, math.radians(5))
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("skill", "arguments", "end", "what"),
+    [
+        ("turn", {"angle_deg": 45.0}, (0.0, math.pi / 2), "blocked 45.0 deg past the 45 deg asked for; "),
+        ("turn", {"angle_deg": -45.0}, (0.0, 0.5), "blocked after 28.6 deg the other way, of -45 deg; "),
+        ("move", {"distance_m": -0.5}, (-0.9, 0.0), "blocked 0.40 m past the -0.5 m asked for; "),
+        ("move", {"distance_m": 0.5}, (-0.3, 0.0), "blocked after 0.30 m the other way, of 0.5 m; "),
+    ],
+)
+async def test_who_is_blocked_elsewhere_than_on_the_way_says_so(
+    skill: str, arguments: dict[str, Any], end: tuple[float, float], what: str
+) -> None:
+    """A robot that was carried there, and stands now."""
+    async with ModuleHarness(Drive) as harness:
+        call = await harness.call(skill, **arguments)
+        harness.feed("odom", odometry())
+        while call.events[-1].type != "close":
+            await asyncio.sleep(STEP_S)
+            harness.feed("odom", odometry(x=end[0], yaw=end[1]))
+        assert call.events[-1].text.startswith(what)
