@@ -12,7 +12,7 @@ from pydantic_core import CoreSchema
 
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.secrets import know_settings, masked
+from dimos_streams.common.secrets import know_settings, masked, telling_name
 from dimos_streams.errors import SettingsError, UserError, suggest
 
 C = TypeVar("C", bound=BaseModel)
@@ -64,7 +64,7 @@ def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
     for path, text in assignments.items():
         if path in problems:
             continue
-        know_settings(text, path.rpartition(".")[2])
+        know_settings(text, telling_name(path.split(".")))
         value = _parsed(text)
         if value != text and _misfits(kind, _with(data, path, value), path):
             value = value if _misfits(kind, _with(data, path, text), path) else text
@@ -158,5 +158,5 @@ def _fault(detail: Mapping[str, Any]) -> str:
     """The text of a fault, with the value that was given if it is that of one setting."""
     if not detail["loc"] or isinstance(detail["input"], Mapping):
         return what_is_wrong(detail)
-    given = repr(masked(detail["input"], str(detail["loc"][-1])))
+    given = repr(masked(detail["input"], telling_name(detail["loc"])))
     return f"{what_is_wrong(detail)} (given: {shortened(given, _MAX_SHOWN)})"

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.common.secrets import know_settings, masked
+from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled
 from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
@@ -125,7 +125,7 @@ def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpe
     """The module with one value set; the text itself is the value where what it means as YAML does not fit."""
     cls = module_class(spec)
     field = spelled(cls.config_type(), path)
-    know_settings(text, field[-1])  # before something is said of it
+    know_settings(text, telling_name(field))  # before something is said of it
     changed = spec.configured(field, _parsed(text), source)
     plain = spec.configured(field, text, source)
     return plain if _misfits(changed, field) and not _misfits(plain, field) else changed
@@ -153,7 +153,8 @@ def _rows(spec: ModuleSpec, values: Mapping[str, Any], path: tuple[str, ...]) ->
         if isinstance(value, Mapping) and value:
             yield from _rows(spec, value, field)
         else:
-            yield SettingRow(spec.name, ".".join(field), masked(value, name), _source(spec, field))
+            shown = masked(value, telling_name(field))
+            yield SettingRow(spec.name, redacted(".".join(field)), shown, _source(spec, field))
 
 
 def _source(spec: ModuleSpec, field: tuple[str, ...]) -> str:

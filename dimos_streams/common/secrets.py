@@ -7,6 +7,7 @@ URL has before its host, and the settings whose type or name says that they are 
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import json
 import logging
@@ -63,6 +64,10 @@ class Redaction:
             self._longest = max(self._longest, *map(len, new))
             self._forms |= new
         return True
+
+    def has(self, text: str) -> bool:
+        """Return whether a whole text is a secret."""
+        return text in self._forms
 
     def spans(self, text: str, also: Iterable[_Span] = ()) -> list[_Span]:
         """The spans of secrets in a text, in order; those that overlap are one. ``also`` are further such spans."""
@@ -158,19 +163,24 @@ def know_url(url: str) -> None:
 
 
 def know_settings(value: Any, name: str = "") -> None:
-    """Redact what is secret among settings: by its type, by its name, or before the host of a URL."""
-    if value is None or isinstance(value, (int, float)):
-        return  # most of them; what follows takes longer than all the rest of reading a module's settings
-    if isinstance(value, str):
+    """Redact what is secret among settings: by its type, by its name or that of what it is in, or before the host of
+    a URL."""
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, (int, float)):
+        if is_secret(name):
+            know(str(value))
+    elif isinstance(value, str):
         if is_secret(name):
             know(value)
             know(value.rpartition(" ")[2])  # "Bearer …"
         if _has_user(value):
             know_url(value)
     elif isinstance(value, Mapping):
+        inside = is_secret(name)
         for key, item in value.items():
-            know_settings(item, str(key))
-    elif isinstance(value, list | tuple):
+            know_settings(item, name if inside else str(key))
+    elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
             know_settings(item, name)
     elif isinstance(value, _SecretText):
@@ -201,27 +211,36 @@ def has_secret(text: str) -> bool:
 
 
 def redacted_data(value: Any) -> Any:
-    """Plain data with the same done to every text, keys included."""
+    """Plain data with the same done to every text, keys included, and to a number that is a secret itself."""
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, Mapping):
         return {redacted(key) if isinstance(key, str) else key: redacted_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redacted_data(item) for item in value]
-    return value
+    return REDACTED if isinstance(value, (int, float)) and _process.has(str(value)) else value
 
 
 def masked(value: Any, name: str = "") -> Any:
-    """Return settings as they may be shown, with ``[redacted]`` for whatever a name or type says is secret."""
-    if isinstance(value, _SecretText) or (is_secret(name) and not isinstance(value, Mapping)):
-        return REDACTED if value else value
+    """Return settings as they may be shown, with ``[redacted]`` for whatever a type, a name or the name of what it is
+    in says is secret."""
     if isinstance(value, Mapping):
-        return {key: masked(item, str(key)) for key, item in value.items()}
+        return {redacted(str(key)): masked(item, telling_name((name, key))) for key, item in value.items()}
+    if isinstance(value, _SecretText) or is_secret(name):
+        return REDACTED if value else value
     if isinstance(value, list | tuple):
         return [masked(item, name) for item in value]
-    return redacted(value) if isinstance(value, str) else value
+    return redacted_data(value)
 
 
+def telling_name(path: Iterable[object]) -> str:
+    """Return the name in the path to a setting that tells whether it is secret: what is inside of something secret is
+    secret, whatever its own name."""
+    names = [str(name) for name in path]
+    return next(filter(is_secret, names), names[-1] if names else "")
+
+
+@functools.lru_cache(maxsize=1000)  # each setting of each config asks
 def is_secret(name: str) -> bool:
     """Return whether a setting's name says that its value is secret: ``token``, ``camera_password``, ``api_key``."""
     return _SECRET_NAME.search(name) is not None

@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from dimos_streams.common.invalid import what_is_wrong, where_it_is
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.secrets import masked
+from dimos_streams.common.secrets import masked, telling_name
 from dimos_streams.errors import UserError
 
 
@@ -66,7 +66,7 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
 def fault(detail: ErrorDetails, wrong: str = "") -> str:
     """Return one of pydantic's errors as a line: which value, what is wrong with it, in its words or in those of
     ``wrong``, what was given."""
-    text = repr(masked(detail["input"], str(detail["loc"][-1]) if detail["loc"] else ""))
+    text = repr(masked(detail["input"], telling_name(detail["loc"])))
     given = shortened(text, 80)
     place, wrong = where_it_is(detail, ""), wrong or what_is_wrong(detail)
     return f"{place}: {wrong} (given: {given})" if place else f"{wrong} (given: {given})"

@@ -17,17 +17,39 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.settings import apply_settings, explain
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common import secrets
 from dimos_streams.common.printable import LogFormatter, printable, show_tracebacks
-from dimos_streams.common.secrets import REDACTED, RedactedPieces, Redaction, checked, know, know_settings, redacted
+from dimos_streams.common.secrets import (
+    REDACTED,
+    RedactedPieces,
+    Redaction,
+    checked,
+    know,
+    know_settings,
+    masked,
+    redacted,
+)
 from dimos_streams.errors import UserError
-from dimos_streams.module import ModuleConfig
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import without_secrets
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.tool_stream.event import json_without_secrets
+
+
+class KeeperConfig(ModuleConfig):
+    credentials: Mapping[str, object] = {}
+    token: Mapping[str, int] = {}
+    labels: Mapping[str, str] = {}
+
+
+class Keeper(Module):
+    config: KeeperConfig
+
 
 VISIBLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=40)
 ENCODINGS: dict[str, Callable[[str], str]] = {
@@ -144,6 +166,44 @@ def test_settings_are_secret_by_type_and_by_name() -> None:
         assert redacted(f"<{secret}>") == f"<{REDACTED}>"
     settings = {"camera_password": "short", "max_tokens": 7, "url": "http://u:p@h/", "say": ["hidden-inside"]}
     assert without_secrets(settings) == {"max_tokens": 7, "url": "http://h/", "say": [REDACTED]}
+
+
+def test_what_is_inside_of_a_secret_is_secret_too_and_so_are_numbers() -> None:
+    class Config(ModuleConfig):
+        credentials: Mapping[str, object] = {}
+        pin_password: int = 0
+        seed: int = 83746513
+
+    inside = {"robot1": "of-robot-one", "more": {"x": ["of-robot-two"], "y": {"z": 9182736455}}}
+    Config(credentials=inside, pin_password=83746512)
+    for secret in ("of-robot-one", "of-robot-two", "9182736455", "83746512"):
+        assert redacted(f"<{secret}>") == f"<{REDACTED}>"
+    hidden = {"robot1": REDACTED, "more": {"x": REDACTED, "y": {"z": REDACTED}}}
+    assert masked({"credentials": inside, "pin_password": 4711, "seed": 1}) == {
+        "credentials": hidden,
+        "pin_password": REDACTED,
+        "seed": 1,
+    }
+    said = {"numbers": [83746512, 837465120, 83746513, 0.25], "done": True, "text": "83746512"}
+    assert json.loads(json_without_secrets(said)) == {
+        "numbers": [REDACTED, 837465120, 83746513, 0.25],
+        "done": True,
+        "text": REDACTED,
+    }
+
+
+def test_what_is_inside_of_a_secret_is_not_shown() -> None:
+    spec = ModuleSpec(name="m", type="tests.common.test_secrets:Keeper")
+    blueprint = Blueprint(name="b", modules={"m": spec})
+    given = ["m.credentials={robot1: of-robot-one}", "m.credentials.robot2=two", "m.credentials.more={x: three}"]
+    given.append("m.labels={http://me:of-a-url@h/: a}")
+    changed = apply_settings(blueprint, {}, given)
+    rows = {row.field: row.value for row in explain(changed)}
+    paths = ("credentials.robot1", "credentials.robot2", "credentials.more.x", f"labels.http://{REDACTED}@h/")
+    assert [rows[path] for path in paths] == [REDACTED, REDACTED, REDACTED, "a"]
+    with pytest.raises(UserError) as raised:
+        apply_settings(blueprint, {}, ["m.token.x=four"])
+    assert "four" not in str(raised.value)
 
 
 def test_settings_are_not_shown() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.process.log_level import log_level
-from dimos_streams.common.secrets import know_settings, masked
+from dimos_streams.common.secrets import know_settings, masked, telling_name
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint
@@ -30,6 +30,6 @@ def configured_blueprint(
     know_settings(blueprint.model_dump())
     for assignment in settings or ():
         address, _, text = assignment.partition("=")
-        if masked(text, address.strip()) != text:
+        if masked(text, telling_name(address.strip().split(".")[1:])) != text:
             note(f"--set {address} shows a secret in the list of processes, to every user; the environment does not")
     return blueprint

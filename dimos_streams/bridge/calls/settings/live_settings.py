@@ -21,7 +21,7 @@ from dimos_streams.bridge.calls.settings.unsettled_settings import (
     UnknownChangeError,
     UnsettledSettings,
 )
-from dimos_streams.common.secrets import know_settings, redacted_data
+from dimos_streams.common.secrets import know_settings, redacted_data, telling_name
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, Outcome, json_text
@@ -148,7 +148,7 @@ class LiveSettings:
             address, equals, text = assignment.partition("=")
             address = address.strip() or f"assignments.{index}"
             name, dot, path = address.partition(".")
-            know_settings(text, path.rpartition(".")[2])  # before something is said of it
+            know_settings(text, telling_name(path.split(".")))  # before something is said of it
             if not (equals and dot and path):
                 problems[address] = "this is not of the form module.setting=value"
             elif why := self._why_not(name):
