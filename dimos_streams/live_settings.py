@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import BaseModel, GetCoreSchemaHandler, SecretStr, ValidationError
+from pydantic import BaseModel, GetCoreSchemaHandler, SecretBytes, SecretStr, ValidationError
 from pydantic_core import CoreSchema
 
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.secrets import know_settings, masked, telling_name
+from dimos_streams.common.secrets import (
+    has_secret,
+    has_secret_setting,
+    is_secret,
+    know_settings,
+    masked,
+    telling_name,
+)
 from dimos_streams.errors import SettingsError, UserError, suggest
 
 C = TypeVar("C", bound=BaseModel)
@@ -22,21 +29,25 @@ STATE = "live_settings"
 MAX_LIVE = 2000
 """Maximum size of what differs from a module's blueprint, in bytes of JSON: each heartbeat has it."""
 _MAX_SHOWN = 80
+_SHOWN = "it is or has a secret, and a change is shown: give it by the environment or in the blueprint, and run again"
 
 
 class Live:
     """Marks a setting that operators may change while its module runs: ``speed: Annotated[float, Live] = 1.0``.
 
-    On a setting that is a model itself it marks all that is inside. A secret is never live: a change is shown.
+    On a setting that is a model itself it marks all that is inside but secrets. A secret, by its type or its name,
+    can't be marked: a change is shown.
     """
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Refuse to be the type of a setting. Raises ``TypeError``."""
+        """Refuse to be the type of a setting, and to mark a secret. Raises ``TypeError``."""
+        name = handler.field_name or "it"
         if source is cls:
-            name = handler.field_name or "it"
             text = f"{name}: Live has no type, Live only marks a setting; valid: {name}: Annotated[float, Live]"
             raise TypeError(text)
+        if is_secret(name) or _is_of_secrets(source):
+            raise TypeError(f"{name}: a secret can't be Live, because a change is shown; valid: no Live here")
         return handler(source)
 
 
@@ -50,6 +61,19 @@ class Change(NamedTuple):
 def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
     """The settings of a config class that are live, with dots between nested ones."""
     return tuple(path for path, live in _settings(kind) if live)
+
+
+def shown_secret(path: str, text: str) -> str:
+    """The reason why a setting can't get a value that is given as text, if that has a secret in it; empty if not."""
+    name = telling_name(path.split("."))
+    return _SHOWN if has_secret(text) or has_secret_setting(_parsed(text), name) else ""
+
+
+def shown_secrets(before: BaseModel, after: BaseModel, paths: Iterable[str]) -> dict[str, str]:
+    """The settings among these whose values in either config have a secret in them, and why they can't change."""
+    configs = before.model_dump(), after.model_dump()
+    values = {path: [_at(config, path) for config in configs] for path in paths}
+    return {path: _SHOWN for path, each in values.items() if has_secret_setting(each, telling_name(path.split(".")))}
 
 
 def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
@@ -89,11 +113,17 @@ def _settings(kind: type[BaseModel], inside_live: bool = False) -> Iterator[tupl
     """The settings of a config class, those of models inside it too, and whether each is live."""
     for name, field in kind.model_fields.items():
         live = inside_live or Live in field.metadata
+        secret = is_secret(name) or _is_of_secrets(field.annotation)
         models = [option for option in _options(field.annotation) if issubclass(option, BaseModel)]
         if len(models) == 1:
-            yield from ((f"{name}.{path}", inner) for path, inner in _settings(models[0], live))
+            yield from ((f"{name}.{path}", inner and not secret) for path, inner in _settings(models[0], live))
         else:
-            yield name, live and SecretStr not in _options(field.annotation)
+            yield name, live and not secret
+
+
+def _is_of_secrets(annotation: Any) -> bool:
+    """Return whether a type is one of secrets, or has one inside."""
+    return annotation in (SecretStr, SecretBytes) or any(map(_is_of_secrets, typing.get_args(annotation)))
 
 
 def _options(annotation: Any) -> list[type]:

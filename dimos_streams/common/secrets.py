@@ -225,12 +225,24 @@ def masked(value: Any, name: str = "") -> Any:
     """Return settings as they may be shown, with ``[redacted]`` for whatever a type, a name or the name of what it is
     in says is secret."""
     if isinstance(value, Mapping):
-        return {redacted(str(key)): masked(item, telling_name((name, key))) for key, item in value.items()}
+        items = ((key, masked(item, telling_name((name, key)))) for key, item in value.items())
+        return {redacted(key) if isinstance(key, str) else key: item for key, item in items}
     if isinstance(value, _SecretText) or is_secret(name):
         return REDACTED if value else value
     if isinstance(value, list | tuple):
         return [masked(item, name) for item in value]
     return redacted_data(value)
+
+
+def has_secret_setting(value: Any, name: str = "") -> bool:
+    """Return whether settings have anything in them that ``masked`` takes out."""
+    if isinstance(value, Mapping):
+        return any(has_secret(str(key)) or has_secret_setting(value[key], telling_name((name, key))) for key in value)
+    if isinstance(value, _SecretText) or is_secret(name):
+        return bool(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(has_secret_setting(item, name) for item in value)
+    return has_secret(value) if isinstance(value, str) else _process.has(str(value))
 
 
 def telling_name(path: Iterable[object]) -> str:

@@ -68,6 +68,10 @@ class MyConfig(ModuleConfig):
             "class Fast(ModuleConfig):\n        speed: Live = 1.0",
             "TypeError: speed: Live has no type, Live only marks a setting; valid: speed: Annotated[float, Live]",
         ),
+        (
+            "class Fast(ModuleConfig):\n        door_password: Annotated[str, Live] = ''",
+            "TypeError: door_password: a secret can't be Live, because a change is shown; valid: no Live here",
+        ),
         ("class Fast(ModuleConfig):\n        speed: Module", "Unable to generate pydantic-core schema for <class"),
     ],
     ids=str,

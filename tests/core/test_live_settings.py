@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import pytest
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretBytes, SecretStr, create_model, model_validator
 
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import Live, changes, live_settings, with_assignments
@@ -19,6 +19,10 @@ pytestmark = pytest.mark.feature("K4")
 class Arm(ModuleConfig):
     reach_m: float = 0.5
     grip: Literal["soft", "firm"] = "soft"
+    key: SecretStr = SecretStr("none of yours")
+    keys: tuple[SecretStr | None, ...] = ()
+    door_password: str = ""
+    credentials: Mapping[str, str] = {}
 
 
 class KettleConfig(ModuleConfig):
@@ -29,7 +33,7 @@ class KettleConfig(ModuleConfig):
     arm: Annotated[Arm, Live] = Arm()
     spare: Arm = Arm()
     port: int = 1
-    key: Annotated[SecretStr, Live] = SecretStr("none of yours")
+    heads: Annotated[tuple[Arm, ...], Live] = ()
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -39,7 +43,25 @@ class KettleConfig(ModuleConfig):
 
 
 def test_what_is_marked_is_live_and_what_is_inside_too_but_no_secret() -> None:
-    assert live_settings(KettleConfig) == ("low", "high", "label", "tags", "arm.reach_m", "arm.grip")
+    assert live_settings(KettleConfig) == ("low", "high", "label", "tags", "arm.reach_m", "arm.grip", "heads")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("door_password", str),
+        ("door_password", Annotated[str | None, Field(max_length=3)]),
+        ("credentials", Arm),
+        ("key", SecretStr),
+        ("keys", tuple[SecretBytes, ...] | None),
+    ],
+)
+def test_a_secret_can_t_be_declared_live(name: str, kind: Any) -> None:
+    fields: dict[str, Any] = {name: (Annotated[kind, Live], ...)}
+    with pytest.raises(
+        TypeError, match=f"^{name}: a secret can't be Live, because a change is shown; valid: no Live"
+    ):
+        create_model("Config", __base__=ModuleConfig, **fields)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +108,10 @@ def test_constraints_across_settings_hold_for_all_of_a_change_together() -> None
             "it does not change while its module runs, only by `run --set` or in the blueprint (live:",
         ),
         ("spare.reach_m", "2", "it does not change while its module runs"),
-        ("key", "secret-of-mine", "it does not change while its module runs"),
+        ("arm.key", "secret-of-mine", "it does not change while its module runs"),
+        ("arm.keys", "[secret-of-mine]", "it does not change while its module runs"),
+        ("arm.door_password", "secret-of-mine", "it does not change while its module runs"),
+        ("arm.credentials", "{a: secret-of-mine}", "it does not change while its module runs"),
         ("arm", "{}", "it does not change while its module runs"),
         ("low", "-3", "it must be at least 0 (given: -3)"),
         ("low", "warm", "it must be a number (given: 'warm')"),
@@ -129,3 +154,18 @@ def test_what_an_authors_check_refuses_is_not_set_nor_what_it_fails_at() -> None
     ):
         change_settings(kettle, {"label": "''"})
     assert kettle.config.label is None
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("heads", "[{key: secret-of-mine}]"),
+        ("heads", "[{door_password: secret-of-mine}]"),
+        ("label", "http://ann:secret-of-mine@h/"),
+    ],
+)
+def test_a_module_does_not_take_what_would_show_a_secret(path: str, text: str) -> None:
+    kettle = Kettle()
+    with pytest.raises(SettingsError, match=f"^{path}: it is or has a secret, and a change is shown: give it by the"):
+        change_settings(kettle, {path: text})
+    assert kettle.live_values == {}

@@ -84,10 +84,6 @@ class CallState(CallView):
     overruled: dict[str, OrderKind] = Field(default_factory=dict)
     """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
     calls that it begins."""
-    has_secrets: bool = False
-    """True if its arguments here are not those that its module was given."""
-    unredacted: dict[str, Any] | None = Field(default=None, exclude=True)
-    """The arguments as its module is given them, if they have secrets."""
     begin_by: float | None = Field(default=None, exclude=True)
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)

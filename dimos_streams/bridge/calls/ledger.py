@@ -84,7 +84,7 @@ class Ledger:
                 continue
             if call.state != CLOSED:
                 self.leases.grant(call.call_id, call.resources)
-            if call.last_seq == 0 and not call.has_secrets:  # which nobody knows any more
+            if call.last_seq == 0:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
         emptied = self.journal.first_offset > self.journal.last_offset > 0

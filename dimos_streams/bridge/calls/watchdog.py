@@ -92,7 +92,7 @@ class Watchdog:
             skill=call.skill,
             caller=call.caller,
             parent=call.parent,
-            arguments_json=json_text(call.arguments if call.unredacted is None else call.unredacted),
+            arguments_json=json_text(call.arguments),
             on_loss=call.on_loss,
         )
         self._bus.publish(CALLS, encode(message))

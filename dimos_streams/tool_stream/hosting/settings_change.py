@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.errors import DimosStreamsError, SettingsError
-from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, with_assignments
+from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, shown_secrets, with_assignments
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
 from dimos_streams.skill import SkillSpec, skill, skills_of
 from dimos_streams.tool_stream.event import json_text
@@ -29,7 +29,7 @@ def change_settings(module: Module, assignments: Mapping[str, str], *, only_chec
     after = with_assignments(before, assignments)
     differences = {path: change.new for path, change in changes(module.configured, after).items()}
     changed = changes(before, after)
-    problems = _problems(module, after)
+    problems = _problems(module, after) | shown_secrets(before, after, changed)
     size = len(json_text(differences).encode())
     if size > MAX_LIVE:
         problems[""] = f"what differs from the blueprint would have {size} bytes, {MAX_LIVE} are possible"

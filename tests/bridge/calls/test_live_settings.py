@@ -41,6 +41,8 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]
 class KettleConfig(ModuleConfig):
     warm_c: Annotated[float, Live] = Field(60.0, ge=0.0, le=100.0)
     label: Annotated[str, Live] = "tea"
+    url: Annotated[str, Live] = ""
+    extra: Annotated[Mapping[str, Any], Live] = {}
     port: int = 7
 
 
@@ -107,16 +109,40 @@ async def test_a_change_is_heard_shown_and_journalled() -> None:
         await until(lambda: not _state(world, "kettle"))
 
 
-async def test_a_value_with_a_secret_is_set_and_not_shown() -> None:
+SHOWN = "it is or has a secret, and a change is shown: give it by the environment or in the blueprint, and run again"
+
+
+async def test_what_would_show_a_secret_is_refused_before_anybody_is_asked() -> None:
     know("sk-p1ant3d/key+7")
     async with scene() as world:
         (kettle,) = await kettles(world, "kettle")
-        report = await change(world, "kettle.label=sk-p1ant3d/key+7")
-        assert kettle.config.label == "sk-p1ant3d/key+7"
-        assert str(report) == 'kettle.label: "tea" → "[redacted]"'
-        opened, *_ = [event for event in await collect(world.broker) if event.skill == SET]
-        call = await world.broker.view(opened.call_id)
-        assert opened.data["arguments"] == call.arguments == {"assignments": {"label": "[redacted]"}}
+        sent: list[bytes] = []
+        world.inner.subscribe(CALLS, lambda _, data: sent.append(data))
+        given = {
+            "kettle.label": "sk-p1ant3d/key+7",
+            "kettle.url": "http://ann:pa55word@h/",
+            "kettle.token": "t0ken-of-mine",
+            "kettle.extra": "{camera: {password: pa55word}}",
+            "kettle.credentials.robot1": "pa55word",
+        }
+        with pytest.raises(SettingsError) as refused:
+            await change(world, "kettle.warm_c=80", *(f"{path}={text}" for path, text in given.items()))
+        assert refused.value.problems == dict.fromkeys(given, SHOWN)
+        assert kettle.heard == []
+        assert not any(b"pa55word" in data or b"t0ken" in data or b"p1ant3d" in data for data in sent)
+        await change(world, "kettle.url=http://h/", "kettle.extra={camera: {port: 7}}")
+        assert kettle.config.url == "http://h/"
+
+
+async def test_what_has_a_secret_is_not_changed_because_its_old_value_would_be_shown() -> None:
+    async with scene() as world:
+        context = RunContext(services=Services(), namespace="")
+        await world.add(Kettle({"url": "http://ann:pa55word@h/"}, name="kettle", context=context))
+        await until(lambda: world.broker.directory.module("kettle") is not None)
+        with pytest.raises(SettingsError) as refused:
+            await change(world, "kettle.warm_c=80", "kettle.url=http://h/")
+        assert refused.value.problems == {"kettle.url": SHOWN}
+        assert "pa55word" not in str([event.to_dict() for event in await collect(world.broker)])
 
 
 async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:
@@ -126,7 +152,7 @@ async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:
             await change(world, "one.warm_c=70", "two.warm_c=300", "two.port=9")
         assert refused.value.problems == {
             "two.port": "it does not change while its module runs, only by `run --set` or in the blueprint"
-            " (live: warm_c, label)",
+            " (live: warm_c, label, url, extra)",
             "two.warm_c": "it must be at most 100 (given: 300)",
         }
         with pytest.raises(SettingsError, match=r"^two.warm_c: it must be at most 100 \(given: 300\)$"):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.common.secrets import know, know_environment
 from dimos_streams.errors import CallRejectedError
-from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome
-from dimos_streams.tool_stream.hosting.settings_change import SET
 from tests.bridge.parts import answered, closed, collect, scene
 from tests.helpers import until
 
@@ -60,22 +56,3 @@ async def test_nobody_is_kept_out_by_a_secret_that_is_a_name_of_ours(caller: str
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
         with pytest.raises(CallRejectedError, match="the caller has a secret"):
             await world.broker.call("at_once", {"value": 1}, caller=f"{caller}-2")
-
-
-@pytest.mark.virtual_time
-async def test_a_setting_that_is_a_secret_is_not_sent_again_as_what_stands_for_it(tmp_path: Path) -> None:
-    know("sk-p1ant3d/key+7")
-    order = CallState(
-        call_id="c1", skill=SET, module="worker", caller="cli", arguments={"assignments": {}}, has_secrets=True
-    )
-    other = CallState(call_id="c2", skill="at_once", module="worker", caller="cli", arguments={"value": 1})
-    async with scene(journal=tmp_path / "journal.sqlite") as world:
-        for call in (order, other):
-            world.broker.ledger.begin(call)
-        await world.kill_bridge()
-        sent: list[str] = []
-        world.inner.subscribe(CALLS, lambda _, data: sent.append(decode(SkillCall, data).call_id))
-        await world.start_bridge()
-        assert (await closed(world.broker, "c2")).outcome is Outcome.COMPLETED
-        assert (await closed(world.broker, "c1", 30.0)).outcome is Outcome.LOST
-        assert set(sent) == {"c2"}

@@ -21,8 +21,9 @@ from dimos_streams.bridge.calls.settings.unsettled_settings import (
     UnknownChangeError,
     UnsettledSettings,
 )
-from dimos_streams.common.secrets import know_settings, redacted_data, telling_name
+from dimos_streams.common.secrets import know_settings, telling_name
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
+from dimos_streams.live_settings import shown_secret
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, Outcome, json_text
 from dimos_streams.tool_stream.hosting.settings_change import SET, as_assignments
@@ -76,6 +77,7 @@ class LiveSettings:
             outcomes = await asyncio.gather(*checks, return_exceptions=True)
             _raise_all(outcomes, problems)
             old = {name: _old(found) for name, found in zip(by_module, outcomes, strict=True)}
+            _refuse_secrets(old)
             return await self._carry_out(by_module, old, caller)
 
     @contextlib.asynccontextmanager
@@ -155,6 +157,8 @@ class LiveSettings:
                 problems[address] = why
             elif path in found.setdefault(name, {}):
                 problems[address] = "it is given twice"
+            elif why := shown_secret(path, text):
+                problems[address] = why
             else:
                 found[name][path] = text
         return found, problems
@@ -175,16 +179,12 @@ class LiveSettings:
         size = len(json_text({"caller": caller, "arguments": arguments}).encode())
         if size > MAX_ARGUMENTS:
             raise SettingsError({"": f"the settings have {size} bytes, {MAX_ARGUMENTS} are possible"})
-        redacted = redacted_data(arguments)
-        has_secrets = redacted != arguments
         call = CallState(
             call_id=self._new_id(),
             skill=SET,
             module=name,
             caller=caller,
-            arguments=redacted,
-            unredacted=arguments if has_secrets else None,
-            has_secrets=has_secrets,
+            arguments=arguments,
             journalled=not only_check,
         )
         self._authority.admit(call)
@@ -203,6 +203,14 @@ def _old(changes: object) -> dict[str, str]:
     """The present values of the settings that would change according to a check."""
     assert isinstance(changes, dict)
     return as_assignments({path: change["old"] for path, change in changes.items()})
+
+
+def _refuse_secrets(old: Mapping[str, Mapping[str, str]]) -> None:
+    """Raise ``SettingsError`` if a module could not be given its old values again without a secret being shown."""
+    given = ((name, path, text) for name, values in old.items() for path, text in values.items())
+    problems = {f"{name}.{path}": why for name, path, text in given if (why := shown_secret(path, text))}
+    if problems:
+        raise SettingsError(problems)
 
 
 def _not_heard(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
