@@ -198,9 +198,12 @@ def know_environment(environment: Mapping[str, str]) -> None:
 
 def redacted(text: str) -> str:
     """The text with ``[redacted]`` in place of each secret of this process, and of users and passwords in any URL."""
-    if _has_user(text):
-        text = _USER_OF_URL.sub(f"{REDACTED}@", text)
-    return _process.redacted(text)
+    return _process.redacted(users_redacted(text))
+
+
+def users_redacted(text: str) -> str:
+    """The text with ``[redacted]`` in place of users and passwords in any URL."""
+    return _USER_OF_URL.sub(f"{REDACTED}@", text) if _has_user(text) else text
 
 
 def has_secret(text: str) -> bool:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+import warnings
 
 from dimos_streams import clock
 from dimos_streams.agent.module import Agent
 from dimos_streams.blueprint import blueprint, include, module
 from dimos_streams.bridge.module import Bridge
+from dimos_streams.common.secrets import VARIABLES
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.std_msgs import String
@@ -100,5 +104,17 @@ class Nasty(Module):
         raise SkillError(NASTY)
 
 
+class Careless(Module):
+    """Prints, logs and warns of what nobody else may read."""
+
+    async def run(self) -> None:
+        key, token = (os.environ.get(name, "") for name in VARIABLES)
+        print("the key is", key, "and the token", token)  # noqa: T201
+        print(f"the key is {key}", file=sys.stderr)  # noqa: T201
+        warnings.warn(f"the key is {key}", stacklevel=1)
+        await asyncio.Event().wait()
+
+
 _nasty = (module(Nasty, name="nasty"), module(Bridge, name="bridge"), module(Agent, name="agent"))
 nasty = blueprint("nasty", *_nasty, description=NASTY)
+careless = blueprint("careless", *_nasty, module(Careless, name="careless"))

@@ -19,9 +19,10 @@ from dimos_streams.testing import ModelServer, Reply
 from dimos_streams.testing.model_server import RecordedRequest
 from tests.cli.blueprints import NASTY
 from tests.cli.machine import Machine, read_until
-from tests.cli.test_hostile_texts import BLUEPRINT, check
+from tests.cli.test_hostile_texts import check
 from tests.viewer.parts import served_in_a_thread
 
+BLUEPRINT = "tests.cli.blueprints:careless"
 KEY = "sk-p1anted+key/of"
 TOKEN = "t0ken&0f'the\"bridge"
 PASSWORD = "pa55%w0rd-of"
@@ -152,6 +153,7 @@ def test_planted_secrets_stay_out_of_every_file_and_output(machine: Machine, tmp
         found = leaks(content.decode(errors="replace")) if path.name != "run.json" else []
         assert found == [], path
     assert [path.name for path in left if path.name == "run.json"] == []
+    assert [text.count(b"the key is [redacted]") for path, text in left.items() if path.name == "careless.log"] == [3]
     assert any(b"[redacted]" in content for path, content in left.items() if path.suffix == ".lcmlog")
     assert open_to_others(machine.state) == []
     assert log.stat().st_mode & 0o077 == 0

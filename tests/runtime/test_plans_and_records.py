@@ -240,8 +240,8 @@ def test_a_log_that_can_t_be_opened_is_named(tmp_path: Path) -> None:
 
 _PRINTS = """
 import os, sys
-from dimos_streams.runtime.processes.output import LossyFile, tolerate_full_disk
-tolerate_full_disk()
+from dimos_streams.runtime.processes.output import LossyFile, guard_output
+guard_output()
 kinds = [isinstance(getattr(stream.buffer, "raw", stream.buffer), LossyFile) for stream in (sys.stdout, sys.stderr)]
 print(*kinds)
 print("said", file=sys.stderr)

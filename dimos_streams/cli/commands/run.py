@@ -98,11 +98,11 @@ def run(
 
 def _execute(plan: RunPlan, known: frozenset[str], *, daemon: bool) -> None:
     from dimos_streams.cli.running.session import run_session
-    from dimos_streams.runtime.processes.output import tolerate_full_disk
+    from dimos_streams.runtime.processes.output import guard_output
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()
-    tolerate_full_disk()
+    guard_output()
     on_ready = None
     if daemon:
         from dimos_streams.cli.running.daemon import detach

@@ -1,4 +1,5 @@
-"""The output of a process, what it logs and prints: a disk that refuses it must not end the process."""
+"""The output of a process, what it logs and prints: it shows no secret, and a disk that refuses it must not end the
+process."""
 
 from __future__ import annotations
 
@@ -6,14 +7,19 @@ import io
 import os
 import stat
 import sys
+import threading
 from pathlib import Path
+from typing import BinaryIO
 
 from dimos_streams import clock
 from dimos_streams.common.printable import CONTINUATION
+from dimos_streams.common.secrets import RedactedPieces, users_redacted
 from dimos_streams.errors import UserError
 
 _TRY_AGAIN_S = 1.0
 _STANDARD = (1, 2)
+_LONGEST_WAITING = 10_000
+"""Number of characters of a line that has not ended from which on it is written all the same."""
 
 
 class LossyFile(io.RawIOBase):
@@ -70,6 +76,42 @@ class LossyFile(io.RawIOBase):
             data = data[os.write(self._descriptor, data) :]
 
 
+class RedactedLines(io.TextIOWrapper):
+    """A stream of text, written line by line, with ``[redacted]`` in place of each secret of this process."""
+
+    def __init__(self, file: BinaryIO | LossyFile, encoding: str) -> None:
+        super().__init__(file, encoding=encoding, errors="backslashreplace", line_buffering=True)
+        self._turn = threading.RLock()
+        """Held by the thread that writes; a signal's handler may write in the middle of that."""
+        self._line: list[str] = []
+        self._length = 0
+        self._pieces = RedactedPieces()
+
+    def write(self, text: str) -> int:
+        """Write the lines that have ended; one that is very long is not waited for."""
+        with self._turn:
+            self._line.append(text)
+            self._length += len(text)
+            if "\n" in text or "\r" in text or self._length > _LONGEST_WAITING:
+                whole = self._take()
+                end = max(whole.rfind("\n"), whole.rfind("\r")) + 1 or len(whole)
+                self._line, self._length = [whole[end:]], len(whole) - end
+                super().write(users_redacted(self._pieces.add(whole[:end])))
+        return len(text)
+
+    def flush(self) -> None:
+        """Write all, also a line that has only begun."""
+        with self._turn:
+            if waiting := self._pieces.add(self._take()) + self._pieces.rest():
+                super().write(users_redacted(waiting))
+            super().flush()
+
+    def _take(self) -> str:
+        line = "".join(self._line)
+        self._line, self._length = [], 0
+        return line
+
+
 def write_to(path: Path) -> None:
     """Send all that this process writes from now on to the end of a file; what does not fit on the disk is lost."""
     sys.stdout.flush()
@@ -92,15 +134,21 @@ def open_log(path: Path) -> io.TextIOWrapper:
     return lines_to(LossyFile(fd))
 
 
-def tolerate_full_disk() -> None:
-    """Let standard output and error that go to files lose what does not fit, instead of failing this process."""
+def guard_output() -> None:
+    """Let standard output and error show no secret; those that go to files lose what does not fit, instead of failing
+    this process."""
     for name, descriptor in zip(("stdout", "stderr"), _STANDARD, strict=True):
-        own = getattr(sys, name) is getattr(sys, f"__{name}__")  # and not what somebody else put in its place
-        if own and stat.S_ISREG(os.fstat(descriptor).st_mode):
-            getattr(sys, name).flush()
-            setattr(sys, name, lines_to(LossyFile(descriptor)))
+        stream = getattr(sys, name)
+        if stream is not getattr(sys, f"__{name}__"):  # somebody else put it in its place
+            continue
+        stream.flush()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            guarded = lines_to(LossyFile(descriptor))
+        else:
+            guarded = RedactedLines(os.fdopen(descriptor, "wb", closefd=False), stream.encoding)
+        setattr(sys, name, guarded)
 
 
-def lines_to(file: LossyFile) -> io.TextIOWrapper:
+def lines_to(file: LossyFile) -> RedactedLines:
     """Return a stream of text on a file, written line by line."""
-    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    return RedactedLines(file, "utf-8")
