@@ -25,6 +25,7 @@ SHORTEST = 6
 VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
 """The names of environment variables that are secrets, besides URLs with a password."""
 
+_SECRET = "secret"
 _SECRET_NAME = re.compile(r"(token|password|passwd|passphrase|secret|api_?key|credentials?|authorization)$", re.I)
 _USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
 _TO_LAST_AT = re.compile(r"^([A-Za-z0-9+.-]*:/*)?.*@", re.DOTALL)
@@ -38,10 +39,10 @@ _logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
-class _SecretText(Protocol):
-    """Pydantic's ``SecretStr``, whose import would make every command wait."""
+class _Secret(Protocol):
+    """Pydantic's ``SecretStr`` and ``SecretBytes``, whose import would make every command wait."""
 
-    def get_secret_value(self) -> str: ...
+    def get_secret_value(self) -> Any: ...
 
 
 class Redaction:
@@ -183,8 +184,10 @@ def know_settings(value: Any, name: str = "") -> None:
     elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
             know_settings(item, name)
-    elif isinstance(value, _SecretText):
-        know(value.get_secret_value())
+    elif isinstance(value, bytes):
+        know_settings(value.decode(errors="replace"), name)
+    elif isinstance(value, _Secret):
+        know_settings(value.get_secret_value(), _SECRET)
 
 
 def know_environment(environment: Mapping[str, str]) -> None:
@@ -230,7 +233,7 @@ def masked(value: Any, name: str = "") -> Any:
     if isinstance(value, Mapping):
         items = ((key, masked(item, telling_name((name, key)))) for key, item in value.items())
         return {redacted(key) if isinstance(key, str) else key: item for key, item in items}
-    if isinstance(value, _SecretText) or is_secret(name):
+    if isinstance(value, _Secret) or is_secret(name):
         return REDACTED if value else value
     if isinstance(value, list | tuple):
         return [masked(item, name) for item in value]
@@ -241,7 +244,7 @@ def has_secret_setting(value: Any, name: str = "") -> bool:
     """Return whether settings have anything in them that ``masked`` takes out."""
     if isinstance(value, Mapping):
         return any(has_secret(str(key)) or has_secret_setting(value[key], telling_name((name, key))) for key in value)
-    if isinstance(value, _SecretText) or is_secret(name):
+    if isinstance(value, _Secret) or is_secret(name):
         return bool(value)
     if isinstance(value, list | tuple | set | frozenset):
         return any(has_secret_setting(item, name) for item in value)

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
+from pydantic import SecretBytes, SecretStr
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
@@ -157,12 +157,21 @@ def test_a_url_shows_neither_user_nor_password() -> None:
 def test_settings_are_secret_by_type_and_by_name() -> None:
     class Config(ModuleConfig):
         login: SecretStr = SecretStr("hidden-by-type")
+        key: SecretBytes = SecretBytes(b"hidden-in-bytes")
+        door_secret: bytes = b"hidden-bytes"
         camera_password: str = ""
         extra: Mapping[str, object] = {}
         max_tokens: int = 7
 
     Config(camera_password="hidden-by-name", extra={"apiKey": "hidden-inside", "Authorization": "Bearer b34rer-key"})
-    for secret in ("hidden-by-type", "hidden-by-name", "hidden-inside", "b34rer-key"):
+    for secret in (
+        "hidden-by-type",
+        "hidden-in-bytes",
+        "hidden-bytes",
+        "hidden-by-name",
+        "hidden-inside",
+        "b34rer-key",
+    ):
         assert redacted(f"<{secret}>") == f"<{REDACTED}>"
     settings = {"camera_password": "short", "max_tokens": 7, "url": "http://u:p@h/", "say": ["hidden-inside"]}
     assert without_secrets(settings) == {"max_tokens": 7, "url": "http://h/", "say": [REDACTED]}
