@@ -17,7 +17,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.operator.holding import HoldInput
@@ -87,7 +87,7 @@ class Drive(Module):
 
     config: DriveConfig
     shared_outputs = frozenset({"cmd_vel"})
-    odom: In[Odometry] = In(also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault)
     scan: In[LaserScan] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]

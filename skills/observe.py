@@ -19,7 +19,7 @@ from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.image import JPEG, image_from_array, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.time import utime_of
@@ -92,7 +92,7 @@ class Observe(Module):
     config: ObserveConfig
     detections: In[Detection2DArray]
     color_image: In[Image] = In(required=False, on_demand=True)
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
     camera_info: In[CameraInfo] = In(required=False)
 
     @classmethod

@@ -13,7 +13,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
@@ -65,7 +65,7 @@ class Patrol(Module):
     config: PatrolConfig
     shared_outputs = frozenset({"cmd_vel", "wanted_descriptions"})
     detections: In[Detection2DArray]
-    odom: In[Odometry] = In(also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault)
     scan: In[LaserScan] = In(required=False)
     camera_info: In[CameraInfo] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)

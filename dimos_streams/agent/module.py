@@ -28,7 +28,7 @@ from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import MAX_STATE, WARNINGS, ConfigFault
@@ -56,7 +56,7 @@ class Agent(OperatorSkills):
     late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
 
     config: AgentConfig
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
     battery: In[BatteryState] = In(required=False)
     hold: Out[Hold]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import PoseStamped, PoseWithCovariance, Twist, TwistWithCovariance, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.planar import planar_pose
+from dimos_streams.messages.planar import FARTHEST, planar_pose
 from dimos_streams.messages.time import utime_of
 
 _BASE_FRAME = "base_link"
@@ -19,9 +19,15 @@ _LONGEST_US = 1_000_000
 """The longest time between two poses, µs, for a velocity: how the robot moved between farther ones is not known."""
 
 
-def has_pose(odometry: Odometry) -> bool:
-    """Return whether its pose can be a robot's; for inputs: ``odom: In[Odometry] = In(valid=has_pose)``."""
-    return planar_pose(odometry.pose.pose) is not None
+def pose_fault(odometry: Odometry) -> str:
+    """Return why its pose can't be a robot's, or nothing if it can; for inputs: ``In(fault=pose_fault)``."""
+    pose = odometry.pose.pose
+    if planar_pose(pose) is not None:
+        return ""
+    at, q = pose.position, pose.orientation
+    parts = {"position": math.hypot(at.x, at.y), "orientation": math.hypot(q.x, q.y, q.z, q.w)}
+    part = next(name for name, size in parts.items() if not size <= FARTHEST)
+    return f"its {part} is {'absurdly large' if math.isfinite(parts[part]) else 'not a number'}"
 
 
 class OdometryFromPoses:

@@ -13,7 +13,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
@@ -67,7 +67,7 @@ class PersonDetector(Module):
     instances: In[Image] = In(required=False)
     instance_labels: In[String] = In(required=False)
     camera_info: In[CameraInfo]
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
     tf: In[TFMessage] = In(required=False)
     wanted_descriptions: In[String] = In(required=False)
     detections: Out[Detection2DArray]

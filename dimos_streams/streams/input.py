@@ -77,8 +77,8 @@ class In(Generic[T]):
     is costly to make is not made for nothing. ``hold: In[Hold] = In(required=False, external=True)`` is connected
     though no module publishes there: operators do. ``odom: In[Odometry] = In(also=OdometryFromPoses)`` takes messages
     of a second type on the same topic, as what the conversion makes of them; while those of its own type come, the
-    others are left out. ``odom: In[Odometry] = In(valid=has_pose)`` skips and counts what fails a test, so that a
-    message that can't be used hides none that can.
+    others are left out. ``odom: In[Odometry] = In(fault=pose_fault)`` skips and counts messages of which a test
+    returns what is wrong, in words; one that can't be used hides none that can.
     """
 
     @options_alone
@@ -90,12 +90,12 @@ class In(Generic[T]):
         on_demand: bool = False,
         external: bool = False,
         also: type[Conversion[T]] | None = None,
-        valid: Callable[[T], bool] | None = None,
+        fault: Callable[[T], str] | None = None,
     ) -> None:
         if not isinstance(queue, int) or queue < 1:
             raise ValueError(f"In(queue={queue!r}): it must be a whole number of at least 1")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
-        self._also, self._valid = also, valid
+        self._also, self._fault = also, fault
         self._convert: Conversion[T] | None = None
         self._own_at = -math.inf
         self._spec: StreamSpec | None = None
@@ -116,7 +116,7 @@ class In(Generic[T]):
         return replace(
             spec,
             also=typing.cast("type[Conversion[Message]] | None", self._also),
-            valid=typing.cast("Callable[[Message], bool] | None", self._valid),
+            fault=typing.cast("Callable[[Message], str] | None", self._fault),
         )
 
     @classmethod
@@ -124,7 +124,7 @@ class In(Generic[T]):
         """A fresh input of one module instance."""
         stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand, external=spec.external)
         stream._also = typing.cast("type[Conversion[T]] | None", spec.also)
-        stream._valid = typing.cast("Callable[[T], bool] | None", spec.valid)
+        stream._fault = typing.cast("Callable[[T], str] | None", spec.fault)
         stream._spec = spec
         return stream
 
@@ -262,12 +262,11 @@ class In(Generic[T]):
 
     def _is_valid(self, message: T, channel: str) -> bool:
         """Return whether a message is valid; one that is not is counted and logged."""
-        if self._valid is None or self._valid(message):
-            return True
-        self._malformed += 1
-        test = getattr(self._valid, "__name__", self._valid)
-        _log.warning("skipped a message on %s: it fails the test %r", channel, test)
-        return False
+        fault = self._fault(message) if self._fault is not None else ""
+        if fault:
+            self._malformed += 1
+            _log.warning("skipped a message on %s: %s", channel, fault)
+        return not fault
 
     def _take(self, message: T) -> None:
         self._received += 1

@@ -24,8 +24,8 @@ class StreamSpec:
     """True if its messages may come from outside of the blueprint: it is connected in any case."""
     also: type[Conversion[Message]] | None = None
     """The conversion that makes the input's messages of those of a second type, or None if it takes no other."""
-    valid: Callable[[Message], bool] | None = None
-    """The test that the input's messages must pass, or None if it takes all."""
+    fault: Callable[[Message], str] | None = None
+    """The test that the input's messages must pass, or None if it takes all. It returns what is wrong with one."""
 
     @property
     def messages(self) -> tuple[type[Message], ...]:

@@ -61,10 +61,10 @@ def shortened(vector: complex, limit: float) -> complex:
 
 def pose_of(odometry: Odometry) -> Pose:
     """Position and heading that an odometry message gives. Raises ``ValueError`` if its numbers can't be a robot's:
-    inputs with the test ``has_pose`` let none of these pass."""
+    inputs with the test ``pose_fault`` let none of these pass."""
     found = planar_pose(odometry.pose.pose)
     if found is None:
-        raise ValueError("a pose that no robot has came by an input without the test has_pose")
+        raise ValueError("a pose that no robot has came by an input without the test pose_fault")
     x, y, yaw = found
     return Pose(complex(x, y), yaw)
 

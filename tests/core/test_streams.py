@@ -13,7 +13,7 @@ from dimos_streams.errors import BusError, DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion, Twist
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.odometry import OdometryFromPoses, has_pose
+from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.time import header
 from dimos_streams.module import Module
@@ -108,7 +108,7 @@ async def test_an_input_takes_a_second_type_as_what_the_conversion_makes_of_it()
 
 
 class Careful(Module):
-    odom: In[Odometry] = In(also=OdometryFromPoses, valid=has_pose)
+    odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault)
 
 
 @pytest.mark.virtual_time
@@ -138,17 +138,17 @@ async def test_what_fails_an_inputs_test_hides_nothing(caplog: pytest.LogCapture
     assert (careful.odom.latest, careful.odom.age()) == (heard[-1], 0.1)
     assert (await reader.next()).pose.pose.position.x == 2.0
     assert (len(heard), careful.odom.statistics().malformed) == (2, 3)
-    assert "on /odom#nav_msgs.Odometry: it fails the test 'has_pose'" in caplog.text
+    assert "on /odom#nav_msgs.Odometry: its position is not a number" in caplog.text
     await bus.close()
 
 
 class IsAhead:
-    def __call__(self, odometry: Odometry) -> bool:
-        return odometry.pose.pose.position.x > 0
+    def __call__(self, odometry: Odometry) -> str:
+        return "" if odometry.pose.pose.position.x > 0 else "it is behind"
 
 
 class Forward(Module):
-    odom: In[Odometry] = In(valid=IsAhead())
+    odom: In[Odometry] = In(fault=IsAhead())
 
 
 @pytest.mark.virtual_time
