@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,7 @@ from dimos_streams.clock import VIRTUAL_EPOCH_US, run_virtual
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.messages.geometry_msgs import PoseStamped
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import String
@@ -70,12 +71,15 @@ class Source:
             await asyncio.sleep(1 / self.hz - 0.004)
 
 
-def odometry(stamp: int) -> Message:
-    return Odometry(header=header("odom", stamp), child_frame_id="base_link")
+AT_REST = Pose(orientation=Quaternion(w=1.0))
 
 
-def scan(stamp: int) -> Message:
-    return LaserScan(header=header("base_link", stamp), angle_increment=0.1, range_max=10.0, ranges=[5.0] * 60)
+def odometry(stamp: int, pose: Pose = AT_REST, frame: str = "odom") -> Message:
+    return Odometry(header=header(frame, stamp), child_frame_id="base_link", pose=PoseWithCovariance(pose=pose))
+
+
+def scan(stamp: int, frame: str = "base_link", apart: float = 0.1, furthest: float = 10.0) -> Message:
+    return LaserScan(header=header(frame, stamp), angle_increment=apart, range_max=furthest, ranges=[5.0] * 60)
 
 
 def detections(stamp: int) -> Message:
@@ -167,7 +171,11 @@ def test_a_scan_without_rays_is_named() -> None:
 
 def test_the_second_type_that_an_input_takes_will_do() -> None:
     report = checked(
-        [Source("/odom", lambda stamp: PoseStamped(header=header("world", stamp)), 20), SCAN, DETECTIONS]
+        [
+            Source("/odom", lambda stamp: PoseStamped(header=header("world", stamp), pose=AT_REST), 20),
+            SCAN,
+            DETECTIONS,
+        ]
     )
     assert texts(report) == []
     assert [row[1:5] for row in report.table() if row[0] == "/odom"] == [("ok", "20.0 Hz", "4 ms", "world")]
@@ -250,6 +258,77 @@ def test_what_can_not_be_read_is_an_error() -> None:
         return await check_live(seeing, bus, 2.0)
 
     assert "/detections can't be read: its fingerprint is 8004957069636b6c" in texts(run_virtual(garbage()))[0]
+
+
+def test_what_the_inputs_own_test_refuses_can_not_be_read() -> None:
+    nowhere = Pose(position=Point(x=math.nan), orientation=Quaternion(w=1.0))
+    report = checked([Source("/odom", lambda stamp: odometry(stamp, nowhere), 20), SCAN, DETECTIONS])
+    (problem,) = report.problems
+    assert (problem.severity, states(report)["/odom"]) == ("error", "unreadable")
+    assert problem.text == "/odom can't be read: its position is not a number"
+    lost = Pose(orientation=Quaternion(w=math.nan))
+    poses = Source("/odom", lambda stamp: PoseStamped(header=header("world", stamp), pose=lost), 20)
+    assert texts(checked([poses, SCAN, DETECTIONS])) == ["/odom can't be read: its orientation is not a number"]
+
+
+def test_garbage_among_the_messages_is_an_error_if_there_is_much_of_it() -> None:
+    def among(every: int) -> LiveReport:
+        async def scenario() -> LiveReport:
+            bus = MemoryBus()
+            await bus.open()
+            bus.subscribe("/cmd_vel#geometry_msgs.Twist", lambda channel, data: None)
+            sources = [asyncio.ensure_future(source.run(bus)) for source in (SCAN, DETECTIONS)]
+
+            async def send() -> None:
+                for number in range(1000):
+                    bus.publish(f"/{OUTSIDE[0]}", encode(odometry(clock.utime())))
+                    if number % every == 0:
+                        bus.publish(f"/{OUTSIDE[0]}", b"\x80\x04hello")
+                    await asyncio.sleep(0.05)
+
+            sources.append(asyncio.ensure_future(send()))
+            try:
+                return await check_live(SKILLS, bus, 5.0)
+            finally:
+                for task in sources:
+                    task.cancel()
+                await bus.close()
+
+        return run_virtual(scenario())
+
+    half, few = among(1), among(20)
+    assert (states(half)["/odom"], half.problems[0].severity) == ("unreadable", "error")
+    assert "/odom: 50% of its messages can't be read: its " in texts(half)[0]
+    assert (states(few)["/odom"], few.problems[0].severity) == ("ok", "warning")
+    assert "/odom: 5% of its messages can't be read: its " in texts(few)[0]
+
+
+@pytest.mark.parametrize(
+    ("topic", "make", "doubt"),
+    [
+        ("/odom", lambda stamp: odometry(stamp, Pose()), "its orientation is all zero"),
+        ("/odom", lambda stamp: odometry(stamp, Pose(orientation=Quaternion(z=90.0))), "its orientation is no unit"),
+        ("/odom", lambda stamp: odometry(stamp, frame="base_link"), "it is the pose of 'base_link' in itself"),
+        ("/scan", lambda stamp: scan(stamp, "laser"), "its frame is 'laser', but its angles are taken for"),
+        ("/scan", lambda stamp: scan(stamp, apart=3.0), "its rays, 3 rad apart, go round more than once"),
+        ("/scan", lambda stamp: scan(stamp, furthest=10000.0), "its range_max is 10000 m"),
+    ],
+)
+def test_what_is_hardly_so_is_a_warning(topic: str, make: Callable[[int], Message], doubt: str) -> None:
+    others = [source for source in ALL if source.topic != topic]
+    report = checked([Source(topic, make, 20), *others])
+    (problem,) = report.problems
+    assert (problem.severity, states(report)[topic]) == ("warning", "doubtful")
+    assert problem.text.startswith(f"{topic}: {doubt}")
+
+
+def test_what_is_too_slow_is_called_so_whoever_needs_it_and_as_often_as_the_table_says() -> None:
+    report = checked([ODOM, Source("/scan", scan, 0.2).after(4.0), DETECTIONS])
+    assert [row[1:3] for row in report.table() if row[0] == "/scan"] == [("too slow", "0.2 Hz")]
+    slow = (
+        "/scan is too slow, a message every 5.00 s: gate.scan, drive.scan, follow.scan take 0.5 s without it at most"
+    )
+    assert [(problem.severity, problem.text) for problem in report.problems] == [("warning", slow)]
 
 
 def test_what_is_there_and_not_wired_is_told() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.cli.live_check.doubts import doubts
+from dimos_streams.cli.live_check.needs import Need
 from dimos_streams.cli.system.bus_traffic import Traffic
+from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
@@ -25,8 +28,10 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 
-_LOOK_S = 0.02
-"""The time between messages, in seconds, below which not every one is decoded."""
+_LOOKS_HZ = 50.0
+"""The rate of a channel's messages above which not every one is decoded."""
+_LOOKS_AT_ONCE = 5
+"""The messages in a row that are decoded at any rate, lest those that come just after others are never seen."""
 _STEP_S = 0.1
 _MAX_NAMES = 2000
 _MAX_CONTENTS = 4
@@ -39,8 +44,12 @@ class HeardChannel:
 
     traffic: Traffic
     readable: int = 0
+    skipped: int = 0
+    """The number of messages that could not be read, or that inputs' own tests refuse."""
     unreadable: str = ""
-    """The reason why the newest unreadable message could not be read; empty if all could."""
+    """The reason why the newest skipped message was; empty if none was."""
+    doubts: dict[str, None] = field(default_factory=dict)
+    """What readable messages say that is hardly so."""
     unstamped: int = 0
     stamps: set[int] = field(default_factory=set)
     """The different stamps, in µs."""
@@ -55,9 +64,14 @@ class HeardChannel:
     detections: int = 0
     labelled: int = 0
     """The number of detections that have a label."""
-    looked_at: float = float("-inf")
+    looks: Allowance = field(default_factory=lambda: Allowance(_LOOKS_HZ, _LOOKS_AT_ONCE))
 
-    def note(self, message: Message) -> None:
+    def skip(self, why: str) -> None:
+        """Note a message that no input takes."""
+        self.skipped += 1
+        self.unreadable = why
+
+    def note(self, message: Message, *, from_outside: bool) -> None:
         """Note a message that could be read."""
         self.readable += 1
         for stamp in _stamps(message):
@@ -69,6 +83,8 @@ class HeardChannel:
                 self.stamps.add(stamp)
         _keep(self.contents, _contents(message))
         _keep(self.faults, _faults(message))
+        if len(self.doubts) < _MAX_CONTENTS:
+            _keep(self.doubts, doubts(message, from_outside=from_outside))
         if isinstance(message, LaserScan):
             self.blind = why_blind(message)
         if isinstance(message, Detection2DArray):
@@ -79,14 +95,15 @@ class HeardChannel:
 class Listener:
     """A handler of all messages of a bus. What it keeps is bounded."""
 
-    def __init__(self, wanted: Mapping[str, Mapping[str, type[Message]]], modules: Collection[str]) -> None:
-        """``wanted`` are the types that are looked into, by topic and name; ``modules`` those whose life matters."""
-        self._wanted, self._modules = wanted, modules
+    def __init__(self, needs: Iterable[Need], modules: Collection[str]) -> None:
+        """``needs`` are the topics that are looked into; ``modules`` those whose life matters."""
+        self._needs, self._modules = {need.topic: need for need in needs}, modules
+        self._wanted = {topic: need.types for topic, need in self._needs.items()}
         self.channels: dict[str, HeardChannel] = {}
         """The messages by channel, also on channels that nobody wants."""
         self.alive: set[str] = set()
         """The modules whose heartbeats were heard, without those that have ended since."""
-        self.ended_at = 0.0
+        self.began_at = self.ended_at = 0.0
 
     def on_message(self, channel: str, data: bytes) -> None:
         """Take a message; a handler for a bus."""
@@ -102,18 +119,25 @@ class Listener:
             heard = self.channels[channel] = HeardChannel(Traffic(channel))
         heard.traffic.add(len(data), now)
         cls = self._wanted.get(topic, {}).get(type_name)
-        if cls is None or now - heard.looked_at < _LOOK_S:
-            return
-        heard.looked_at = now
-        try:
-            heard.note(decode(cls, data, channel))
-        except MessageError as error:
-            heard.unreadable = error.why
+        if cls is not None and heard.looks.take():
+            self._look(heard, cls, data)
 
     def of_topic(self, topic: str) -> dict[str, HeardChannel]:
         """Return what came on a topic, by the names of the types."""
         split = ((split_channel(channel), heard) for channel, heard in self.channels.items())
         return {type_name: heard for (name, type_name), heard in split if name == topic}
+
+    def _look(self, heard: HeardChannel, cls: type[Message], data: bytes) -> None:
+        need = self._needs[heard.traffic.topic]
+        try:
+            message = decode(cls, data, heard.traffic.channel)
+        except MessageError as error:
+            heard.skip(error.why)
+            return
+        if fault := need.fault(message):
+            heard.skip(fault)
+        else:
+            heard.note(message, from_outside=not need.senders)
 
     def _take_heartbeat(self, data: bytes) -> None:
         try:
@@ -134,7 +158,7 @@ async def listen(
 ) -> None:
     """Listen to an open bus for ``seconds``; ``advance`` is told how many of them have passed."""
     subscription = bus.subscribe_all(listener.on_message)
-    began = clock.monotonic()
+    began = listener.began_at = clock.monotonic()
     try:
         while (left := began + seconds - clock.monotonic()) > 0:
             await asyncio.sleep(min(_STEP_S, left))

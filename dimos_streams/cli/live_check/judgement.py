@@ -19,6 +19,8 @@ CLOCKS_AGREE_S = 1.0
 """The age, in seconds, above which stamps are called another clock's: no message takes so long."""
 AHEAD_S = 0.02
 """The time, in seconds, above which stamps in the future are called another clock's."""
+_MANY = 0.1
+"""The part of the messages above which it is a fault that they can't be read, and not only worth a warning."""
 _STILL = 3
 """Number of messages with one and the same stamp that mean a frozen sensor."""
 
@@ -33,6 +35,7 @@ class State(StrEnum):
     NO_RAYS = "no rays"
     TOO_SLOW = "too slow"
     FROZEN = "frozen"
+    DOUBTFUL = "doubtful"
     ABSENT = "absent"
     SILENT = "silent"
     NOT_WIRED = "not wired"
@@ -138,6 +141,10 @@ class _Judgement:
         if not heard.readable:
             text = f"{need.topic} can't be read: {heard.unreadable}"
             return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(text, wired),))
+        part = heard.skipped / (heard.readable + heard.skipped)
+        unread = f"{need.topic}: {part:.0%} of its messages can't be read: {heard.unreadable}"
+        if part >= _MANY:
+            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(unread, wired),))
         faults = [*heard.faults]
         if heard.detections and not heard.labelled:
             faults.append("its detections have no labels (`results` is empty), and no description fits them")
@@ -150,27 +157,32 @@ class _Judgement:
         if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
             text = f"{need.topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
             return Row(need=need, state=State.FROZEN, heard=heard, problems=(_problem(text, wired),))
-        slow = list(self._too_slow(wired, heard))
-        late = any(problem.severity == "error" for problem in slow)
-        return Row(need=need, state=State.TOO_SLOW if late else State.OK, heard=heard, problems=tuple(slow))
+        late, pauses = self._slow(wired, heard)
+        doubts = [Problem(f"{need.topic}: {doubt}", severity="warning") for doubt in heard.doubts]
+        rare = [Problem(unread, severity="warning")] if heard.skipped else []
+        state = State.TOO_SLOW if late else State.DOUBTFUL if doubts else State.OK
+        return Row(need=need, state=state, heard=heard, problems=(*late, *pauses, *doubts, *rare))
 
-    def _too_slow(self, wired: Sequence[Use], heard: HeardChannel) -> Iterator[Problem]:
-        traffic = heard.traffic
-        for use in wired:
-            gap = use.longest_gap_s
-            silent_s = self._listener.ended_at - traffic.last
-            if gap is None:
-                continue
-            who = f"{use.port.name} takes {gap:g} s without it at most"
-            mean_s = (traffic.last - traffic.first) / (traffic.count - 1) if traffic.count > 1 else silent_s
-            if silent_s > max(gap, 3 * mean_s):
-                yield _problem(f"{self._need.topic} fell silent {silent_s:.1f} s ago: {who}", [use])
-            elif mean_s > gap:
-                text = f"{self._need.topic} is too slow, a message every {mean_s:.2f} s: {who}"
-                yield _problem(text, [use])
-            elif traffic.longest_s > gap:
-                text = f"{self._need.topic} has gaps of up to {traffic.longest_s:.2f} s: {who}"
-                yield Problem(text, severity="warning")
+    def _slow(self, wired: Sequence[Use], heard: HeardChannel) -> tuple[list[Problem], list[Problem]]:
+        """Return what is too slow for inputs, and what pauses there are where the mean is well."""
+        topic, longest_s = self._need.topic, heard.traffic.longest_s
+        late, pauses = [], []
+        for gap, uses in _by_gap(wired):
+            patience = f"{_names(uses)} {'take' if len(uses) > 1 else 'takes'} {gap:g} s without it at most"
+            if why := self._why_late(heard, gap):
+                late.append(_problem(f"{topic} {why}: {patience}", uses))
+            elif longest_s > gap:
+                text = f"{topic} has gaps of up to {longest_s:.2f} s: {patience}"
+                pauses.append(Problem(text, severity="warning"))
+        return late, pauses
+
+    def _why_late(self, heard: HeardChannel, gap: float) -> str:
+        listener = self._listener
+        silent_s = listener.ended_at - heard.traffic.last
+        mean_s = 1 / heard.traffic.rate_hz(listener.ended_at - listener.began_at)
+        if silent_s > max(gap, 3 * mean_s):
+            return f"fell silent {silent_s:.1f} s ago"
+        return f"is too slow, a message every {mean_s:.2f} s" if mean_s > gap else ""
 
 
 def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:
@@ -195,6 +207,15 @@ def _problem(text: str, uses: Sequence[Use]) -> Problem:
 
 def _names(uses: Sequence[Use]) -> str:
     return ", ".join(use.port.name for use in uses)
+
+
+def _by_gap(uses: Iterable[Use]) -> list[tuple[float, list[Use]]]:
+    """Return the inputs by how long they do without a message, the least patient first."""
+    found: dict[float, list[Use]] = {}
+    for use in uses:
+        if use.longest_gap_s is not None:
+            found.setdefault(use.longest_gap_s, []).append(use)
+    return sorted(found.items())
 
 
 def _listed(topics: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ async def check_live(
     """
     needs, motors = needs_of(blueprint), motors_of(blueprint)
     driven = {port.channel: bus.has_subscribers(port.channel) for port in motors}
-    listener = Listener({need.topic: need.types for need in needs}, blueprint.modules)
+    listener = Listener(needs, blueprint.modules)
     await listen(bus, listener, seconds, advance)
     rows = judge(needs, listener)
     problems = [problem for row in rows for problem in row.problems]

@@ -24,6 +24,15 @@ class Use:
     longest_gap_s: float | None
     """The longest time, in seconds, that it may bring nothing; None if that does not matter."""
 
+    def fault(self, message: Message) -> str:
+        """Return what is wrong with a message by the input's own test, or nothing."""
+        stream = self.port.stream
+        if stream.fault is None:
+            return ""
+        if stream.also is not None and isinstance(message, stream.also.takes):
+            return stream.fault(stream.also()(message))
+        return stream.fault(message) if isinstance(message, stream.message) else ""
+
     @property
     def taken(self) -> dict[str, type[Message]]:
         """The types that it takes, by name."""
@@ -43,6 +52,10 @@ class Need:
     def types(self) -> dict[str, type[Message]]:
         """The types that its inputs take, by name."""
         return {name: cls for use in self.uses for name, cls in use.taken.items()}
+
+    def fault(self, message: Message) -> str:
+        """Return what is wrong with a message by the first of its inputs that would skip it, or nothing."""
+        return next(filter(None, (use.fault(message) for use in self.uses)), "")
 
 
 def needs_of(blueprint: Blueprint) -> list[Need]:
