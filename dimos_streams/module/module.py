@@ -132,7 +132,8 @@ class Module:
     @classmethod
     def longest_gaps(cls, config: Any) -> Mapping[str, float]:
         """How long each input may be silent, in seconds, before the module counts it as lost; inputs without such a
-        time are left out. ``check --live`` reports senders that are slower."""
+        time are left out. ``check --live`` reports senders that are slower, and heartbeats say in place of the health
+        ``"ok"`` which inputs are silent."""
         return {}
 
     @property

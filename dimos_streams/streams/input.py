@@ -105,6 +105,8 @@ class In(Generic[T]):
         self._subscriptions: list[Subscription] = []
         self._latest: T | None = None
         self._arrival: float | None = None
+        self._connected_at = math.inf
+        self._skipped_at, self._skipped_for = -math.inf, ""
         self._received = self._malformed = self._dropped = 0
         self._readers: list[Reader[T]] = []
         self._own: Reader[T] | None = None
@@ -131,7 +133,7 @@ class In(Generic[T]):
     def connect(self, bus: Bus, topic: str) -> None:
         """Begin to receive from ``topic``; for hosts of modules."""
         assert self._spec is not None
-        self._source = bus, channel_name(topic, self._spec.message)
+        self._source, self._connected_at = (bus, channel_name(topic, self._spec.message)), clock.monotonic()
         if self._also is not None:
             self._other_channel, self._convert = channel_name(topic, self._also.takes), self._also()
         if not self._on_demand:
@@ -180,6 +182,14 @@ class In(Generic[T]):
     def age(self) -> float | None:
         """Return the seconds since the newest message arrived, or None before the first."""
         return None if self._arrival is None else clock.monotonic() - self._arrival
+
+    def silent_s(self) -> float:
+        """Return the seconds since the newest message arrived; before the first, since the input was connected."""
+        return clock.monotonic() - (self._connected_at if self._arrival is None else self._arrival)
+
+    def skipped(self, within_s: float) -> str:
+        """Return why what came last, ``within_s`` ago at most, was skipped; empty if it was taken, or none came."""
+        return self._skipped_for if clock.monotonic() - self._skipped_at <= within_s else ""
 
     async def next(self) -> T:
         """Return the next message that ``next`` has not returned; wait for one if there is none. For one consumer."""
@@ -256,7 +266,7 @@ class In(Generic[T]):
         try:
             return decode(message, data, channel=channel)
         except MessageError as error:
-            self._malformed += 1
+            self._skip(error.why)
             _log.warning("skipped: %s", error)
             return None
 
@@ -264,12 +274,17 @@ class In(Generic[T]):
         """Return whether a message is valid; one that is not is counted and logged."""
         fault = self._fault(message) if self._fault is not None else ""
         if fault:
-            self._malformed += 1
+            self._skip(fault)
             _log.warning("skipped a message on %s: %s", channel, fault)
         return not fault
 
+    def _skip(self, why: str) -> None:
+        self._malformed += 1
+        self._skipped_at, self._skipped_for = clock.monotonic(), why
+
     def _take(self, message: T) -> None:
         self._received += 1
+        self._skipped_for = ""
         self._latest = message
         self._arrival = clock.monotonic()
         for reader in self._readers:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from dimos_streams.module import Module
 from dimos_streams.skill import SkillSpec, check_undos
+from dimos_streams.tool_stream.hosting.inputs import what_inputs_lack
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
@@ -42,13 +43,15 @@ class HostedModule:
 
     @property
     def health(self) -> str:
-        """The health that the module reports, unless it stops or a call of it does not end."""
+        """The health that the module reports, unless it stops or a call of it does not end; one that reports nothing
+        wrong may lack what its inputs are to bring."""
         if self.stops_for:
             return stopping(self.stops_for)
         if self.loss.runaway:
             cut_off = "; velocities are cut off" if self.loss.consequence else ""
             return f"call {self.loss.runaway} does not end{cut_off}"
-        return module_said(self.module.health)
+        own = module_said(self.module.health)
+        return (what_inputs_lack(self.module) or own) if own == "ok" else own
 
     @property
     def state_json(self) -> str:
