@@ -14,7 +14,7 @@ from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.obedience import SOME, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
-from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_scan
+from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_odometry, want_of_scan
 
 if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
@@ -246,10 +246,11 @@ class Motion:
 
     def _silence(self, timeout: float) -> str:
         odom = self._module.odom
+        why = want_of_odometry(odom, timeout)
         if odom.latest is None:
-            return f"no odometry has ever come on {odom.channel}: it is not known where the robot is"
+            return f"{why}: it is not known where the robot is"
         self._pose = pose_of(odom.latest)  # none may have come since the call began
-        return f"odometry has been silent for {timeout:g} s; last {self.whereabouts()}"
+        return f"{why}; last {self.whereabouts()}"
 
     def _is_stuck(self) -> bool:
         """Return whether the robot has not stirred for too long although nobody holds it."""

@@ -17,6 +17,7 @@ from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
+from dimos_streams.skills.moving.steering import want_of_odometry
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
@@ -125,7 +126,8 @@ class Patrolling:
             async with asyncio.timeout(timeout_s):
                 return pose_of(await reader.next())
         except TimeoutError:
-            raise SkillError(f"odometry has been silent for {timeout_s:g} s, so there is no way to patrol") from None
+            why = want_of_odometry(self._module.odom, timeout_s)
+            raise SkillError(f"{why}, so there is no way to patrol") from None
         finally:
             self._module.odom.release(reader)
 

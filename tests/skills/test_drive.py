@@ -277,6 +277,28 @@ async def test_a_motion_without_odometry_says_what_is_known() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_motion_whose_odometry_can_not_be_used_says_why() -> None:
+    async with ModuleHarness(Drive, unwired=("scan",)) as harness:
+
+        async def send() -> None:
+            while True:
+                harness.feed("odom", odometry(x=math.nan))
+                await asyncio.sleep(0.1)
+
+        sending = asyncio.ensure_future(send())
+        text = (await (await harness.call("move", distance_m=1.0)).closed()).text
+        assert text == "odometry comes, but its position is not a number: it is not known where the robot is"
+        sending.cancel()
+        text = (await (await harness.call("move", distance_m=1.0)).closed()).text
+        assert text.startswith("no odometry has ever come on ")
+        harness.feed("odom", odometry(x=0.5))
+        sending = asyncio.ensure_future(send())
+        text = (await (await harness.call("move", distance_m=1.0)).closed()).text
+        assert text.startswith("odometry comes, but its position is not a number; last standing at x 0.50")
+        sending.cancel()
+
+
+@pytest.mark.virtual_time
 async def test_silent_odometry_ends_a_motion() -> None:
     async with ModuleHarness(Drive, unwired=("scan",)) as harness:
         call = await harness.call("move", distance_m=1.0)
