@@ -160,6 +160,7 @@ class DetectorConfig(ModuleConfig):
     period_s: Annotated[NotNegative, Live] = Field(
         0.0, description="least time between two frames that are looked at, for backends that cost money"
     )
+    slow_after_s: float = Field(2.0, gt=0.0, description="a picture that takes longer is told of in the health")
     segmentation: SegmentationSettings = SegmentationSettings()
     hog: HogSettings = HogSettings()
     onnx: OnnxSettings = OnnxSettings()

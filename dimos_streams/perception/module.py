@@ -29,7 +29,10 @@ from dimos_streams.perception.wanted import Wanted
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
+    from dimos_streams.perception.detector import Detection, Frame
     from dimos_streams.perception.pipeline import Pipeline, Shot
+
+_TOLD_EVERY_S = 1.0
 
 M = TypeVar("M", bound=Message)
 
@@ -71,6 +74,9 @@ class PersonDetector(Module):
     tf: In[TFMessage] = In(required=False)
     wanted_descriptions: In[String] = In(required=False)
     detections: Out[Detection2DArray]
+
+    _telling: asyncio.TimerHandle
+    """The timer after which the health says how long the backend has been at a picture."""
 
     def __init__(
         self,
@@ -175,12 +181,13 @@ class PersonDetector(Module):
         """Publishes what one frame shows, unless it can't be judged."""
         from dimos_streams.perception.detector import DetectorError
 
+        began = clock.monotonic()
         try:
             frame = pipeline.frame(shot.images, self.camera_info.latest)
             if frame is None:
                 return
             if self._blocks:
-                found = await self.run_blocking(pipeline.detect, frame, self._wanted.now())
+                found = await self._detected(pipeline, frame)
             else:
                 found = pipeline.detect(frame, ())
             self.detections.publish(pipeline.message(shot, frame, found))
@@ -192,7 +199,24 @@ class PersonDetector(Module):
             self._limited.exception("a frame was left out")
         else:
             self._published_frames += 1
-            self.health = "ok"
+            took_s = clock.monotonic() - began
+            slow = took_s > self.config.slow_after_s
+            self.health = f"the detector takes {took_s:.1f} s a picture" if slow else "ok"
+
+    async def _detected(self, pipeline: Pipeline, frame: Frame) -> list[Detection]:
+        """Returns what a backend that blocks sees. If that takes long, the health says so meanwhile: it may hang."""
+        self._tell_at(clock.monotonic(), self.config.slow_after_s)
+        try:
+            return await self.run_blocking(pipeline.detect, frame, self._wanted.now())
+        finally:
+            self._telling.cancel()
+
+    def _tell_at(self, began: float, after_s: float) -> None:
+        def tell() -> None:
+            self.health = f"the detector has been at one picture for {clock.monotonic() - began:.0f} s"
+            self._tell_at(began, _TOLD_EVERY_S)
+
+        self._telling = asyncio.get_running_loop().call_later(after_s, tell)
 
     def _count_failure(self, error: Exception) -> None:
         self._failed_frames += 1

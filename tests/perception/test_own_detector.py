@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from dimos_streams.perception.geometry import Box
 from dimos_streams.perception.module import PersonDetector
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
+from tests.helpers import until
 
 INFO = CameraInfo(width=320, height=240, K=[200.0, 0, 159.5, 0, 200.0, 119.5, 0, 0, 1])
 RED = f"{__name__}:RedThings"
@@ -81,6 +82,7 @@ ANSWERS: dict[str, object] = {
     "texts": ["person"],
     "score": [odd_detection(score=7.0)],
     "box": [odd_detection(box=Box(math.nan, 0, 1, 1))],
+    "huge": [odd_detection(box=Box(-500.0, -500.0, 5000.0, 5000.0))],
     "tuple": [odd_detection(box=(1, 2, 3, 4))],
     "label": [odd_detection(label="")],
     "point": [odd_detection(point=(1.0, math.inf, 0.0))],
@@ -126,6 +128,35 @@ async def test_of_a_crowd_those_of_the_best_scores_are_kept() -> None:
     assert (len(scores), min(scores)) == (100, pytest.approx(0.5 + 900 / 5000))
 
 
+@pytest.mark.virtual_time
+async def test_a_detector_that_is_slow_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    detector = PersonDetector({"backend": ODD, "options": {"answer": "many"}}, name="detector")
+    takes = iter((0.5, 3.0, 1000.0))
+
+    async def run_slowly(function: Callable[..., object], *args: object) -> object:
+        await asyncio.sleep(next(takes))
+        return function(*args)
+
+    monkeypatch.setattr(detector, "run_blocking", run_slowly)
+    async with ModuleHarness(detector, unwired=("instances", "instance_labels", "depth_image")) as harness:
+        harness.feed("camera_info", INFO)
+        sent = harness.sent("detections")
+
+        def show() -> None:
+            picture = np.zeros((240, 320, 3), dtype=np.uint8)
+            stamp = header("camera_optical", 1_000_000 * (1 + len(sent)))
+            harness.feed("color_image", image_from_array(picture, "rgb8", stamp))
+
+        show()
+        await until(lambda: len(sent) == 1)
+        assert detector.health == "ok"
+        show()
+        await until(lambda: len(sent) == 2)
+        assert detector.health == "the detector takes 3.0 s a picture"
+        show()
+        await until(lambda: detector.health == "the detector has been at one picture for 12 s", 20.0)
+
+
 @pytest.mark.feature("K3")
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
@@ -135,6 +166,7 @@ async def test_of_a_crowd_those_of_the_best_scores_are_kept() -> None:
         ("texts", "answered person: that is no Detection"),
         ("score", "its score is not between 0 and 1"),
         ("box", "its box is no Box of finite pixels"),
+        ("huge", "its box is 5500x5500 pixels large, and the picture 320x240"),
         ("tuple", "its box is no Box of finite pixels"),
         ("label", "its label is no text"),
         ("point", "its point has not three finite metres"),

@@ -51,7 +51,11 @@ class OwnDetector:
         if fault or not isinstance(item, Detection):
             raise DetectorError(f"{self._reference!r} answered {str(item)[:200]}: {fault}")
         camera = frame.camera
-        box = item.box.clipped(camera.width, camera.height)
+        box = item.box
+        if box.width > 2 * camera.width or box.height > 2 * camera.height:
+            sizes = f"{box.width:.0f}x{box.height:.0f} pixels large, and the picture {camera.width}x{camera.height}"
+            raise DetectorError(f"{self._reference!r} answered {str(item)[:200]}: its box is {sizes}")
+        box = box.clipped(camera.width, camera.height)
         point = item.point
         if point is None and frame.depth is not None and box.area > 0.0:
             point = box_point(camera, frame.depth, box)
