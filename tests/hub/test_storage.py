@@ -21,6 +21,7 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.storage.rows import (
     Conflicting,
+    DueCommand,
     NewCommand,
     NotNext,
     Retention,
@@ -273,6 +274,12 @@ def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     assert FleetRobot(dataclasses.replace(row, report="")).view(row.added).notes == (
         "its clock is 86400 s ahead of the hub's: times of its events are off by as much",
     )
+    storage.robots.add("r1", again=True)
+    assert storage.robots.keep({"r1": "stream-2"}, 60) == {"r1"}, "whoever has the old token holds it"
+    assert [each.connected for each in storage.robots.all()] == [False]
+    assert isinstance(storage.commands.give(command()), int)
+    assert storage.commands.due({"r1": "stream-2"}) == [], "nor gets it a command until somebody has noticed"
+    assert len(due(storage, "stream-3")) == 1
     storage.robots.remove("r1")
     with pytest.raises(UserError, match="no robot of this fleet is called 'r1'"):
         storage.robots.remove("r1")
@@ -290,27 +297,34 @@ def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCom
     return NewCommand(key=key, expires_in_s=expires_in_s, role="operator", **given)
 
 
+def due(storage: HubStorage, stream: str) -> list[DueCommand]:
+    """What a robot's new stream is to hand on, or one that it has already."""
+    storage.robots.connect("r1", stream, 60)
+    return storage.commands.due({"r1": stream})
+
+
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: HubStorage) -> None:
+    storage.robots.add("r1")
     id = storage.commands.give(command())
     assert isinstance(id, int)
     assert storage.commands.give(command()) == id
     assert "another command" in str(storage.commands.give(command(path="/else")))
     assert not storage.commands.states([id])[id].sent
     assert storage.commands.due({"r2": "a"}) == []
-    assert [each.id for each in storage.commands.due({"r1": "a"})] == [id]
-    assert storage.commands.due({"r1": "a"}) == [], "once on a stream"
-    (again,) = storage.commands.due({"r1": "b"})
+    assert [each.id for each in due(storage, "a")] == [id]
+    assert due(storage, "a") == [], "once on a stream"
+    (again,) = due(storage, "b")
     assert (again.key, 50 < again.expires_in_s <= 60) == ("k", True)
     storage.commands.answer("r2", Answer(id=id, outcome="answered", status=200))
     storage.commands.answer("r1", Answer(id=id, outcome="answered", status=201, body={"n": 1}))
     storage.commands.answer("r1", Answer(id=id, outcome="expired", status=504))
     state = storage.commands.states([id])[id]
     assert (state.sent, state.outcome, state.status, state.body) == (True, "answered", 201, '{"n":1}')
-    assert storage.commands.due({"r1": "c"}) == []
+    assert due(storage, "c") == []
     expired = storage.commands.give(command("other", expires_in_s=-1.0))
-    assert storage.commands.due({"r1": "c"}) == [], f"{expired} has expired"
+    assert due(storage, "c") == [], f"{expired} has expired"
     storage.commands.forget(0)
     assert list(storage.commands.states([id])) == [id]
     storage.commands.forget(-61.0)
@@ -350,11 +364,12 @@ def test_a_wall_clock_that_is_set_back_makes_no_command_younger(
     tmp_path: Path, back_s: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        storage.robots.add("r1")
         id = storage.commands.give(command(expires_in_s=10.0))
         wall = clock.utime
         monkeypatch.setattr(clock, "utime", lambda: wall() - back_s * 1_000_000)
-        (due,) = storage.commands.due({"r1": "a"})
-        assert (due.id, 0 < due.expires_in_s <= 10) == (id, True)
+        (handed,) = due(storage, "a")
+        assert (handed.id, 0 < handed.expires_in_s <= 10) == (id, True)
 
 
 @pytest.mark.slow
@@ -362,6 +377,7 @@ def test_a_wall_clock_that_is_set_back_makes_no_command_younger(
 def test_a_command_that_is_given_later_than_now_has_expired_for_good(
     storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    storage.robots.add("r1")
     with storage.engine.transaction() as db:
         engines = type(db)
     now = engines.now
@@ -371,12 +387,12 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
         with monkeypatch.context() as patch:
             patch.setattr(engines, "now", lambda db: now(db) - 600_000_000)
             if looked == "due":
-                assert storage.commands.due({"r1": "a"}) == []
+                assert due(storage, "a") == []
             elif looked == "states":
                 assert storage.commands.states([id])[id].left_s <= 0
             else:
                 storage.commands.forget(3600.0)
-        assert storage.commands.due({"r1": "a"}) == [], "nor when the clock has come there again"
+        assert due(storage, "a") == [], "nor when the clock has come there again"
         state = storage.commands.states([id])[id]
         assert (state.sent, state.left_s <= 0) == (False, True), "known as one that was not carried out"
         assert storage.commands.give(command(f"k{number}", expires_in_s=-1.0)) != id, "its key is free"
@@ -389,6 +405,8 @@ def test_a_command_that_another_hub_is_given_while_this_one_looks_has_not_expire
     postgres_url: str, looked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with opened(postgres_url) as storage:
+        storage.robots.add("r1")
+        storage.robots.connect("r1", "a", 60)
         first = storage.commands.give(command("first", expires_in_s=60.0))
         assert isinstance(first, int)
         with storage.engine.transaction() as db:

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import requests
 
 from dimos_streams import clock
 from dimos_streams.hub import streams
 from tests.hub.serving import Robot, added, opened_storage, served_hub
+from tests.hub.test_shipping import problem
 
 
 @pytest.mark.feature("H2")
@@ -32,6 +34,22 @@ def test_a_robot_whose_stream_ends_is_not_connected(tmp_path: Path) -> None:
         while is_connected():
             assert time.monotonic() - ended < 8, "it counts as connected until that is forgotten"
             time.sleep(0.05)
+
+
+@pytest.mark.feature("H2")
+def test_whoever_has_a_token_that_was_replaced_is_shut_out(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    lost = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub, opened_storage(database) as storage:
+        lost.report(hub, "move")  # the hub knows its token for a while
+        with lost.commands(hub) as commands:
+            storage.robots.add("r1", again=True)
+            hub.post("/calls?wait=answer&timeout_s=0", {"skill": "move", "robot": "r1"})
+            assert list(commands) == [], "the stream ends, and nothing was sent on it"
+        again = requests.get(
+            lost.path(hub, "commands"), params={"stream": "a-random-stream-id"}, headers=lost.headers, timeout=20
+        )
+        problem(again, 403, "foreign-robot")
 
 
 @pytest.mark.feature("H2")

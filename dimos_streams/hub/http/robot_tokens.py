@@ -42,14 +42,16 @@ class RobotTokens:
         await (refusal or self._robots)(scope, receive, send)
 
     async def _refusal(self, scope: Scope) -> Response | None:
-        asked = scope["path"][len(PREFIX) :].partition("/")[0][:100]
+        asked, _, what = scope["path"][len(PREFIX) :].partition("/")
+        asked = asked[:100]
         authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
         token = bearer_token(authorization)
         if not token:
             detail = f"send the token of robot {asked!r} as 'Authorization: Bearer ...'"
             return _closing(problem(problem_kinds.TOKEN_NEEDED, detail))
         try:
-            robot = await self._robot_of(token)
+            # A stream outlives what is known of its token.
+            robot = await self._robot_of(token, anew=what == "commands")
         except StorageUnavailableError as error:
             return _closing(problem(HUB_UNAVAILABLE, str(error)))
         if not robot:
@@ -59,9 +61,9 @@ class RobotTokens:
             return _closing(problem(FOREIGN_ROBOT, f"this token is robot {robot!r}'s, not {asked!r}'s"))
         return None
 
-    async def _robot_of(self, token: str) -> str:
+    async def _robot_of(self, token: str, *, anew: bool) -> str:
         robot, until = self._known.get(token, ("", 0.0))
-        if clock.monotonic() < until:
+        if clock.monotonic() < until and not anew:
             return robot
         robot = await in_thread(self._executor, self._storage.robots.of_token, token)
         self._known[token] = robot, clock.monotonic() + _KNOWN_S

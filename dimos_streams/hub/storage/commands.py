@@ -42,19 +42,23 @@ class CommandTable:
         return given
 
     def due(self, streams: dict[str, str]) -> list[DueCommand]:
-        """Commands that the streams of robots are to hand on; from now on they count as sent there."""
+        """Commands that the streams of robots are to hand on; from now on they count as sent there. A stream that is
+        not its robot's any more gets none, also before whoever holds it has been told."""
         if not streams:
             return []
         marks = ", ".join("?" * len(streams))
         with self._engine.transaction() as db:
             rows = db.rows(
-                f"SELECT id, robot, key, asked_by, role, method, path, body, expires, given, sent_by FROM commands"
+                f"SELECT id, robot, key, asked_by, role, method, path, body, connected_by, expires, given, sent_by"
+                f" FROM commands JOIN robots ON robots.name = commands.robot"
                 f" WHERE answered IS NULL AND expires > ? AND robot IN ({marks}) ORDER BY id",
                 db.now(), *streams,
             )  # fmt: skip
             now = db.now()
             _void(db, now, [row[0] for row in rows if row[-2] > now])
-            fresh = [row for row in rows if row[-2] <= now < row[-3] and row[-1] != streams[row[1]]]
+            fresh = [
+                row for row in rows if row[-2] <= now < row[-3] and row[-4] == streams[row[1]] != row[-1]
+            ]  # fmt: skip
             db.many(
                 "UPDATE commands SET sent = ?, sent_by = ? WHERE id = ?",
                 [(now, streams[row[1]], row[0]) for row in fresh],
@@ -71,7 +75,7 @@ class CommandTable:
                 body=body,
                 expires_in_s=(expires - now) / _US,
             )
-            for id, robot, key, asked_by, role, method, path, body, expires, _, _ in fresh
+            for id, robot, key, asked_by, role, method, path, body, _, expires, _, _ in fresh
         ]
 
     def answer(self, robot: str, answer: Answer) -> None:

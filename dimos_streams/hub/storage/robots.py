@@ -32,7 +32,7 @@ class RobotTable:
 
     def add(self, name: str, token: str | None = None, *, again: bool = False) -> str:
         """Let a robot connect; return its token, a new one if none is given. With ``again`` a robot that is known
-        gets another token, and the old one ends.
+        gets another token; the old one ends, and so does the stream of commands of whoever has it.
 
         Raises ``UserError`` for a robot that is known already, unless ``again`` is given.
         """
@@ -43,7 +43,8 @@ class RobotTable:
                 raise UserError(f"robot {name!r} is known already; --new-token gives it another token")
             db.run(
                 "INSERT INTO robots (name, token_hash, added) VALUES (?, ?, ?)"
-                " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash",
+                " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, connected_by = '',"
+                " connected_until = 0",
                 name, _hash(token), db.now(),
             )  # fmt: skip
         return token
