@@ -1,9 +1,9 @@
 """Commands on their way from the hub to a robot's bridge, and the bridge's answers.
 
-A robot holds one ``GET /fleet/robots/{robot}/commands?stream=ID``, a stream of server-sent events to which it gives
-a new ``StreamId``. Its first event is ``hello`` with a ``Hello``, then come events ``command`` with a ``Command``
-each. A robot that asks again gets what is neither answered nor expired once more: it knows by the key what it has
-carried out.
+A robot holds one ``GET /fleet/robots/{robot}/commands?stream=ID&process=ID``, a stream of server-sent events to which
+it gives a new ``StreamId``; its ``ProcessId`` tells it from another robot with its name and token. Its first event is
+``hello`` with a ``Hello``, then come events ``command`` with a ``Command`` each. A robot that asks again gets what is
+neither answered nor expired once more: it knows by the key what it has carried out.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Hello(FleetMessage):
     hub: str
     """The name of the hub's process."""
     robot: RobotName
+    doubled: bool = False
+    """True if two processes have taken turns as this robot lately: see ``two_robots``."""
 
 
 class Command(FleetMessage):
@@ -82,6 +84,11 @@ class Answer(FleetMessage):
     headers: dict[Literal["Location", "Link"], Annotated[str, Field(max_length=2000)]] = Field(default_factory=dict)
     body: Any = None
     """JSON; a problem (RFC 9457) if the outcome is not ``answered``."""
+
+
+def two_robots(name: str) -> str:
+    """What is wrong where two processes take turns as one robot."""
+    return f"two robots call themselves {name!r}: give each a name and token of its own"
 
 
 def began_nothing(outcome: Outcome, status: int) -> bool:

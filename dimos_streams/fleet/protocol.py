@@ -66,6 +66,8 @@ RobotName = Annotated[str, Field(pattern=ROBOT_NAME)]
 JournalId = Annotated[str, Field(pattern=JOURNAL_ID)]
 StreamId = Annotated[str, Field(pattern=STREAM_ID)]
 """The random name that a robot gives to a stream of commands when it asks for it; each stream has another one."""
+ProcessId = Annotated[str, Field(pattern=STREAM_ID)]
+"""The random name that a robot's process gives to itself when it begins."""
 Whole = Annotated[int, Field(strict=True)]
 """An integer of JSON: ``"2"``, ``2.0`` and ``true`` are none."""
 Offset = Annotated[Whole, Field(ge=1, le=MAX_OFFSET)]

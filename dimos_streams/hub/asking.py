@@ -94,6 +94,8 @@ class BridgeReply:
     status: int
     body: Any
     headers: dict[str, str]
+    doubled: bool = False
+    """True if two robots call themselves so, of which one has answered."""
 
 
 class Asker:
@@ -153,7 +155,7 @@ class Asker:
             raise RobotUnreachableError(
                 f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
             )
-        return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers))
+        return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers), state.doubled)
 
     async def run(self) -> None:
         """Look for answers, until cancelled."""

@@ -13,6 +13,7 @@ from dimos_streams import clock
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
+from dimos_streams.fleet.commands import two_robots
 from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
@@ -36,8 +37,8 @@ class ListedRobot(FrozenModel):
     heard_s: float | None
     """Seconds since the hub last heard from it, None if it never has."""
     status: str
-    """``ok`` or ``degraded``, as it said last; ``unreachable`` while it is not connected, and ``unknown`` before it
-    has said anything."""
+    """``ok`` or ``degraded``, as it said last, and ``degraded`` while two have its name; ``unreachable`` while
+    it is not connected, and ``unknown`` before it has said anything."""
     notes: tuple[str, ...]
     """The things that are not well, a line each."""
     stopped: bool
@@ -94,12 +95,16 @@ class FleetRobot:
     def _status(self) -> str:
         if self.report is None:
             return "unknown"
-        return self.report.status if self.row.connected else "unreachable"
+        if not self.row.connected:
+            return "unreachable"
+        return "degraded" if self.row.doubled else self.report.status
 
     def view(self, now_utime: int) -> ListedRobot:
         """The view of it at a time."""
         report = self.report
         notes = list(report.notes) if report else []
+        if self.row.doubled:
+            notes.insert(0, two_robots(self.name))
         if self.row.clock_us is not None and abs(self.row.clock_us) > _CLOCK_DIFFERS_US:
             ahead = self.row.clock_us / 1e6
             side = "ahead of" if ahead > 0 else "behind"

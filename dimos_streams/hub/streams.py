@@ -13,9 +13,9 @@ from pydantic_core import from_json, to_json
 from dimos_streams import __version__, clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import report_defect
-from dimos_streams.fleet.commands import Command, Hello
+from dimos_streams.fleet.commands import Command, Hello, two_robots
 from dimos_streams.fleet.lanes import lane_of
-from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, StreamId
+from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, ProcessId, StreamId
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
@@ -25,6 +25,8 @@ _POLL_S = 0.5
 _KEEP_S = 3.0
 _VALID_S = 12.0
 """Time, in seconds, for which a robot counts as connected after its hub has said so."""
+_DOUBLED_AGE_S = 65.0
+"""Age, in seconds, of a stream that is short: a little more than two processes count as two after their last turn."""
 _MAX_CLOCKS = 100_000
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
@@ -35,6 +37,9 @@ class CommandStream:
 
     def __init__(self, robot: str, name: str, id: StreamId) -> None:
         self.robot, self.name, self.id = robot, name, id
+        self.doubled = False
+        """True if two processes take turns as the robot. The stream is short then, so that the robot hears soon if it
+        is alone."""
         self.began = clock.steady()
         self._commands: asyncio.PriorityQueue[tuple[int, int, Command | None]] = asyncio.PriorityQueue()
         """The commands to be sent, no more than the storage lets wait for one robot. None ends the stream."""
@@ -51,8 +56,9 @@ class CommandStream:
 
     async def frames(self, hub: str) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events, until another stream of the robot begins or this one is old."""
-        yield _frame("hello", Hello(version=__version__, hub=hub, robot=self.robot))
-        while (left := self.began + COMMANDS_AGE_S - clock.steady()) > 0:
+        yield _frame("hello", Hello(version=__version__, hub=hub, robot=self.robot, doubled=self.doubled))
+        age_s = _DOUBLED_AGE_S if self.doubled else COMMANDS_AGE_S
+        while (left := self.began + age_s - clock.steady()) > 0:
             try:
                 async with asyncio.timeout(min(left, COMMANDS_PING_S)):
                     _, _, command = await self._commands.get()
@@ -89,10 +95,18 @@ class CommandStreams:
         if robot in self._clocks or len(self._clocks) < _MAX_CLOCKS:
             self._clocks[robot] = sent_utime - clock.utime()
 
-    async def open(self, robot: str, id: StreamId) -> CommandStream:
-        """Open a new stream of a robot; the one that it had is over. Raises ``StorageUnavailableError``."""
+    async def open(self, robot: str, id: StreamId, process: ProcessId) -> CommandStream:
+        """Open a new stream for a process of a robot; the one that the robot had is over.
+
+        Raises ``StorageUnavailableError``.
+        """
         stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}", id)
-        await in_thread(self._executor, self._storage.robots.connect, robot, stream.name, _VALID_S)
+        connect = self._storage.robots.connect
+        stream.doubled = await in_thread(self._executor, connect, robot, stream.name, process, _VALID_S)
+        if stream.doubled:
+            _log.warning(
+                "%s; until then no calls of it are taken, and no stop counts as confirmed", two_robots(robot)
+            )
         if (old := self._streams.get(robot)) is not None:
             _log.warning("robot %r has a new stream of commands; the one that it had is over", robot)
             old.end()

@@ -107,6 +107,7 @@ class Robot:
 
     def __init__(self, name: str, token: str, journal: str = "journal-1") -> None:
         self.name, self.journal = name, journal
+        self.process = secrets.token_urlsafe(16)
         self.headers = {"Authorization": f"Bearer {token}"}
 
     def path(self, hub: ServedHub, what: str) -> str:
@@ -160,7 +161,7 @@ class Robot:
         """Its stream of commands: types and data."""
         with requests.get(
             self.path(hub, "commands"),
-            params={"stream": secrets.token_urlsafe(16)},
+            params={"stream": secrets.token_urlsafe(16), "process": self.process},
             headers=self.headers,
             stream=True,
             timeout=TIMEOUT_S,

@@ -266,8 +266,8 @@ def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     storage.robots.hear({"r1": 86_400_000_000})
     assert not storage.robots.report("r1", version="1", journal="j", report="{}", skills=None)
     assert storage.robots.report("r1", version="1", journal="j", report="{}", skills="[]")
-    storage.robots.connect("r1", "stream-1", 60)
-    storage.robots.connect("r1", "stream-2", 60)
+    storage.robots.connect("r1", "stream-1", "process", 60)
+    storage.robots.connect("r1", "stream-2", "process", 60)
     assert storage.robots.keep({"r1": "stream-1"}, 60) == {"r1"}, "another stream has followed"
     (row,) = storage.robots.all()
     assert (row.connected, row.clock_us, row.version) == (True, 86_400_000_000, "1")
@@ -299,7 +299,7 @@ def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCom
 
 def due(storage: HubStorage, stream: str) -> list[DueCommand]:
     """What a robot's new stream is to hand on, or one that it has already."""
-    storage.robots.connect("r1", stream, 60)
+    storage.robots.connect("r1", stream, "process", 60)
     return storage.commands.due({"r1": stream})
 
 
@@ -336,7 +336,7 @@ def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_an
 def test_what_a_removed_robot_had_to_do_is_nothing_for_the_next_of_its_name(storage: HubStorage) -> None:
     for robot in ("r1", "r2"):
         storage.robots.add(robot)
-        storage.robots.connect(robot, "a", 60)
+        storage.robots.connect(robot, "a", "process", 60)
         storage.store([batch(entry(1, "on it", type="open"), entry(2, call="c2"), robot=robot)])
     storage.store([batch(entry(3, "done", call="c2", type="close", outcome="completed"))])
     id, other = storage.commands.give(command()), storage.commands.give(command(robot="r2"))
@@ -345,7 +345,7 @@ def test_what_a_removed_robot_had_to_do_is_nothing_for_the_next_of_its_name(stor
     state = storage.commands.states([id])[id]
     assert (state.sent, state.left_s <= 0) == (False, True), "whoever waits learns that it was not carried out"
     storage.robots.add("r1")
-    storage.robots.connect("r1", "b", 60)
+    storage.robots.connect("r1", "b", "process", 60)
     assert [each.id for each in storage.commands.due({"r1": "b", "r2": "a"})] == [other]
     rows = storage.calls.newest(10, robot=None, state=None, before=None)
     calls = {(row.robot, row.call_id): CallView.model_validate_json(row.record) for row in rows}
@@ -356,6 +356,64 @@ def test_what_a_removed_robot_had_to_do_is_nothing_for_the_next_of_its_name(stor
     storage.store([batch(entry(4, "it came through", type="close", outcome="completed"))])
     (row, _) = sorted(storage.calls.find("c1"), key=lambda row: row.robot)
     assert CallView.model_validate_json(row.record).outcome == "completed", "the same robot is back"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_two_processes_that_take_turns_as_one_robot_are_two_robots_and_a_restart_or_a_weak_link_is_not(
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.robots.add("r1")
+    with storage.engine.transaction() as db:
+        engines = type(db)
+    passed_s, now = [0.0], engines.now
+    monkeypatch.setattr(engines, "now", lambda db: now(db) + int(passed_s[0] * 1_000_000))
+
+    def turn(process: str, after_s: float = 1.0) -> bool:
+        passed_s[0] += after_s
+        return storage.robots.connect("r1", f"stream {passed_s[0]}", process, 12)
+
+    assert [turn(each) for each in ("a", "a", "b", "b", "c", "d", "d")] == [False] * 7
+    assert not turn("c", 61.0), "whatever was there so long ago"
+    assert [turn("d"), turn("c"), turn("c", 59.0), turn("c", 2.0)] == [True, True, True, False]
+    assert [turn("d"), turn("c")] == [False, True]
+    assert [row.doubled for row in storage.robots.all()] == [True]
+    storage.robots.add("r1", again=True)
+    assert [row.doubled for row in storage.robots.all()] == [False], "only one of them has the new token"
+    assert not turn("c")
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_of_two_robots_with_one_name_none_gets_a_call_and_each_what_stops_it(
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage.robots.add("r1")
+    with storage.engine.transaction() as db:
+        engines = type(db)
+    passed_s, now = [0.0], engines.now
+    monkeypatch.setattr(engines, "now", lambda db: now(db) + int(passed_s[0] * 1_000_000))
+
+    def handed(process: str, stream: str) -> list[str]:
+        storage.robots.connect("r1", stream, process, 60)
+        return [each.key for each in storage.commands.due({"r1": stream})]
+
+    storage.commands.give(command("call"))
+    assert handed("a", "1") == ["call"]
+    stop = storage.commands.give(command("stop", path="/robots/stop"))
+    assert isinstance(stop, int)
+    assert handed("a", "2") == ["call", "stop"], "the link was away"
+    assert handed("b", "3") == ["stop"], "the other one may be at it"
+    passed_s[0] = 3.0
+    assert handed("b", "3") == ["call"], "it has restarted"
+    assert not storage.commands.states([stop])[stop].doubled
+    assert handed("a", "4") == ["stop"]
+    passed_s[0] = 10.0
+    assert handed("a", "5") == ["stop"], "for as long as there are two"
+    assert storage.commands.states([stop])[stop].doubled
+    refused = storage.commands.give(command("other"))
+    assert refused == "two robots call themselves 'r1': give each a name and token of its own"
+    assert isinstance(storage.commands.give(command("release", path="/robots/release")), int)
 
 
 @pytest.mark.feature("H2")
@@ -406,7 +464,7 @@ def test_a_command_that_another_hub_is_given_while_this_one_looks_has_not_expire
 ) -> None:
     with opened(postgres_url) as storage:
         storage.robots.add("r1")
-        storage.robots.connect("r1", "a", 60)
+        storage.robots.connect("r1", "a", "process", 60)
         first = storage.commands.give(command("first", expires_in_s=60.0))
         assert isinstance(first, int)
         with storage.engine.transaction() as db:

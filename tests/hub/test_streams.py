@@ -46,9 +46,8 @@ def test_whoever_has_a_token_that_was_replaced_is_shut_out(tmp_path: Path) -> No
             storage.robots.add("r1", again=True)
             hub.post("/calls?wait=answer&timeout_s=0", {"skill": "move", "robot": "r1"})
             assert list(commands) == [], "the stream ends, and nothing was sent on it"
-        again = requests.get(
-            lost.path(hub, "commands"), params={"stream": "a-random-stream-id"}, headers=lost.headers, timeout=20
-        )
+        params = {"stream": "a-random-stream-id", "process": "a-random-process-id"}
+        again = requests.get(lost.path(hub, "commands"), params=params, headers=lost.headers, timeout=20)
         problem(again, 403, "foreign-robot")
 
 
@@ -58,7 +57,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
     added(database, "r1")
 
     async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
-        stream = await known.open("r1", "a-random-stream-id")
+        stream = await known.open("r1", "a-random-stream-id", "a-random-process-id")
         busy = threading.Event()
         pool.submit(busy.wait)  # all threads are, so that the note waits for one
         closing = asyncio.create_task(known.close(stream))

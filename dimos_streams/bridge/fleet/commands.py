@@ -17,7 +17,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word
+from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, MAX_ANSWER_BYTES, PROTOCOL
 from dimos_streams.tool_stream.event import MAX_NAME
@@ -109,7 +109,12 @@ class CommandDesk:
                 f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
                 f" {__version__})"
             )
-        self.connected = self._begins_well(clock.steady() - base)
+        if message.doubled:
+            # Kept for stops. No attempt has succeeded: each robot waits longer until it asks again.
+            self._troubles.begin(_PART, two_robots(message.robot))
+            self.connected = True
+        else:
+            self.connected = self._begins_well(clock.steady() - base)
         return self.connected
 
     def _begins_well(self, took_s: float) -> bool:

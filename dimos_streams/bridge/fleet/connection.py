@@ -54,6 +54,7 @@ class HubConnection:
         self._base = f"{settings.url}/fleet/robots/{quote(settings.robot, safe='')}"
         self._tls = Tls(settings.ca, settings.cert, settings.key)
         self._random = rng
+        self._process = secrets.token_urlsafe(16)
         self._own_threads = threads is None
         self._threads = threads or ThreadPoolExecutor(2, thread_name_prefix="hub")
         self._events, self._others = _KeptConnection(self._tls), _KeptConnection(self._tls)
@@ -87,7 +88,7 @@ class HubConnection:
 
         stream = secrets.token_urlsafe(16)
         client = SseClient(
-            f"{self._base}/commands?stream={stream}",
+            f"{self._base}/commands?{urlencode({'stream': stream, 'process': self._process})}",
             rng=self._random,
             headers=self._headers(),
             ping_s=COMMANDS_SILENCE_S / 2.5,

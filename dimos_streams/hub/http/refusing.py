@@ -17,7 +17,7 @@ from dimos_streams.hub.asking import (
 )
 from dimos_streams.hub.events import HubBusyError
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.relaying import relayed
+from dimos_streams.hub.http.relaying import as_of_both, relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
@@ -61,7 +61,7 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
             )
             raise ProblemError(hub_kinds.ROBOT_UNREACHABLE, text)
         try:
-            return relayed(robot.name, await parts.asker.ask(request))
+            return as_of_both(request, relayed(robot.name, await parts.asker.ask(request)))
         except CommandRefusedError as error:
             raise ProblemError(hub_kinds.COMMAND_REFUSED, str(error)) from error
         except RobotUnreachableError as error:

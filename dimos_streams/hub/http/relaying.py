@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dimos_streams.bridge.http.problems import ProblemError
-from dimos_streams.fleet.paths import is_open
-from dimos_streams.hub.asking import BridgeReply
+from dimos_streams.fleet.commands import two_robots
+from dimos_streams.fleet.paths import bare_path, is_open
+from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
 
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
 _HEADERS = {"Location": re.compile(f"({_HERE})"), "Link": re.compile(rf'<({_HERE})>; rel="[a-z]+"')}
 """The headers that are passed on, and the form that their values must have: paths of the same server."""
+_ORDERS = ("/robots/stop", "/robots/release", "/calls/cancel")
 _NO_CONTENT = (204, 205)
 
 
@@ -30,6 +32,15 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
         if form is None or not form.fullmatch(value):
             raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; valid: Location and Link of paths")
     return reply if status < 400 else replace(reply, headers={})  # a refusal leads nowhere
+
+
+def as_of_both(request: BridgeRequest, reply: BridgeReply) -> BridgeReply:
+    """The reply to an order, which confirms nothing if it is that of one of two robots with the same name."""
+    is_order = request.method == "POST" and bare_path(request.path) in _ORDERS
+    if not reply.doubled or not is_order or not isinstance(reply.body, dict) or reply.status != 200:
+        return reply
+    text = f"NOT CONFIRMED: {two_robots(request.robot)}; one of them: {reply.body.get('text', 'done')}"
+    return replace(reply, body={**reply.body, "confirmed": False, "text": text})
 
 
 def headers_below(robot: str, headers: Mapping[str, str]) -> dict[str, str]:

@@ -126,9 +126,15 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         )
         | refusals(*_ALWAYS),
     )
-    async def commands(robot: RobotPath, stream: Annotated[str, Query(pattern=STREAM_ID)]) -> Response:
+    async def commands(
+        robot: RobotPath,
+        stream: Annotated[str, Query(pattern=STREAM_ID)],
+        process: Annotated[str, Query(pattern=STREAM_ID)],
+    ) -> Response:
         with refused():
-            opened = await parts.streams.open(robot, stream)
+            opened = await parts.streams.open(robot, stream, process)
+        if opened.doubled:
+            parts.robots.forget()
         return _Commands(parts, opened)
 
     @app.post(

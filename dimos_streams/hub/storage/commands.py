@@ -3,18 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 from dimos_streams.common.text import parse_json
-from dimos_streams.fleet.commands import Answer, began_nothing, is_last_word
+from dimos_streams.fleet.commands import Answer, Method, Role, began_nothing, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
 from dimos_streams.tool_stream.event import json_text
 
 _US = 1_000_000
+_RETURN_US = 3 * _US
+"""Time within which a process whose stream another one has ended asks for a new one if it is alive."""
 _WHAT = ("asked_by", "role", "method", "path", "body")
 """The columns that must be the same in two commands of one key."""
+
+
+class _Waiting(NamedTuple):
+    """A command that is not answered. ``sent_by`` and ``sent_to`` are the stream and the process that have it."""
+
+    id: int
+    robot: str
+    key: str
+    asked_by: str
+    role: Role
+    method: Method
+    path: str
+    body: str
+    expires: int
+    given: int
+    sent_by: str
+    sent_to: str
+
+
+class _Holder(NamedTuple):
+    """Who holds a robot's stream of commands, see ``RobotTable.connect``."""
+
+    connected_by: str
+    process: str
+    replaced_at: int
+    doubled_until: int
+
+
+_FIELDS = len(_Waiting._fields)
 
 
 class CommandTable:
@@ -49,33 +80,39 @@ class CommandTable:
         marks = ", ".join("?" * len(streams))
         with self._engine.transaction() as db:
             rows = db.rows(
-                f"SELECT id, robot, key, asked_by, role, method, path, body, connected_by, expires, given, sent_by"
+                f"SELECT id, robot, key, asked_by, role, method, path, body, expires, given, sent_by, sent_to,"
+                f" connected_by, process, replaced_at, doubled_until"
                 f" FROM commands JOIN robots ON robots.name = commands.robot"
                 f" WHERE answered IS NULL AND expires > ? AND robot IN ({marks}) ORDER BY id",
                 db.now(), *streams,
             )  # fmt: skip
             now = db.now()
-            _void(db, now, [row[0] for row in rows if row[-2] > now])
+            found = [(_Waiting(*row[:_FIELDS]), _Holder(*row[_FIELDS:])) for row in rows]
+            _void(db, now, [waiting.id for waiting, _ in found if waiting.given > now])
             fresh = [
-                row for row in rows if row[-2] <= now < row[-3] and row[-4] == streams[row[1]] != row[-1]
-            ]  # fmt: skip
+                (waiting, holder)
+                for waiting, holder in found
+                if waiting.given <= now < waiting.expires
+                and waiting.sent_by != streams[waiting.robot] == holder.connected_by
+                and _may_go(waiting, holder, now)
+            ]
             db.many(
-                "UPDATE commands SET sent = ?, sent_by = ? WHERE id = ?",
-                [(now, streams[row[1]], row[0]) for row in fresh],
+                "UPDATE commands SET sent = ?, sent_by = ?, sent_to = ? WHERE id = ?",
+                [(now, holder.connected_by, holder.process, waiting.id) for waiting, holder in fresh],
             )
         return [
             DueCommand(
-                id=id,
-                robot=robot,
-                key=key,
-                asked_by=asked_by,
-                role=role,
-                method=method,
-                path=path,
-                body=body,
-                expires_in_s=(expires - now) / _US,
+                id=each.id,
+                robot=each.robot,
+                key=each.key,
+                asked_by=each.asked_by,
+                role=each.role,
+                method=each.method,
+                path=each.path,
+                body=each.body,
+                expires_in_s=(each.expires - now) / _US,
             )
-            for id, robot, key, asked_by, role, method, path, body, _, expires, _, _ in fresh
+            for each, _ in fresh
         ]
 
     def answer(self, robot: str, answer: Answer) -> None:
@@ -97,8 +134,8 @@ class CommandTable:
         marks = ", ".join("?" * len(ids))
         with self._engine.transaction() as db:
             rows = db.rows(
-                f"SELECT id, sent, expires, outcome, status, headers, answer, given FROM commands"
-                f" WHERE id IN ({marks})",
+                f"SELECT id, doubled_until, sent, expires, outcome, status, headers, answer, given"
+                f" FROM commands LEFT JOIN robots ON robots.name = commands.robot WHERE id IN ({marks})",
                 *ids,
             )
             now = db.now()
@@ -124,6 +161,16 @@ def expire_commands(db: Transaction, robot: str) -> None:
     db.notify(COMMANDS)
 
 
+def _may_go(command: _Waiting, holder: _Holder, now: int) -> bool:
+    """Return whether the process that holds the stream may get a command. What another one has been sent, and perhaps
+    carries out, waits until it is clear that it does not come back; no robot gets what was meant for another one.
+    What stops a robot is for any that is there."""
+    if lane_of(command.method, command.path, command.role) != "others":
+        return True
+    is_alone = holder.doubled_until <= now
+    return is_alone and (command.sent_to in ("", holder.process) or holder.replaced_at <= now - _RETURN_US)
+
+
 def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
     """Let commands expire, also those that were given later than now, before the clock was set back."""
     db.many("UPDATE commands SET given = ?, expires = ? WHERE id = ?", [(now, now, id) for id in ids])
@@ -147,6 +194,9 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
         if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
             return int(id)
     lane = lane_of(new.method, new.path, new.role)
+    doubled = db.rows("SELECT 1 FROM robots WHERE name = ? AND doubled_until > ?", new.robot, now)
+    if doubled and lane == "others":
+        return two_robots(new.robot)
     waiting = db.rows(
         "SELECT method, path, role FROM commands WHERE robot = ? AND answered IS NULL AND expires > ? AND given <= ?",
         new.robot, now, now,
@@ -172,7 +222,16 @@ def _shown_key(new: NewCommand) -> str:
 
 
 def _state(
-    now: int, id: int, sent: int | None, expires: int, outcome: Any, status: Any, headers: Any, body: Any, given: int
+    now: int,
+    id: int,
+    doubled_until: int | None,
+    sent: int | None,
+    expires: int,
+    outcome: Any,
+    status: Any,
+    headers: Any,
+    body: Any,
+    given: int,
 ) -> CommandState:
     return CommandState(
         id=id,
@@ -182,4 +241,5 @@ def _state(
         status=status or 0,
         headers=headers or "{}",
         body=body or "null",
+        doubled=(doubled_until or 0) > now,
     )

@@ -14,6 +14,9 @@ from dimos_streams.hub.storage.rows import RobotRow
 
 _US = 1_000_000
 _TOKEN_BYTES = 24
+_TURN_S = 60.0
+"""Time, in seconds, within which a process that comes back after another one took its place shows that there are two.
+A robot that restarts has another process, and the one of before never comes back."""
 
 
 class UnknownFleetRobotError(UserError):
@@ -44,7 +47,7 @@ class RobotTable:
             db.run(
                 "INSERT INTO robots (name, token_hash, added) VALUES (?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, connected_by = '',"
-                " connected_until = 0",
+                " connected_until = 0, process = '', replaced = '', doubled_until = 0",
                 name, _hash(token), db.now(),
             )  # fmt: skip
         return token
@@ -71,8 +74,8 @@ class RobotTable:
         with self._engine.reading() as db:
             now = db.now()
             rows = db.rows(
-                "SELECT name, added, heard, connected_until, clock_us, version, report, skills, acknowledged"
-                " FROM robots LEFT JOIN journals"
+                "SELECT name, added, heard, connected_until, doubled_until, clock_us, version, report, skills,"
+                " acknowledged FROM robots LEFT JOIN journals"
                 " ON journals.robot = robots.name AND journals.journal = robots.journal ORDER BY name"
             )
         return [
@@ -81,13 +84,14 @@ class RobotTable:
                 added=added,
                 heard=heard,
                 connected=until >= now,
+                doubled=doubled_until > now,
                 clock_us=clock_us,
                 version=version,
                 report=report,
                 skills=skills,
                 acknowledged=None if acknowledged is None else max(0, acknowledged),
             )
-            for name, added, heard, until, clock_us, version, report, skills, acknowledged in rows
+            for name, added, heard, until, doubled_until, clock_us, version, report, skills, acknowledged in rows
         ]
 
     def report(self, name: str, *, version: str, journal: str, report: str, skills: str | None) -> bool:
@@ -109,11 +113,23 @@ class RobotTable:
             rows = [(now, ahead, name) for name, ahead in sorted(clocks.items())]
             db.many("UPDATE robots SET heard = ?, clock_us = ? WHERE name = ?", rows)
 
-    def connect(self, name: str, stream: str, valid_s: float) -> None:
-        """Note that a robot has a new stream of commands; any other one of it is over."""
+    def connect(self, name: str, stream: str, process: str, valid_s: float) -> bool:
+        """Note that a process of a robot has a new stream of commands; any other one of the robot is over. Return
+        whether two processes take turns as this robot."""
         with self._engine.transaction() as db:
-            until = db.now() + int(valid_s * _US)
-            db.run("UPDATE robots SET connected_by = ?, connected_until = ? WHERE name = ?", stream, until, name)
+            now = db.now()
+            turn = int(_TURN_S * _US)
+            rows = db.rows(
+                "UPDATE robots SET connected_by = ?, connected_until = ?,"
+                " doubled_until = CASE WHEN process <> ? AND replaced = ? AND replaced_at > ? THEN ?"
+                " ELSE doubled_until END,"
+                " replaced = CASE WHEN process = ? THEN replaced ELSE process END,"
+                " replaced_at = CASE WHEN process = ? THEN replaced_at ELSE ? END,"
+                " process = ? WHERE name = ? RETURNING doubled_until",
+                stream, now + int(valid_s * _US), process, process, now - turn, now + turn, process, process, now,
+                process, name,
+            )  # fmt: skip
+        return bool(rows) and rows[0][0] > now
 
     def keep(self, streams: Mapping[str, str], valid_s: float) -> set[str]:
         """Note that streams go on, by their robots' names; return the robots whose stream another has followed."""

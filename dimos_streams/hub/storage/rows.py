@@ -93,6 +93,8 @@ class RobotRow:
     """Time at which any hub has last heard of it; None if none has."""
     connected: bool
     """True if it holds a stream of commands, at any hub."""
+    doubled: bool
+    """True if two processes have taken turns as this robot lately."""
     clock_us: int | None
     """Time by which its clock seems to be ahead of the hub's, as exact as a request is fast; None if not known."""
     version: str
@@ -139,6 +141,8 @@ class CommandState:
     status: int
     headers: str
     body: str
+    doubled: bool
+    """True if two processes have taken turns as its robot lately: only one of them was sent it."""
 
 
 class RobotCallRow(NamedTuple):

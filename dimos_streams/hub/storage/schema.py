@@ -15,6 +15,9 @@ _FIRST = (
     "INSERT INTO fleet VALUES (1, 'dimos_streams hub', 1, 1, 0)",
     "CREATE TABLE robots (name text PRIMARY KEY, token_hash text NOT NULL UNIQUE, added bigint NOT NULL,"
     " heard bigint, connected_by text NOT NULL DEFAULT '', connected_until bigint NOT NULL DEFAULT 0,"
+    # The process whose stream is the newest one, the one whose place it took, and when: ``RobotTable.connect``.
+    " process text NOT NULL DEFAULT '', replaced text NOT NULL DEFAULT '', replaced_at bigint NOT NULL DEFAULT 0,"
+    " doubled_until bigint NOT NULL DEFAULT 0,"
     " clock_us bigint, version text NOT NULL DEFAULT '', report text NOT NULL DEFAULT '',"
     " skills text NOT NULL DEFAULT '', journal text NOT NULL DEFAULT '')",
     "CREATE TABLE journals (id {identity}, robot text NOT NULL, journal text NOT NULL, acknowledged bigint NOT NULL,"
@@ -29,8 +32,9 @@ _FIRST = (
     "CREATE INDEX calls_by_age ON calls (first_seq)",
     "CREATE TABLE commands (id {identity}, robot text NOT NULL, key text NOT NULL, asked_by text NOT NULL,"
     " role text NOT NULL, method text NOT NULL, path text NOT NULL, body text NOT NULL, given bigint NOT NULL,"
-    " expires bigint NOT NULL, sent bigint, sent_by text NOT NULL DEFAULT '', answered bigint,"
-    " outcome text, status bigint, headers text, answer text, UNIQUE (robot, key))",
+    " expires bigint NOT NULL, sent bigint, sent_by text NOT NULL DEFAULT '',"
+    " sent_to text NOT NULL DEFAULT '', answered bigint, outcome text, status bigint, headers text, answer text,"
+    " UNIQUE (robot, key))",
     "CREATE INDEX commands_due ON commands (robot) WHERE answered IS NULL",
     "CREATE TABLE hubs (name text PRIMARY KEY, version text NOT NULL, url text NOT NULL, until bigint NOT NULL)",
 )

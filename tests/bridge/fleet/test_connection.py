@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from pydantic import ValidationError
@@ -232,9 +233,9 @@ async def test_the_stream_of_commands_is_read_once(server: Answering) -> None:
     sent: list[Command] = []
 
     def answer() -> tuple[int, dict[str, str], bytes]:
-        path, _, query = server.asked[-1][1].partition("?stream=")
+        path, _, query = server.asked[-1][1].partition("?")
         assert path == "/fleet/robots/robot1/commands"
-        sent.append(_command(query))
+        sent.append(_command(parse_qs(query)["stream"][0]))
         lines = f"event: hello\ndata: {hello.model_dump_json()}\n\n: ping\n\nevent: command\ndata: {{}}\n\n"
         lines += "".join(f"event: command\ndata: {each.model_dump_json()}\n\n" for each in sent)
         return 200, {"Content-Type": "text/event-stream"}, f"{lines}event: news\ndata: 1\n\n".encode()

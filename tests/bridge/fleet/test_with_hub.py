@@ -85,6 +85,35 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
         assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
 
 
+def test_two_robots_with_one_name_and_token_are_told_apart_and_no_stop_is_confirmed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    why = "two robots call themselves 'r1': give each a name and token of its own"
+    body = {"skill": "count", "arguments": {"label": "there", "to": 1}, "robot": "r1"}
+    with served_hub(database) as hub, robot_of(tmp_path / "one", hub.url, token) as one:
+        wait_for(lambda: link(one)["commands"])
+        wait_for(lambda: hub.get("/robots").json()[0]["skills"])
+        assert "two robots" not in hub.post("/robots/stop").json()["text"]
+        assert hub.post("/robots/release").json()["text"].startswith("r1: ")
+        with robot_of(tmp_path / "two", hub.url, token) as two:
+            wait_for(lambda: link(one)["trouble"] == link(two)["trouble"] == why)
+            (seen,) = hub.get("/robots").json()
+            assert (seen["status"], seen["notes"][0]) == ("degraded", why)
+            assert why in problem(hub.post("/calls", body), 409, "command-refused")["detail"]
+            stopped = hub.post("/robots/stop").json()
+            assert not stopped["confirmed"]
+            assert stopped["text"].startswith(f"r1: NOT CONFIRMED: {why}; one of them: ")
+            assert not hub.post("/robots/r1/robots/stop").json()["confirmed"]
+        assert [one.get("/calls").json(), hub.get("/calls").json()] == [[], []]
+    lines = [record.getMessage() for record in caplog.records if why in record.getMessage()]
+    assert sum(line.startswith(f"the hub {hub.url}: {why}") for line in lines) == 2, "each robot says it once"
+    assert f"{why}; until then no calls of it are taken, and no stop counts as confirmed" in lines
+
+
 def test_a_command_that_somebody_keeps_back_for_a_later_stream_is_not_carried_out(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     token = added(database, "r1")["r1"]
