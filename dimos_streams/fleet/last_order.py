@@ -6,9 +6,10 @@ Nobody means that one to begin any more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from dimos_streams import clock
+from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S, CommandId
@@ -17,19 +18,31 @@ from dimos_streams.tool_stream.overtaken import OrderKind, overtaken
 _ORDERS: dict[str, OrderKind] = {"/robots/stop": "stop", "/calls/cancel": "cancel"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Noted:
+class OrderNote(FrozenModel):
+    """The record of an order."""
+
     id: CommandId
     kind: OrderKind
     at: float
     """Time at which it came, on ``clock.steady``."""
+    utime: int
+    """The same, µs since the Unix epoch."""
 
 
 class LastOrder:
     """The last order of a hub that ends what was asked for before it, whichever part of the robot it is about."""
 
-    def __init__(self) -> None:
-        self._noted: _Noted | None = None
+    def __init__(self, keep: Callable[[OrderNote], None]) -> None:
+        """``keep`` is called with each order that is noted, so that ``restore`` gets it after a restart."""
+        self._keep = keep
+        self._noted: OrderNote | None = None
+
+    def restore(self, note: OrderNote) -> None:
+        """Go on with an order that was noted before a restart. It is as old as the clock says by which it is younger:
+        the steady one begins anew with the machine, and the other may have been set."""
+        ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
+        age = min((age for age in ages if age >= 0), default=0.0)
+        self._noted = note.model_copy(update={"at": clock.steady() - age})
 
     def note(self, command: Command) -> None:
         """Note a command that is about to be carried out, if it is such an order; one that comes late, after a newer
@@ -39,7 +52,8 @@ class LastOrder:
             return
         last = self._last()
         if last is None or command.id > last.id:
-            self._noted = _Noted(command.id, kind, clock.steady())
+            self._noted = OrderNote(id=command.id, kind=kind, at=clock.steady(), utime=clock.utime())
+            self._keep(self._noted)
 
     def against(self, command: Command) -> str:
         """The reason why a command to begin a call comes too late; empty if no order has overtaken it."""
@@ -48,7 +62,7 @@ class LastOrder:
             return ""
         return overtaken((command.body or {}).get("skill"), last.kind)
 
-    def _last(self) -> _Noted | None:
+    def _last(self) -> OrderNote | None:
         """The order that counts now, if there is one.
 
         It counts for as long as an older command can be valid: a hub that has lost its database counts anew.

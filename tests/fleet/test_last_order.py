@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.fleet.commands import Command
-from dimos_streams.fleet.last_order import LastOrder
+from dimos_streams.fleet.last_order import LastOrder, OrderNote
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 
 
@@ -28,7 +29,7 @@ def command(id: int, path: str) -> Command:
 
 
 def test_an_order_that_comes_late_does_not_replace_a_newer_one() -> None:
-    last = LastOrder()
+    last = LastOrder(lambda note: None)
     last.note(command(10, "/robots/stop"))
     last.note(command(5, "/calls/cancel"))
     assert "an operator has stopped the robot" in last.against(command(7, "/calls"))
@@ -38,8 +39,24 @@ def test_an_order_that_comes_late_does_not_replace_a_newer_one() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("steady_s", "wall_s", "counts"),
+    [(10, 10, True), (10, 5000, True), (-10, 10, True), (-10, -10, True), (400, 10, True), (400, 400, False),
+     (-10, 400, False), (400, -10, False)],
+)  # fmt: skip
+async def test_an_order_of_before_a_restart_is_as_old_as_the_clock_says_by_which_it_is_younger(
+    steady_s: float, wall_s: float, counts: bool
+) -> None:
+    last = LastOrder(lambda note: None)
+    at, utime = clock.steady() - steady_s, clock.utime() - int(wall_s * 1e6)
+    last.restore(OrderNote(id=10, kind="stop", at=at, utime=utime))
+    assert bool(last.against(command(9, "/calls"))) == counts
+    assert not last.against(command(11, "/calls"))
+
+
+@pytest.mark.virtual_time
 async def test_an_order_of_a_hub_that_counts_anew_is_noted_once_those_of_before_are_over() -> None:
-    last = LastOrder()
+    last = LastOrder(lambda note: None)
     last.note(command(1000, "/robots/stop"))
     await asyncio.sleep(MAX_EXPIRY_S + 1.0)
     assert not last.against(command(2, "/calls"))

@@ -1,4 +1,5 @@
-"""The commands that a robot has taken, by their keys, and its answers: across restarts, in the journal's database."""
+"""What a robot keeps of a hub's commands across restarts, in the journal's database: the keys of those that it has
+taken, its answers, and the last order to stop."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ from dimos_streams import clock
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.last_order import LastOrder, OrderNote
 
 _PREFIX = "command/"
+_LAST_ORDER = "last order of a hub"
 KEEP_S = 3600.0
 """Minimum time, in seconds, for which keys are remembered, many times as long as a command is valid."""
 MAX_NOTES = 5000
@@ -48,9 +51,16 @@ class CommandNotes:
         self._taken_at: dict[str, float] = {}
         """Times at which they were taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
         self._sizes: dict[str, int] = {}
+        self.last_order = LastOrder(lambda note: journal.note(_LAST_ORDER, note.model_dump_json()))
+        """The last order that older calls do not survive."""
 
     def restore(self) -> None:
         """Restore what was noted before a restart."""
+        if (order := self._journal.notes(_LAST_ORDER).get(_LAST_ORDER)) is not None:
+            try:
+                self.last_order.restore(OrderNote.model_validate_json(order))
+            except ValidationError as error:
+                _logger.warning("the note of a hub's last order can't be read: %s", first_problem(error, "it"))
         found: list[tuple[str, CommandNote]] = []
         for name, value in self._journal.notes(_PREFIX).items():
             try:

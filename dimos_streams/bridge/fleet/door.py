@@ -51,11 +51,11 @@ def too_large(size: int) -> DoorReply:
 class Door:
     """Hands commands to the bridge's app as if they had come over HTTP: the same checks, the same gates."""
 
-    def __init__(self, app: ASGIApp, broker: Broker) -> None:
+    def __init__(self, app: ASGIApp, broker: Broker, last_order: LastOrder) -> None:
         """``app`` is the app without its guard, which checks hosts and tokens: a hub has shown who it is."""
         self._app = app
         self._broker = broker
-        self._last_order = LastOrder()
+        self._last_order = last_order
 
     async def enter(self, command: Command, begin_by: float, key: str) -> DoorReply:
         """Carry a command out. No call begins later than ``begin_by``, on ``clock.steady``; one that the command

@@ -58,9 +58,8 @@ class HubLink:
         )
         self._journal = broadcast.journal
         self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
-        self._desk = CommandDesk(
-            self._connection, Door(app, broker), self._command_notes, self._answers, self._troubles, rng=rng
-        )
+        door = Door(app, broker, self._command_notes.last_order)
+        self._desk = CommandDesk(self._connection, door, self._command_notes, self._answers, self._troubles, rng=rng)
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:

@@ -36,7 +36,7 @@ async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
     bridge = made.bridge
     troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
     answers = AnswerBox(hub, notes, troubles, rng=random.Random(1))
-    door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker)
+    door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker, notes.last_order)
     made_desk = CommandDesk(hub, door, notes, answers, troubles, rng=random.Random(2))
     notes.restore()
     answers.restore()
@@ -249,6 +249,22 @@ async def test_a_call_that_an_order_has_overtaken_does_not_begin(order: str, why
         assert not await made.broker.calls()
         hub.command(7, "/calls", body=call("at_once", value=3))
         assert (await answer_to(hub, 7)).status == 201, "it was asked for later"
+
+
+async def test_a_call_that_an_order_has_overtaken_does_not_begin_after_a_restart_either(tmp_path: Path) -> None:
+    hub = FakeHub()
+    journal = tmp_path / "journal.sqlite"
+    async with scene(journal=journal) as made, desk(made, hub):
+        hub.command(10, "/calls/cancel")
+        assert (await answer_to(hub, 10)).status == 200
+    hub.forget()
+    async with scene(journal=journal) as made, desk(made, hub):
+        hub.command(8, "/calls", body=call("at_once", value=3))
+        assert "all calls were ended" in (await answer_to(hub, 8)).body["detail"]
+        assert not await made.broker.calls()
+        await asyncio.sleep(MAX_EXPIRY_S)
+        hub.command(9, "/calls", body=call("at_once", value=3))
+        assert (await answer_to(hub, 9)).status == 201, "a hub that counts anew"
 
 
 async def test_a_call_that_began_before_the_order_is_found_by_its_key() -> None:
