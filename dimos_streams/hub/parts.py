@@ -35,6 +35,11 @@ class HubParts:
     database_bytes: Callable[[], int]
     """Returns the size of the database when it was looked at last."""
 
+    @property
+    def trouble(self) -> str:
+        """The reason why the database takes or gives nothing, as far as is known; empty if it does."""
+        return self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
+
     async def now_utime(self, *, for_order: bool = False) -> int:
         """The time by the database's clock, by which robots are heard of; an order waits for nobody who only looks.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +182,33 @@ def test_a_full_disk_costs_robots_nothing(tmp_path: Path, small_disk: Path) -> N
         filler.unlink()
         assert robot.ship(hub, *long).json()["acknowledged"] == 6
         assert [each["seq"] for _, each in hub.events(6)] == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_hub_that_can_note_nothing_says_so_also_if_no_events_come(tmp_path: Path, small_disk: Path) -> None:
+    """What it can't note is no order that it could give."""
+    database = f"sqlite:///{small_disk}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    filler = small_disk / "filler"
+    with served_hub(database) as hub:
+        assert robot.report(hub, "move").status_code == 200
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        for number in range(20):
+            refused = robot.report(hub, *(f"move_{number}_{each}" for each in range(900)))
+            if refused.status_code != 200:
+                break
+        assert "full" in problem(refused, 503, "hub-unavailable")["detail"]
+        health = hub.get("/healthz").json()
+        assert (health["status"], "full" in health["database"]) == ("degraded", True)
+        assert "dimos_streams_hub_ok 0.0" in hub.get("/metrics").text
+        filler.unlink()
+        end = time.monotonic() + 30
+        while hub.get("/healthz").json()["status"] != "ok":  # nobody but the hub writes anything
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        trouble = parts.intake.trouble or parts.feed.trouble
+        trouble = parts.trouble
         robots = list(parts.robots.known.values())
         statistics = parts.feed.broadcast.statistics()
         return {
@@ -65,7 +65,7 @@ class HubCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """The families of metrics, each once."""
         feed, intake, robots = self._parts.feed, self._parts.intake, self._parts.robots.known
-        yield gauge("hub_ok", "1 while the database takes and gives events.", not (intake.trouble or feed.trouble))
+        yield gauge("hub_ok", "1 while the database takes and gives events.", not self._parts.trouble)
         yield gauge("hub_first_offset", "The oldest number in the sequence.", feed.broadcast.first_offset)
         yield gauge("hub_last_offset", "The newest number that this hub has read.", feed.log.last_offset)
         yield counter(

@@ -92,7 +92,8 @@ class PostgresEngine(Engine):
                 raise
         except self._psycopg.Error as error:
             self._drop_broken()
-            raise StorageUnavailableError(f"the hub's database {self.where}: {_line(error)}") from error
+            self.trouble = text = f"the hub's database {self.where}: {_line(error)}"
+            raise StorageUnavailableError(text) from error
 
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""

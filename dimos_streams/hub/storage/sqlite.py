@@ -98,7 +98,8 @@ class SqliteEngine(Engine):
                     db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            raise StorageUnavailableError(f"the hub's database {self.where}: {error}") from error
+            self.trouble = text = f"the hub's database {self.where}: {error}"
+            raise StorageUnavailableError(text) from error
 
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""
