@@ -60,7 +60,10 @@ class LastOrder:
         last = self._last()
         if last is None or command.id > last.id:
             return ""
-        return overtaken((command.body or {}).get("skill"), last.kind)
+        why = overtaken((command.body or {}).get("skill"), last.kind)
+        # Nothing tells a call that is late from one of a hub that numbers its commands anew.
+        left_s = last.at + MAX_EXPIRY_S - clock.steady()
+        return f"{why}; if the hub's database was put back from a copy since, its calls begin again in {left_s:.0f} s"
 
     def _last(self) -> OrderNote | None:
         """The order that counts now, if there is one.
