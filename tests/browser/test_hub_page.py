@@ -91,6 +91,6 @@ def test_the_hubs_page_shows_what_it_knows_before_a_robot_has_reported_it(page: 
             expect(cells.nth(3)).to_have_text("2")
             page.get_by_role("button", name="Stop", exact=True).click()
             expect(page.locator("#notice")).to_have_text("r1: stands")
-            assert cells.nth(2).inner_text() == "stopped"
+            expect(cells.nth(2)).to_have_text("stopped")
             page.get_by_role("button", name="Release").wait_for()
     answers.join()
