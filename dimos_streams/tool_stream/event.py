@@ -135,13 +135,20 @@ class ToolEvent:
         if event.type not in EVENT_TYPES and event.type != "gap":
             raise ValueError(f"not a tool stream event: type is {event.type!r}")
         least = 0 if event.type == "gap" else 1  # one of offsets is of no call, and has no seq
-        if isinstance(event.seq, bool) or not least <= event.seq <= MAX_SEQ:
-            raise ValueError(f"not a tool stream event: seq is {event.seq!r}; valid: {least} to {MAX_SEQ}")
+        most = last_seq_of(event.type)
+        if isinstance(event.seq, bool) or not least <= event.seq <= most:
+            raise ValueError(f"not a tool stream event: seq is {event.seq!r}; valid: {least} to {most}")
         if isinstance(event.utime, bool) or not MIN_UTIME <= event.utime <= MAX_UTIME:
             raise ValueError(f"not a tool stream event: utime is {event.utime!r}; valid: {MIN_UTIME} to {MAX_UTIME}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
             raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}")
         return event
+
+
+def last_seq_of(type: str) -> int:
+    """Return the largest valid seq of a type of event: the close that a bridge makes for a module stands behind the
+    last event that the module can have sent."""
+    return MAX_SEQ + (type == "close")
 
 
 MAX_REASON = 4000

@@ -16,12 +16,12 @@ from dimos_streams.tool_stream.event import (
     EVENTS,
     MAX_EVENT,
     MAX_NAME,
-    MAX_SEQ,
     OUTCOMES,
     ToolEvent,
     is_call_id,
     is_name,
     json_object,
+    last_seq_of,
 )
 from dimos_streams.tool_stream.wire.layout import FINGERPRINT, ID_AT, INSTANCE, LENGTH, SEQ, TYPE, UTIME
 
@@ -143,7 +143,7 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
     instance = value.pop(INSTANCE, "")
     if not isinstance(instance, str) or not is_name(instance):
         raise MessageError(channel, TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
-    if not 1 <= seq <= MAX_SEQ or not is_call_id(call_id):
+    if not 1 <= seq <= last_seq_of(type) or not is_call_id(call_id):
         raise MessageError(channel, TYPE, f"call {call_id!r} has seq {seq}")
     if type == "close" and value.get("outcome") not in OUTCOMES:
         raise MessageError(channel, TYPE, f"outcome is {value.get('outcome')!r}")

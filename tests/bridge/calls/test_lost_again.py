@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.journal import tables
+from dimos_streams.bridge.journal.query import Query
+from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, ToolEvent
+from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import answered, closed, scene
+from tests.helpers import until
 
 
 @pytest.mark.virtual_time
@@ -32,3 +36,21 @@ async def test_a_lost_call_whose_close_the_journal_could_not_take_is_closed_at_t
         assert (await closed(world.broker, call_id)).outcome == "lost"
         assert (failed, world.broker.ledger.leases.holders()) == (2, {})
         assert f"call {call_id} could not be closed as lost" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_a_close_that_is_made_behind_the_last_seq_is_an_event_for_readers_and_on_the_bus() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        await answered(world.broker, call_id)
+        call = world.broker.ledger.calls.get(call_id)
+        assert call is not None
+        call.last_seq = MAX_SEQ  # as after an event of a module that counts wrongly
+        on_bus: list[ToolEvent] = []
+        world.inner.subscribe(EVENTS, lambda _, data: on_bus.append(unpack_event(data)))
+        world.processes[-1].bus.partitioned = True
+        assert (await closed(world.broker, call_id)).outcome == "lost"
+        newest = world.bridge.journal.read(Query(0), 1000, 1 << 20).entries[-1].decoded.event
+        assert (newest.type, newest.seq) == ("close", MAX_SEQ + 1)
+        assert ToolEvent.from_dict(newest.to_dict()) == newest
+        await until(lambda: newest in on_bus)
