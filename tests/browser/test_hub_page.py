@@ -15,6 +15,11 @@ from tests.hub.test_commands import answering
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
 
+def leave(page: Page) -> None:
+    """Let the page ask its hub for nothing more: the hub ends before the browser's tab."""
+    page.goto("about:blank")
+
+
 def test_what_reorders_or_hides_is_written_out_on_the_hubs_page_too(page: Page, tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
@@ -23,6 +28,7 @@ def test_what_reorders_or_hides_is_written_out_on_the_hubs_page_too(page: Page, 
         page.goto(hub.url)
         calls = page.locator("#calls li")
         expect(calls).to_have_text(r"r1 s open: <b>stop</b> \u202etfel\u202c \u2066go\u2069\u200b\x07")
+        leave(page)
 
 
 def test_a_release_on_the_hubs_page_names_the_stops_that_there_are(page: Page, tmp_path: Path) -> None:
@@ -37,6 +43,7 @@ def test_a_release_on_the_hubs_page_names_the_stops_that_there_are(page: Page, t
             expect(page.locator("#notice")).to_have_text("r1: r1 has done it")
             assert answers.taken[-1]["path"] == "/robots/release"
             assert answers.taken[-1]["body"] == {"robot": "", "reason": "", "seen": [7]}
+            leave(page)
     answers.join()
 
 
@@ -58,6 +65,7 @@ def test_on_a_phone_each_robot_is_a_card_with_a_red_stop_in_reach(contexts: Cont
                 each.evaluate("(each) => getComputedStyle(each).backgroundColor") for each in (*stops.all(), every)
             ]
             assert len(set(fills)) == 1, fills
+            leave(page)
     for each in answering_robots:
         each.join()
 
@@ -93,4 +101,5 @@ def test_the_hubs_page_shows_what_it_knows_before_a_robot_has_reported_it(page: 
             expect(page.locator("#notice")).to_have_text("r1: stands")
             expect(cells.nth(2)).to_have_text("stopped")
             page.get_by_role("button", name="Release").wait_for()
+            leave(page)
     answers.join()
