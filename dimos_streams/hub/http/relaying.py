@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import get_args
 
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.client.orders import Order
 from dimos_streams.fleet.commands import two_robots
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
@@ -15,7 +17,7 @@ from dimos_streams.hub.http import hub_kinds
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
 _HEADERS = {"Location": re.compile(f"({_HERE})"), "Link": re.compile(rf'<({_HERE})>; rel="[a-z]+"')}
 """The headers that are passed on, and the form that their values must have: paths of the same server."""
-_ORDERS = ("/robots/stop", "/robots/release", "/calls/cancel")
+_ORDERS = get_args(Order)
 _NO_CONTENT = (204, 205)
 
 
