@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 
 from dimos_streams.bridge.journal.query import Query
+from dimos_streams.hub.storage.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
@@ -23,6 +24,12 @@ def opened(url: str) -> Iterator[HubStorage]:
         yield storage
     finally:
         storage.close()
+
+
+def clock_owner(storage: HubStorage) -> type[Transaction]:
+    """The class whose ``now`` is the clock of a storage's database."""
+    with storage.engine.transaction() as db:
+        return type(db)
 
 
 def entry(offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object) -> BatchEntry:

@@ -30,13 +30,22 @@ from dimos_streams.hub.storage.rows import (
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.event import EventType
 from dimos_streams.tool_stream.gateway import CallView
-from tests.hub.stored import ALL, batch, entry, gap, numbered, opened, seqs
+from tests.hub.stored import ALL, batch, clock_owner, entry, gap, numbered, opened, seqs
 
 
 @pytest.fixture
 def storage(database_url: str) -> Iterator[HubStorage]:
     with opened(database_url) as made:
         yield made
+
+
+@pytest.fixture
+def passed_s(storage: HubStorage, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds, its only item, by which the database's clock is ahead."""
+    passed_s, engines = [0.0], clock_owner(storage)
+    now = engines.now
+    monkeypatch.setattr(engines, "now", lambda db: now(db) + int(passed_s[0] * 1_000_000))
+    return passed_s
 
 
 @pytest.mark.slow
@@ -361,13 +370,9 @@ def test_what_a_removed_robot_had_to_do_is_nothing_for_the_next_of_its_name(stor
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_two_processes_that_take_turns_as_one_robot_are_two_robots_and_a_restart_or_a_weak_link_is_not(
-    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+    storage: HubStorage, passed_s: list[float]
 ) -> None:
     storage.robots.add("r1")
-    with storage.engine.transaction() as db:
-        engines = type(db)
-    passed_s, now = [0.0], engines.now
-    monkeypatch.setattr(engines, "now", lambda db: now(db) + int(passed_s[0] * 1_000_000))
 
     def turn(process: str, after_s: float = 1.0) -> bool:
         passed_s[0] += after_s
@@ -386,13 +391,9 @@ def test_two_processes_that_take_turns_as_one_robot_are_two_robots_and_a_restart
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_of_two_robots_with_one_name_none_gets_a_call_and_each_what_stops_it(
-    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+    storage: HubStorage, passed_s: list[float]
 ) -> None:
     storage.robots.add("r1")
-    with storage.engine.transaction() as db:
-        engines = type(db)
-    passed_s, now = [0.0], engines.now
-    monkeypatch.setattr(engines, "now", lambda db: now(db) + int(passed_s[0] * 1_000_000))
 
     def handed(process: str, stream: str) -> list[str]:
         storage.robots.connect("r1", stream, process, 60)
@@ -436,8 +437,7 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
     storage: HubStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage.robots.add("r1")
-    with storage.engine.transaction() as db:
-        engines = type(db)
+    engines = clock_owner(storage)
     now = engines.now
     for number, looked in enumerate(("due", "states", "forget")):
         id = storage.commands.give(command(f"k{number}", expires_in_s=10.0))
@@ -467,8 +467,7 @@ def test_a_command_that_another_hub_is_given_while_this_one_looks_has_not_expire
         storage.robots.connect("r1", "a", "process", 60)
         first = storage.commands.give(command("first", expires_in_s=60.0))
         assert isinstance(first, int)
-        with storage.engine.transaction() as db:
-            engines = type(db)
+        engines = clock_owner(storage)
         now = engines.now
         given: list[Any] = []
 
