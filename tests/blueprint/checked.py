@@ -6,6 +6,7 @@ from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.documents.problem import BlueprintError, Problem
+from tests.blueprint.conftest import Write
 
 
 def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
@@ -18,3 +19,8 @@ def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
     except BlueprintError as error:
         return None, list(error.problems)
     return blueprint, check(blueprint)
+
+
+def found_in(write: Write, text: str) -> list[str]:
+    """The problems of a blueprint's text, as they are shown."""
+    return [str(problem) for problem in check_reference(write("x.yaml", text))[1]]

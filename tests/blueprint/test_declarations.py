@@ -8,8 +8,8 @@ import pytest
 
 from dimos_streams.module import Module
 from dimos_streams.module.class_check import OWN
+from tests.blueprint.checked import found_in
 from tests.blueprint.conftest import Write
-from tests.blueprint.test_check import found_in
 
 _HEAD = """
 from __future__ import annotations
