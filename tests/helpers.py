@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from dimos_streams.clock import run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "fill", "run_virtual", "until"]
+__all__ = ["anybody", "fill", "run_virtual", "until", "wait_for"]
+
+T = TypeVar("T")
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:
@@ -18,6 +22,18 @@ async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> Non
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def wait_for(
+    condition: Callable[[], T], timeout_s: float = 15.0, why: Callable[[], object] = lambda: "it did not become true"
+) -> T:
+    """Return what a condition gives as soon as that is true, as ``until`` waits on a loop. Fails the test after
+    ``timeout_s``, with what ``why`` gives."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := condition()):
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.02)
+    return found
 
 
 def anybody(event: ToolEvent) -> bool:

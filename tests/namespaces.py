@@ -10,13 +10,14 @@ import ctypes
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import pytest
+
+from tests.helpers import wait_for
 
 Cut = Literal["unplugged", "silent"]
 CUTS: Mapping[Cut, tuple[str, str]] = {"unplugged": ("down", "up"), "silent": ("nomaster", "master switch")}
@@ -117,10 +118,8 @@ def _connect(switch: Machine, *machines: Machine) -> None:
 
 def _until_it_runs() -> None:
     """The kernel notes by and by that there is a carrier, and Fast DDS uses no interface that is not running."""
-    deadline = time.monotonic() + _RUNS_WITHIN_S
-    while "state UP" not in _ip(f"-oneline link show {INTERFACE}"):
-        assert time.monotonic() < deadline, f"{INTERFACE} has no carrier"
-        time.sleep(0.01)
+    show = f"-oneline link show {INTERFACE}"
+    wait_for(lambda: "state UP" in _ip(show), _RUNS_WITHIN_S, lambda: f"{INTERFACE} has no carrier")
 
 
 def _ip(arguments: str) -> str:

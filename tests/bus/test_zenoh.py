@@ -31,7 +31,7 @@ from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from tests.bus.stream_end import beat
 from tests.certificates import certificates
-from tests.helpers import anybody, until
+from tests.helpers import anybody, until, wait_for
 
 CANCELS = "/skill_cancels#dimos_streams.SkillCancel"
 TWIST = "/robot1/cmd_vel#geometry_msgs.Twist"
@@ -282,15 +282,12 @@ def test_a_session_leaves_no_thread_and_no_descriptor(zenoh_url: str) -> None:
         return not [thread for thread in threading.enumerate() if "zenoh" in thread.name]
 
     asyncio.run(cycle())
-    asyncio.run(until(ended))
+    wait_for(ended)
     before = count()
     for _ in range(3):
         asyncio.run(cycle())
-    asyncio.run(until(ended))
-    deadline = time.monotonic() + 5
-    while count() != before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert count() == before
+    wait_for(ended)
+    wait_for(lambda: count() == before, 5.0, lambda: (before, count()))
 
 
 def test_a_process_that_forgets_to_close_ends(zenoh_url: str) -> None:

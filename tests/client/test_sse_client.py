@@ -21,6 +21,7 @@ import pytest
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
 from tests.client.event_server import HEAD, EventServer, Peer, event_server
+from tests.helpers import wait_for
 
 
 def client_of(server: EventServer, **options: Any) -> SseClient:
@@ -335,11 +336,11 @@ def test_stops_while_a_connection_is_never_accepted() -> None:
             filler = fillers.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(address)
-        wait_for(lambda: connecting_to(address[1]) > 0)
+        wait_for(lambda: connecting_to(address[1]) > 0, 5.0)
         before = connecting_to(address[1])
         client = SseClient(f"http://127.0.0.1:{address[1]}/", rng=random.Random(1))
         client.start(print)
-        wait_for(lambda: connecting_to(address[1]) > before)
+        wait_for(lambda: connecting_to(address[1]) > before, 5.0)
         begin = time.monotonic()
         assert client.stop(0.5)
         assert time.monotonic() - begin < 0.5
@@ -372,7 +373,7 @@ def test_500_cycles_of_start_and_stop_at_random_moments() -> None:
         assert any(count for _, count in stopped)
         assert slowest <= 0.5
         assert not client_threads()
-    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+    wait_for(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, 5.0)
 
 
 @pytest.mark.live
@@ -436,10 +437,3 @@ def connecting_to(port: int) -> int:
     """Sockets of this machine that wait for an answer to their SYN from a local port."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(1 for line in lines if line.split()[3] == "02" and line.split()[2].endswith(f":{port:04X}"))
-
-
-def wait_for(condition: Any, timeout_s: float = 5.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        pause(0.005)

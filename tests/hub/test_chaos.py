@@ -13,7 +13,7 @@ import random
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +25,7 @@ from benchmarks.postgres_cluster import PostgresCluster, is_installed, postgres_
 from benchmarks.system import free_port
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
+from tests.helpers import wait_for
 
 SECONDS = float(os.environ.get("DIMOS_STREAMS_FLEET_CHAOS_S", "0"))
 SEED = os.environ.get("DIMOS_STREAMS_FUZZ_SEED", "1")
@@ -147,13 +148,6 @@ def _kill(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def _wait(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + _BOUND_S
-    while not condition():
-        assert time.monotonic() < end, "it did not become true"
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def cluster() -> Iterator[PostgresCluster]:
     pytest.importorskip("psycopg", reason="the extra `hub` is not installed")
@@ -171,12 +165,12 @@ def test_each_event_is_at_the_hub_once_whatever_is_killed(cluster: PostgresClust
             _torment(fleet, victims, chance)
         for victim in chance.sample(victims, len(victims)):
             seen = reader.events
-            _wait(lambda seen=seen: reader.events > seen + 10)  # type: ignore[misc]
+            wait_for(lambda seen=seen: reader.events > seen + 10, _BOUND_S)  # type: ignore[misc]
             fleet.kill(victim)
             fleet.begin()
         expected = fleet.finish()
         with contextlib.suppress(AssertionError):  # what is missing is said below
-            _wait(lambda: reader.has(expected) or bool(reader.faults))
+            wait_for(lambda: reader.has(expected) or bool(reader.faults), _BOUND_S)
         assert reader.faults == []
         assert reader.has(expected), {"expected": expected, "read": reader.events}
         _logger.warning("%d events of %d robots, each once and in order", reader.events, len(expected))

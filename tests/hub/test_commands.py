@@ -29,6 +29,7 @@ from dimos_streams.hub.storage.rows import (
     StorageUnavailableError,
 )
 from dimos_streams.hub.threads import PAGES
+from tests.helpers import wait_for
 from tests.hub.serving import Robot, ServedHub, added, event, opened_storage, served_hub
 from tests.hub.test_shipping import problem
 
@@ -334,8 +335,7 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
         refused = problem(hub.post("/calls", {"skill": "r1_move"}), 409, "command-refused")
         assert "3 commands (others) for robot 'r1' wait already" in refused["detail"]
         asked = [pool.submit(hub.post, path) for path in orders] + [pool.submit(hub.get, "/robots/r1/healthz")]
-        while len(storage.commands.states(range(1, 20))) < 7:
-            time.sleep(0.05)
+        wait_for(lambda: len(storage.commands.states(range(1, 20))) >= 7)
         with robot.commands(hub) as commands:
             taken = [next(commands)[1] for _ in range(7)]
             assert {each["path"] for each in taken[:3]} == set(orders), "before all others"

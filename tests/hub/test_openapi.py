@@ -18,9 +18,10 @@ from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
-from tests.bridge.fleet.test_with_hub import link, robot_of, wait_for
+from tests.bridge.fleet.test_with_hub import BOUND_S, link, robot_of
 from tests.bridge.http.test_openapi import EVERYWHERE, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
 from tests.bridge.serving import Served
+from tests.helpers import wait_for
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_commands import AnsweringRobot, short_timeouts
 
@@ -45,8 +46,8 @@ def fleet(tmp_path: Path) -> Iterator[tuple[ServedHub, Served, AnsweringRobot]]:
         for name, token in tokens.items():
             Robot(name, token, "journal-9").ship(hub, encoded_event(1, event(1, call_id="twice")))
         with robot_of(tmp_path, hub.url, tokens["r1"]) as bridge:
-            wait_for(lambda: link(bridge)["commands"])
-            wait_for(lambda: any(each["name"] == "r1_count" for each in hub.get("/skills").json()))
+            wait_for(lambda: link(bridge)["commands"], BOUND_S)
+            wait_for(lambda: any(each["name"] == "r1_count" for each in hub.get("/skills").json()), BOUND_S)
             yield hub, bridge, odd
     odd.join()
 
@@ -210,7 +211,7 @@ def test_every_answer_of_a_hub_is_as_it_is_declared(tmp_path: Path, monkeypatch:
         document = Document(hub.get("/openapi.json").json())
         bridge.call("count", label="a", to=1)
         begun = bridge.call("follow", wait="answer", description="ann")["call_id"]
-        wait_for(lambda: hub.get(f"/calls/{begun}").status_code == 200)
+        wait_for(lambda: hub.get(f"/calls/{begun}").status_code == 200, BOUND_S)
         session = {"Mcp-Session-Id": hub.post("/mcp", HELLO).headers["Mcp-Session-Id"]}
         for request in [*looks(begun), *calls(begun), *orders(), *mcp(session)]:
             check(document, hub, request)

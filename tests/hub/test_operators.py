@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,7 @@ import requests
 from dimos_streams.cli.entry import run_command
 from dimos_streams.fleet.batches import encoded_event
 from tests.cli.machine import Machine, Result, free_port
-from tests.helpers import until
+from tests.helpers import wait_for
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
 
@@ -41,10 +40,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
         process.terminate()
         process.wait(20)
     assert machine.leaves_nothing()
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    asyncio.run(until(condition))
 
 
 def asked(url: str) -> Any:

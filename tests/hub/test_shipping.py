@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub
 
 
@@ -165,12 +164,9 @@ def test_a_full_disk_costs_robots_nothing(tmp_path: Path, small_disk: Path) -> N
     """What can't be stored is not acknowledged, and is taken when there is room again."""
     database = f"sqlite:///{small_disk}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
-    filler = small_disk / "filler"
     with served_hub(database) as hub:
         robot.ship_events(hub, 1, 1)
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
+        filler = fill(small_disk)
         long = [encoded_event(n, event(n, "x" * 30_000)) for n in range(2, 7)]
         for _ in range(5):
             refused = robot.ship(hub, *long)
@@ -190,12 +186,9 @@ def test_a_hub_that_can_note_nothing_says_so_also_if_no_events_come(tmp_path: Pa
     """What it can't note is no order that it could give."""
     database = f"sqlite:///{small_disk}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
-    filler = small_disk / "filler"
     with served_hub(database) as hub:
         assert robot.report(hub, "move").status_code == 200
-        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
+        filler = fill(small_disk)
         for number in range(20):
             refused = robot.report(hub, *(f"move_{number}_{each}" for each in range(900)))
             if refused.status_code != 200:
@@ -205,10 +198,8 @@ def test_a_hub_that_can_note_nothing_says_so_also_if_no_events_come(tmp_path: Pa
         assert (health["status"], "full" in health["database"]) == ("degraded", True)
         assert "dimos_streams_hub_ok 0.0" in hub.get("/metrics").text
         filler.unlink()
-        end = time.monotonic() + 30
-        while hub.get("/healthz").json()["status"] != "ok":  # nobody but the hub writes anything
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        # Nobody but the hub writes anything.
+        wait_for(lambda: hub.get("/healthz").json()["status"] == "ok", 30.0)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any
 
 import requests
 
+from tests.helpers import wait_for
 from tests.namespaces import INTERFACE, Link, Machine
 
 ROOT = Path(__file__).parents[2]
@@ -222,10 +223,3 @@ def split_run(link: Link, buses: tuple[str, str], state: Path) -> Iterator[Split
         split.brain.begins()
         wait_for(lambda: (state / SEEN).read_text(), 120.0, split.robot.text)
         yield split
-
-
-def wait_for(condition: Callable[[], object], timeout_s: float, why: Callable[[], object]) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)

@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from tests.machines.split_run import Split, documented, routed, split_run, started, wait_for, zenoh_bus
+from tests.helpers import wait_for
+from tests.machines.split_run import Split, documented, routed, split_run, started, zenoh_bus
 from tests.namespaces import CUTS, Cut, Link, linked
 
 pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.feature("H1")]

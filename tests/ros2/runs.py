@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import requests
 
+from tests.helpers import wait_for
 from tests.ros2.fast_dds import FastDdsRobot
 
 BLUEPRINT = Path(__file__).with_name("robot.yaml")
@@ -84,12 +84,3 @@ class Run:
         """Send a signal; when that was."""
         os.kill(self.process.pid, number)
         return time.monotonic()
-
-
-def wait_for(
-    condition: Callable[[], object], timeout_s: float = 15.0, why: Callable[[], object] = lambda: "it did not come"
-) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, why()
-        time.sleep(0.02)

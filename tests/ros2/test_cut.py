@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import wait_for
 from tests.namespaces import INTERFACE, Cut, Link, linked
 from tests.ros2.fast_dds import FastDdsRobot, RobotState
-from tests.ros2.runs import Run, wait_for
+from tests.ros2.runs import Run
 
 pytestmark = [pytest.mark.live, pytest.mark.feature("G4")]
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.helpers import wait_for
 from tests.ros2.fast_dds import FastDdsRobot
-from tests.ros2.runs import Run, wait_for
+from tests.ros2.runs import Run
 from tests.ros2.sightings import PERSON
 
 pytestmark = [pytest.mark.live, pytest.mark.feature("G4")]

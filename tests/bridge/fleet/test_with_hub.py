@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from dimos_streams.cli.bridge_client.answers import HubLinkState
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
 from tests.bridge.serving import Served, served
+from tests.helpers import wait_for
 from tests.hub.serving import ServedHub, added, served_hub
 from tests.hub.test_shipping import problem
 from tests.middleman import middleman
@@ -25,13 +25,7 @@ from tests.middleman import middleman
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
 
-def wait_for(condition: Callable[[], Any], timeout_s: float = 30.0) -> Any:
-    """What a condition gives as soon as that is true."""
-    end = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < end, "it did not become true"
-        time.sleep(0.02)
-    return found
+BOUND_S = 30.0
 
 
 @contextlib.contextmanager
@@ -50,7 +44,7 @@ def link(robot: Served) -> dict[str, Any]:
 
 def texts(hub: ServedHub, robot: Served) -> list[str]:
     """All events of the hub, once it serves all of the robot's."""
-    return said(hub, wait_for(lambda: served_there(hub, robot)))
+    return said(hub, wait_for(lambda: served_there(hub, robot), BOUND_S))
 
 
 def served_there(hub: ServedHub, robot: Served) -> int:
@@ -70,8 +64,8 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
     with served_hub(database) as hub, robot_of(tmp_path, hub.url, token) as robot:
         robot.call("count", label="here", to=3)
         assert texts(hub, robot) == ["here 1", "here 2", "here 3", "here"]
-        wait_for(lambda: link(robot)["commands"])
-        wait_for(lambda: any(skill["name"] == "r1_count" for skill in hub.get("/skills").json()))
+        wait_for(lambda: link(robot)["commands"], BOUND_S)
+        wait_for(lambda: any(skill["name"] == "r1_count" for skill in hub.get("/skills").json()), BOUND_S)
         body = {"skill": "count", "arguments": {"label": "there", "to": 2}, "robot": "r1", "caller": "operator"}
         answer = hub.post("/calls?wait=close", {**body, "idempotency_key": "once"})
         assert (answer.status_code, answer.json()["result"]) == (201, "there")
@@ -95,12 +89,12 @@ def test_two_robots_with_one_name_and_token_are_told_apart_and_no_stop_is_confir
     why = "two robots call themselves 'r1': give each a name and token of its own"
     body = {"skill": "count", "arguments": {"label": "there", "to": 1}, "robot": "r1"}
     with served_hub(database) as hub, robot_of(tmp_path / "one", hub.url, token) as one:
-        wait_for(lambda: link(one)["commands"])
-        wait_for(lambda: hub.get("/robots").json()[0]["skills"])
+        wait_for(lambda: link(one)["commands"], BOUND_S)
+        wait_for(lambda: hub.get("/robots").json()[0]["skills"], BOUND_S)
         assert "two robots" not in hub.post("/robots/stop").json()["text"]
         assert hub.post("/robots/release").json()["text"].startswith("r1: ")
         with robot_of(tmp_path / "two", hub.url, token) as two:
-            wait_for(lambda: link(one)["trouble"] == link(two)["trouble"] == why)
+            wait_for(lambda: link(one)["trouble"] == link(two)["trouble"] == why, BOUND_S)
             (seen,) = hub.get("/robots").json()
             assert (seen["status"], seen["notes"][0]) == ("degraded", why)
             assert why in problem(hub.post("/calls", body), 409, "command-refused")["detail"]
@@ -123,14 +117,14 @@ def test_a_command_that_somebody_keeps_back_for_a_later_stream_is_not_carried_ou
         middleman(hub.url) as between,
         robot_of(tmp_path, between.url, token) as robot,
     ):
-        wait_for(lambda: link(robot)["commands"])
+        wait_for(lambda: link(robot)["commands"], BOUND_S)
         between.keeps = True
         silent = problem(hub.post("/calls?wait=answer&timeout_s=0.1", call), 504, "robot-silent")
         assert "nobody knows whether it was carried out" in silent["detail"]
         assert len(between.kept) == 1
         between.keeps = False
         between.cut()
-        wait_for(lambda: between.delivered)
+        wait_for(lambda: between.delivered, BOUND_S)
         prompt = hub.post("/calls?wait=close", {**call, "arguments": {"label": "prompt", "to": 1}})
         assert prompt.json()["result"] == "prompt"
         assert [each["arguments"]["label"] for each in robot.get("/calls").json()] == ["prompt"]
@@ -145,7 +139,7 @@ def test_a_release_at_a_hub_that_comes_late_undoes_no_newer_stop(tmp_path: Path)
         robot_of(tmp_path, hub.url, token) as robot,
         ThreadPoolExecutor(1) as pool,
     ):
-        wait_for(lambda: link(robot)["commands"])
+        wait_for(lambda: link(robot)["commands"], BOUND_S)
         to = [Receiver("hub", BridgeAddress(between.url, None))]
         hub.post("/robots/stop")
         (done,) = asyncio.run(give("/robots/release", "", "", to))
@@ -166,7 +160,7 @@ def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     token = added(database, "r1")["r1"]
     with served_hub(database) as hub, robot_of(tmp_path, hub.url, token) as robot:
-        wait_for(lambda: link(robot)["commands"])
+        wait_for(lambda: link(robot)["commands"], BOUND_S)
         begun = [
             hub.post(f"/robots/r1/calls{wait}", {"skill": "at_once", "arguments": {"value": value}})
             for value, wait in enumerate(("", "?wait=answer", "?wait=close"))
@@ -193,14 +187,14 @@ def test_hub_and_bridge_may_be_away_and_nothing_is_lost(tmp_path: Path) -> None:
         assert said(hub, 5) == ["a 1", "a 2", "a 3", "a"]
     with robot_of(tmp_path, hub.url, token) as robot:
         robot.call("count", label="b", to=3)
-        trouble = wait_for(lambda: link(robot)["trouble"])
+        trouble = wait_for(lambda: link(robot)["trouble"], BOUND_S)
         assert "can't be reached: Connection refused" in trouble
         assert "at most 10 events behind, nothing acknowledged yet" in str(HubLinkState.model_validate(link(robot)))
     with robot_of(tmp_path, hub.url, token) as robot:
         robot.call("count", label="c", to=3)
         with served_hub(database, port=port) as hub:
             found = texts(hub, robot)
-            wait_for(lambda: not link(robot)["trouble"])
+            wait_for(lambda: not link(robot)["trouble"], BOUND_S)
     assert found == [text for label in "abc" for text in [*(f"{label} {n}" for n in (1, 2, 3)), label]]
 
 
@@ -214,7 +208,7 @@ def test_a_wrong_token_is_one_line_and_disturbs_no_run(
         served_hub(database) as hub,
         robot_of(tmp_path, hub.url, "no-such-token" if wrong == "token" else tokens["r2"]) as robot,
     ):
-        trouble = wait_for(lambda: link(robot)["trouble"])
+        trouble = wait_for(lambda: link(robot)["trouble"], BOUND_S)
         assert trouble.startswith("it refuses: ")
         assert "token" in trouble
         assert robot.call("count", label="a", to=1)["result"] == "a"
@@ -227,6 +221,6 @@ def test_a_wrong_token_is_one_line_and_disturbs_no_run(
 
 def test_what_is_no_hub_is_one_line(tmp_path: Path) -> None:
     with served() as other, robot_of(tmp_path, other.url, "some-token") as robot:
-        trouble = wait_for(lambda: link(robot)["trouble"])
+        trouble = wait_for(lambda: link(robot)["trouble"], BOUND_S)
         assert trouble.startswith("it refuses: "), trouble
         assert requests.get(other.url + "/calls", timeout=10).json() == []

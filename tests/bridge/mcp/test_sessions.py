@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from typing import Any
@@ -23,6 +22,7 @@ from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSION
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served
+from tests.helpers import wait_for
 
 
 def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
@@ -198,9 +198,8 @@ def test_cancelling_works_after_many_requests_whose_clients_left(monkeypatch: py
                 next(response.iter_content(1))
         asked = threading.Thread(target=lambda: bridge.post("/mcp", call("last", "search"), headers=session))
         asked.start()
-        while len(calls := bridge.get("/calls?state=open").json()) < 7:
-            time.sleep(0.02)
-        newest = calls[-1]["call_id"]
+        wait_for(lambda: len(bridge.get("/calls?state=open").json()) == 7)
+        newest = bridge.get("/calls?state=open").json()[-1]["call_id"]
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "last"}}
         assert bridge.post("/mcp", cancelled, headers=session).status_code == 202
         asked.join(10)
