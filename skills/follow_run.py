@@ -13,7 +13,8 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.planar import STOP, twist
+from dimos_streams.skills.moving.obedience import Obedience
+from dimos_streams.skills.moving.planar import STOP, pose_of, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
@@ -34,6 +35,8 @@ TICK_S = 0.15
 """The longest time between commands, which are repeated also where detections come more slowly."""
 PROGRESS_S = 0.5
 LOOK_AHEAD = 0.9
+ODOMETRY_S = 0.5
+"""The most seconds for which one message of odometry can speak against the robot."""
 
 Command = tuple[complex, float]
 """Velocity in base_link, m/s, and turn, rad/s."""
@@ -67,7 +70,9 @@ class Following:
     def __init__(self, module: Follower, call: Call, description: str) -> None:
         self._module, self._call, self._description = module, call, description
         self._detour = Detour()
-        self._began = clock.monotonic()
+        self._obedience = Obedience()
+        self._odometry: Odometry | None = None
+        self._began = self._odometry_at = clock.monotonic()
         self._progress = Cadence(PROGRESS_S, self._began)
         self._watch = PersonWatch(description, module.poses, self._began)
         self._found_at: float | None = None
@@ -93,7 +98,8 @@ class Following:
         return PursuitLimits(self._config.max_speed, self._config.max_turn)
 
     async def run(self, timeout_s: float) -> FollowReport:
-        """Follow until the time is over. Raises ``SkillError`` if nobody is found, or they are lost for good."""
+        """Follow until the time is over. Raises ``SkillError`` if nobody is found, they are lost for good, or the
+        robot does the opposite of what it is told."""
         async with aclosing(fresh_frames(self._module.detections, TICK_S)) as frames:
             async for frame in frames:
                 now = clock.monotonic()
@@ -104,7 +110,9 @@ class Following:
                     break
                 if frame is not None:
                     self._look(frame, now)
+                self._check_obedience(now)
                 command = await self._decide(now)
+                self._obedience.tell(*command)
                 self._module.cmd_vel.publish(twist(*command))
                 self._report_progress(now, command)
         if self._found_at is None:
@@ -117,6 +125,20 @@ class Following:
         self._watch.seen_at += held_s
         if self._lost_at is not None:
             self._lost_at += held_s
+
+    def _check_obedience(self, now: float) -> None:
+        """Raise ``SkillError`` if the robot has moved against its commands for too long although nobody holds it."""
+        if self._module.holds.held:
+            self._obedience = Obedience()
+        odometry = self._module.odom.latest
+        if odometry is None or odometry is self._odometry:
+            return
+        elapsed_s = min(now - self._odometry_at, ODOMETRY_S)
+        self._odometry, self._odometry_at = odometry, now
+        limits = self._limits
+        why = self._obedience.contradiction(pose_of(odometry), elapsed_s, limits.speed, limits.turn)
+        if why:
+            raise SkillError(self._ending(why))
 
     def followed_s(self) -> float:
         """Seconds since the person was found; 0 before that."""

@@ -17,9 +17,9 @@ FAST_MPS = 0.5
 class Obedience:
     """Compares how the robot moved with what it was told before.
 
-    It counts seconds of motion in the wrong direction, less those in the right one. A look counts for no more than
-    the time that it took, so that neither a shove nor a correction of the pose weighs much. A weak command counts
-    in proportion: a robot may drift against what its motors hardly feel.
+    It counts seconds of motion in the wrong direction, less those in the right one. A look counts for no more motion
+    than it was told in that time, so that neither a shove nor a correction of the pose weighs much, and for less
+    where it was told hardly anything: a robot may drift against what its motors do not feel, and odometry is noisy.
     """
 
     def __init__(self) -> None:
@@ -41,16 +41,16 @@ class Obedience:
         fast = abs(moved) > TOO_FAST * max(max_speed, FAST_MPS) * elapsed_s
         self._fast_s = max(0.0, self._fast_s + (elapsed_s if fast else -elapsed_s))
         if self._fast_s > AGAINST_S:
-            said = f"its odometry says {abs(moved) / elapsed_s:.0f} m/s"
+            said = f"the robot's odometry says {abs(moved) / elapsed_s:.0f} m/s"
             return f"{said} where it was told at most {max_speed:g} m/s: are its units metres?"
         if self._turned_s > AGAINST_S:
             return (
-                "it turns against its commands: is yaw counter-clockwise positive, and angular.z too? "
+                "the robot turns against its commands: is yaw counter-clockwise positive, and angular.z too? "
                 "Or does somebody else drive it?"
             )
         if self._moved_s > AGAINST_S:
             return (
-                "it moves against its commands: are x of its odometry and linear.x positive ahead? "
+                "the robot moves against its commands: are x of its odometry and linear.x positive ahead? "
                 "Or does somebody else drive it?"
             )
         return ""
@@ -61,4 +61,5 @@ def _counted(against_s: float, moved: complex, told: complex, fastest: float, el
     if not told:
         return against_s
     along = (moved * told.conjugate()).real / abs(told)
-    return max(0.0, against_s + clamped(-along / max(abs(told), SOME * fastest), elapsed_s))
+    as_told = clamped(along, abs(told) * elapsed_s)
+    return max(0.0, against_s - as_told / max(abs(told), SOME * fastest))

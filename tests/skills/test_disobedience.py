@@ -1,4 +1,4 @@
-"""``drive`` on robots whose odometry contradicts what they are told, and on sound ones that are hindered."""
+"""Skills on robots whose odometry contradicts what they are told, and on sound ones that are hindered."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import asyncio
 import cmath
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.module import Module
 from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.moving.obedience import Obedience
 from dimos_streams.skills.moving.planar import Pose
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.detections import odometry
+from tests.skills.detections import Seen, frame, odometry
 
 STEP_S = 0.05
+VIEW_RAD = 0.6
+"""Half of what a camera sees."""
 Push = Callable[[float], tuple[complex, float]]
 """The velocity in the still frame, and the turn, that somebody gives to a robot at a time since it began."""
 
@@ -35,6 +39,8 @@ class Robot:
     """What a radian to the left is in its odometry."""
     push: Push = lambda _: (0j, 0.0)
     noise: float = 0.0
+    person: Callable[[float], complex] | None = None
+    """Where somebody is at a time since it began, as the odometry has it."""
 
     async def run(self, harness: ModuleHarness) -> None:
         position, yaw, began, count = 0j, 0.0, clock.monotonic(), 0
@@ -42,6 +48,10 @@ class Robot:
             count += 1
             shaken = self.noise * cmath.rect(1.0, 2.4 * count)
             harness.feed("odom", odometry((position + shaken).real, (position + shaken).imag, yaw + shaken.real))
+            if self.person is not None:
+                seen = Pose(position, yaw).to_base(self.person(clock.monotonic() - began))
+                in_view = abs(cmath.phase(seen)) < VIEW_RAD
+                harness.feed("detections", frame(*[Seen(at=(seen.real, seen.imag))] if in_view else []))
             await asyncio.sleep(STEP_S)
             velocity, turn = self.push(clock.monotonic() - began)
             for command in harness.sent("cmd_vel")[-1:]:
@@ -52,9 +62,11 @@ class Robot:
             yaw += turn * STEP_S
 
 
-async def _closed(robot: Robot, skill: str, **arguments: Any) -> tuple[HarnessCall, float]:
+async def _closed(
+    robot: Robot, skill: str, *, module: type[Module] = Drive, **arguments: Any
+) -> tuple[HarnessCall, float]:
     """A call on a robot, after its end, and the seconds that it took."""
-    async with ModuleHarness(Drive) as harness:
+    async with ModuleHarness(module) as harness:
         harness.module.spawn(robot.run(harness), name="robot")
         began = clock.monotonic()
         call = await harness.call(skill, **arguments)
@@ -62,8 +74,10 @@ async def _closed(robot: Robot, skill: str, **arguments: Any) -> tuple[HarnessCa
         return call, clock.monotonic() - began
 
 
-TURNS = "it turns against its commands: is yaw counter-clockwise positive, and angular.z too? Or does somebody else"
-MOVES = "it moves against its commands: are x of its odometry and linear.x positive ahead? Or does somebody else"
+TURNS = "the robot turns against its commands: is yaw counter-clockwise positive, and angular.z too? Or does somebody"
+MOVES = (
+    "the robot moves against its commands: are x of its odometry and linear.x positive ahead? Or does somebody else"
+)
 UNITS = "where it was told at most 0.6 m/s: are its units metres?"
 
 
@@ -95,6 +109,55 @@ async def test_a_robot_that_contradicts_its_commands_is_stopped(
 
 def _shoved(at_s: float, lasts_s: float, velocity: complex, turn: float) -> Push:
     return lambda now: (velocity, turn) if at_s < now < at_s + lasts_s else (0j, 0.0)
+
+
+def _walking(now: float) -> complex:
+    """Somebody who walks to and fro, towards the robot too, and turns about at once."""
+    return complex(3.0 + 1.5 * math.sin(now), 1.5 * math.sin(1.7 * now) + math.copysign(0.3, math.sin(2.3 * now)))
+
+
+def _standing(_: float) -> complex:
+    return 4.0 + 1.0j
+
+
+def _behind(_: float) -> complex:
+    return -3.0 + 0.5j
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("robot", "why"),
+    [
+        (Robot(left=-1.0, person=_standing), TURNS),
+        (Robot(left=-1.0, noise=0.01, person=_standing), TURNS),
+        (Robot(ahead=-1.0, person=_standing), MOVES),
+        (Robot(ahead=-1.0, person=_walking), MOVES),
+        (Robot(left=-1.0, person=_behind), TURNS),
+        (Robot(ahead=100.0, person=lambda now: 300.0 + 100.0 * now), "told at most 1 m/s: are its units metres?"),
+    ],
+    ids=["turns", "turns and shakes", "moves", "moves after somebody", "turns to search", "units"],
+)
+async def test_a_robot_that_follows_against_its_commands_is_stopped(robot: Robot, why: str) -> None:
+    call, took_s = await _closed(robot, "follow_person", module=FollowPerson, description="red", timeout_s=30.0)
+    closed = call.events[-1]
+    assert closed.outcome is Outcome.FAILED, closed.text
+    assert closed.text.startswith("Stopped following red")
+    assert why in closed.text
+    assert took_s < 8.0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("walk", [_standing, _walking])
+@pytest.mark.parametrize(
+    "robot",
+    [Robot(noise=0.01), Robot(push=_shoved(2.0, 0.8, -3 + 2j, -4.0)), Robot(push=lambda _: (-0.03 - 0.03j, -0.04))],
+    ids=["shaken", "shoved", "dragged"],
+)
+async def test_a_sound_robot_follows_although_it_is_hindered(robot: Robot, walk: Callable[[float], complex]) -> None:
+    call, _ = await _closed(
+        replace(robot, person=walk), "follow_person", module=FollowPerson, description="red", timeout_s=30.0
+    )
+    assert call.events[-1].outcome is Outcome.COMPLETED, call.events[-1].text
 
 
 @pytest.mark.virtual_time
