@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.common.text import parse_json
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
+from dimos_streams.runtime.processes.reports import ReportReader
 from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode, stamp
 from dimos_streams.runtime.processes.worker import WorkerTask, _prepared
 
@@ -65,7 +65,7 @@ class Shop:
         task = WorkerTask(plan, RunOptions(bus_url="memq://"), None, {"kettle": live}, frozenset())
         with pytest.raises(SystemExit):
             _prepared(task, frozenset(), theirs, sources)
-        loaded, failed = (parse_json(ours.recv_bytes()) for _ in range(2))
+        loaded, failed = ReportReader(ours).read()
         assert (loaded["kind"], failed["kind"], failed["user"]) == ("sources", "failed", True)
         return str(failed["text"]).replace(str(self.folder), "DIR")
 

@@ -22,7 +22,7 @@ from dimos_streams.runtime.liveness import HangReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
-from dimos_streams.runtime.processes.process import Report
+from dimos_streams.runtime.processes.reports import Report
 from tests.helpers import until
 
 

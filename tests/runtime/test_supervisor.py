@@ -95,8 +95,10 @@ def test_one_label_is_one_process(bus_url: str, tmp_path: Path) -> None:
     ("how", "error", "text"),
     [
         ("no camera", ModuleFailedError, "'talker' could not start: RuntimeError: no camera"),
+        ("bad frame " * 100_000, ModuleFailedError, r"could not start: RuntimeError: bad frame bad .*\.\.\. \(log: "),
         ("user", UserError, "the port is taken; choose another"),
     ],
+    ids=["a word", "a frame", "the user's"],
 )
 def test_a_failure_at_start_is_the_runs(
     how: str, error: type[Exception], text: str, bus_url: str, tmp_path: Path

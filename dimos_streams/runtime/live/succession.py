@@ -8,7 +8,8 @@ from dimos_streams import clock
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.live.slots import Slot
 from dimos_streams.runtime.liveness import BEAT_S
-from dimos_streams.runtime.processes.process import Report, SupervisedProcess
+from dimos_streams.runtime.processes.process import SupervisedProcess
+from dimos_streams.runtime.processes.reports import Report
 
 _PREPARES_WITHIN_S = 30.0
 """Maximum time of a preparation, in seconds; what it waits for a processor does not count."""

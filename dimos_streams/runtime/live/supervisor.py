@@ -25,7 +25,8 @@ from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_processes, plan_run, shared_imports
 from dimos_streams.runtime.processes.fork_server import renew_stale_server, start_forkserver
-from dimos_streams.runtime.processes.process import Report, SupervisedProcess, describe_exit
+from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
+from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
 

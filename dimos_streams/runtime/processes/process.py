@@ -11,16 +11,13 @@ import signal
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Any
 
-from dimos_streams.common.text import parse_json
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
+from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
 
 _logger = logging.getLogger(__name__)
-
-Report = dict[str, Any]
 
 
 class SupervisedProcess:
@@ -37,6 +34,7 @@ class SupervisedProcess:
         self._on_exit = on_exit
         context = multiprocessing.get_context("forkserver")
         self._reports, self._worker_end = context.Pipe()
+        self._reader = ReportReader(self._reports)
         # A daemon, so that the interpreter ends it at its exit instead of waiting for it.
         self._process: ForkServerProcess = context.Process(
             target=main, args=(task, self._worker_end), name=f"dimos-streams:{plan.label}", daemon=True
@@ -116,8 +114,8 @@ class SupervisedProcess:
     def _take_reports(self) -> bool:
         """Hand on what has been reported; return False if no more can come."""
         try:
-            while self._reports.poll():
-                self._on_report(parse_json(self._reports.recv_bytes()))
+            for report in self._reader.read():
+                self._on_report(report)
         except (EOFError, OSError):
             return False
         return True

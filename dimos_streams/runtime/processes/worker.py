@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
@@ -25,6 +24,7 @@ from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.process.log_level import log_level
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
@@ -33,6 +33,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.output import write_to
+from dimos_streams.runtime.processes.reports import ReportWriter
 from dimos_streams.runtime.processes.sources import LoadedSources
 from dimos_streams.runtime.registry import keep_private
 
@@ -45,8 +46,8 @@ EXIT_ORPHANED = 70
 BEGIN, STOP = "begin", "stop"
 """The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
 _ORPHAN_GRACE_S = 3.0
-_FILES_AT_ONCE = 100
-"""Maximum number of files in a report, so that none is larger than what a pipe takes at once."""
+_LONGEST_REASON = 2_000
+"""The most characters of an error that are reported; the log has all of it."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,17 @@ def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, s
     """Return the task as the code on disk makes it; if it is to wait, once it may begin. Exit if the code is bad."""
     from dimos_streams.runtime.processes.preparation import prepare
 
+    writer = ReportWriter(reports)
     try:
         prepared = prepare(task.process, supplied, task.live)
     except Exception as error:
         loaded = {"kind": "sources", "files": sources.new_files()}
-        failure = {"kind": "failed", "text": redacted(_problem(error)), "user": True}
+        failure = {"kind": "failed", "text": _reason(_problem(error)), "user": True}
         for report in (loaded, failure):
-            reports.send_bytes(json.dumps(report).encode())
+            writer.send(report)
         sys.exit(EXIT_FAILED)
     ready = {"kind": "prepared", "outputs": sorted(prepared.outputs)}
-    reports.send_bytes(json.dumps(ready).encode())
+    writer.send(ready)
     if task.waits:
         try:
             reports.recv_bytes()
@@ -113,6 +115,7 @@ class _Worker:
     def __init__(self, task: WorkerTask, reports: Connection, sources: LoadedSources) -> None:
         self._task = task
         self._reports = reports
+        self._writer = ReportWriter(reports)
         self._sources = sources
         self._stop_reason = ""
 
@@ -129,7 +132,7 @@ class _Worker:
             known = isinstance(error, (UserError, BusError))
             if not known:
                 logging.getLogger(__name__).error("%s", error, exc_info=error)
-            self._report("failed", text=redacted(_one_line(error)), user=isinstance(error, UserError))
+            self._report("failed", text=_reason(_one_line(error)), user=isinstance(error, UserError))
             return EXIT_FAILED
 
     async def _run_modules(self) -> int:
@@ -207,19 +210,20 @@ class _Worker:
 
     def _report_sources(self) -> None:
         files = self._sources.new_files()
-        for start in range(0, len(files), _FILES_AT_ONCE):
-            self._report("sources", files=files[start : start + _FILES_AT_ONCE])
+        if files:
+            self._report("sources", files=files)
 
     def _beat(self) -> None:
         self._report_sources()
         # Who does not read hangs itself, and a beat that gets lost then says nothing new to it.
         with contextlib.suppress(OSError):
-            self._reports.send_bytes(b'{"kind": "beat"}')
+            if self._writer.flush():
+                self._writer.send({"kind": "beat"})
 
     def _report(self, kind: str, **fields: Any) -> None:
         try:
-            self._reports.send_bytes(json.dumps({"kind": kind, **fields}).encode())
-        except OSError as error:  # the supervisor has gone; the watching thread ends us
+            self._writer.send({"kind": kind, **fields})
+        except (BufferError, OSError) as error:  # if the supervisor has gone, the watching thread ends us
             logging.getLogger(__name__).warning("cannot report %r: %s", kind, error)
 
 
@@ -244,6 +248,11 @@ def _set_up_logging(task: WorkerTask) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=log_level(os.environ), handlers=[handler], force=True)
+
+
+def _reason(text: str) -> str:
+    """Return what is wrong without secrets, and no longer than anybody reads."""
+    return shortened(redacted(text), _LONGEST_REASON)
 
 
 def _problem(error: Exception) -> str:
