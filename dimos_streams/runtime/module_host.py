@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
 
 from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import apart, is_stray, stray_cancellation
@@ -17,6 +18,9 @@ from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.liveness.parts import MachineClocks
 
 STOP_BOUND_S = 3.0
+"""The seconds that a module has for its end, its tasks and what its ``stop`` releases."""
+_TASKS_BOUND_S = 2.0
+"""The seconds of these that its tasks have: whatever they do, ``stop`` is called."""
 
 
 class ModuleHost:
@@ -103,15 +107,12 @@ class ModuleHost:
     async def _end(self, module: Module) -> None:
         self._modules.remove(module)
         self._starvation.remove(module)
+        began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(STOP_BOUND_S):
-                await module.end_tasks()
-                if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
-                    await apart(module.stop(), name=f"{module.name}:stop")
-        except TimeoutError:
-            module.log.error("module %s did not stop within %g s", module.name, STOP_BOUND_S)
-        except Exception:
-            module.log.exception("module %s failed while it stopped", module.name)
+            await _ended(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
+            if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
+                stopping = apart(module.stop(), name=f"{module.name}:stop")
+                await _ended(module, "stop", stopping, began, STOP_BOUND_S)
         finally:
             _disconnect(module)
 
@@ -124,6 +125,19 @@ class ModuleHost:
                 stream.silence()
             elif spec.required:
                 raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
+
+
+async def _ended(module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float) -> None:
+    """Wait for a part of a module's end until so many seconds after it began; log what goes wrong."""
+    bound = asyncio.timeout_at(began + bound_s)
+    try:
+        async with bound:
+            await work
+    except Exception as error:
+        if bound.expired() and isinstance(error, TimeoutError):
+            module.log.error("module %s did not %s within %g s", module.name, what, bound_s)
+        else:
+            module.log.exception("module %s failed while it stopped", module.name)
 
 
 def _disconnect(module: Module) -> None:

@@ -175,6 +175,34 @@ def test_a_module_that_does_not_stop_is_left_after_a_while_and_the_others_stop(
 
 
 @pytest.mark.virtual_time
+async def test_what_start_took_is_released_although_the_tasks_take_their_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A device is closed, and motors are switched off, in ``stop``."""
+    released: list[float] = []
+
+    class Driver(Module):
+        async def run(self) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(60)
+
+        async def stop(self) -> None:
+            await asyncio.sleep(0.5)
+            released.append(clock.monotonic())
+
+    async with opened(MemoryBus()) as bus:
+        host = ModuleHost(bus)
+        await host.start(Driver(name="driver"), {})
+        await asyncio.sleep(1)
+        began = clock.monotonic()
+        await host.stop()
+        assert released == [pytest.approx(began + 2.5, abs=0.01)]
+    assert "module driver did not end its tasks within 2 s" in caplog.text
+
+
+@pytest.mark.virtual_time
 async def test_a_stream_without_a_topic_is_silent_or_refused() -> None:
     async with opened(MemoryBus()) as bus:
         host = ModuleHost(bus)
@@ -378,9 +406,15 @@ async def test_that_nobody_can_be_spoken_for_ends_nothing(
     await reporter.close()
 
 
-@pytest.mark.parametrize("deaf", [DeafAtWork, DeafAtItsEnd])
+@pytest.mark.parametrize(
+    ("deaf", "said"),
+    [
+        (DeafAtWork, "module deaf did not end its tasks within 2 s"),
+        (DeafAtItsEnd, "module deaf did not stop within 3 s"),
+    ],
+)
 def test_a_module_that_swallows_its_cancellation_holds_up_nobodys_end(
-    deaf: type[Module], caplog: pytest.LogCaptureFixture
+    deaf: type[Module], said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
         async with opened(create_bus("memq://")) as bus:
@@ -392,4 +426,4 @@ def test_a_module_that_swallows_its_cancellation_holds_up_nobodys_end(
 
     with pytest.raises(UnendingError, match=r"\n  deaf:(run|stop): await asyncio\.sleep\(0\.5\)  \("):
         clock.run_virtual(main())
-    assert "module deaf did not stop within 3 s" in caplog.text
+    assert said in caplog.text
