@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Sequence
@@ -33,6 +34,7 @@ class ModelExchange:
         self._missions = missions
         self._numbers = numbers
         self._answering: Answering | None = None
+        self._broken_off = False
         self.tools: tuple[ToolSchema, ...] = ()
         """The tools that the model was offered last."""
         self.spent = Spent()
@@ -58,6 +60,7 @@ class ModelExchange:
         except Exception as error:
             _logger.exception("the model has a bug")
             return self._model_failed(f"{type(error).__name__}: {redacted(str(error))}")
+        self._check_going_on()
         if self._answering is not None:
             self._count(self._answering.usage)
         self._answering = None
@@ -75,7 +78,8 @@ class ModelExchange:
         return answer
 
     def break_off(self, ending: Ending) -> None:
-        """Record what there is of an answer that was cut off, if one was."""
+        """Record what there is of an answer that was cut off, if one was; nothing is recorded behind that."""
+        self._broken_off = True
         if self._answering is None:
             return
         self._count(self._answering.usage)
@@ -107,7 +111,13 @@ class ModelExchange:
     def _emit(self, kind: str, **data: Any) -> None:
         self._parts.events.emit(kind, ids(self._missions), **data)
 
+    def _check_going_on(self) -> None:
+        """Raise ``CancelledError`` once more if the model has swallowed the first."""
+        if self._broken_off:
+            raise asyncio.CancelledError
+
     def _model_failed(self, why: str) -> Ending:
+        self._check_going_on()
         text = f"the model failed: {why[:_MAX_WHY]}"
         self._emit(EventKind.ERROR, text=text, is_error=True)
         return Ending("error", why=text)

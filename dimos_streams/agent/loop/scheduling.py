@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
+from dimos_streams.common.tasks import end_tasks_silently
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -37,7 +39,7 @@ async def run_in_order(
     """Run group after group, within a group at most ``cap`` calls at once; return the results.
 
     ``done`` is called with each result in the order of the calls, as soon as those before it are there. Cancelling
-    this cancels all calls that run, at once.
+    this cancels all calls that run, at once; so does an error of one of them, which is raised when they have ended.
     """
     results: list[R] = []
 
@@ -69,5 +71,10 @@ async def _run_together(
             taken += 1
             note_result(group[taken - 1], result)
 
-    # Not a TaskGroup: that cancels its tasks a step later than it is cancelled itself.
-    await asyncio.gather(*(run_one(index) for index in range(len(group))))
+    tasks = [asyncio.ensure_future(run_one(index)) for index in range(len(group))]
+    try:
+        # Not a TaskGroup: that cancels its tasks a step later than it is cancelled itself.
+        await asyncio.gather(*tasks)
+    except BaseException:
+        await end_tasks_silently(*tasks)
+        raise

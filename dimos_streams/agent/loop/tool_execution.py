@@ -98,6 +98,8 @@ class Execution:
             error_id = f"{self._turn.id}-{assembled.call.id}"
             _logger.exception("call of %r, %s", assembled.call.name, error_id)
             result = CallResult(internal_error(error_id, error), is_error=True)
+        if self._turn.finished:
+            raise asyncio.CancelledError
         self._turn.emit(
             EventKind.CALL_END,
             tool_call_id=assembled.call.id,
@@ -142,6 +144,7 @@ class Execution:
         name, call = assembled.call.name, assembled.call
         missions = ids(going_on(self._turn.missions))
         await self._parts.permissions.control.permit_call(name, assembled.arguments, call.id, missions).wait()
+        self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._run_event(assembled.call.id, name, assembled.arguments)
@@ -208,8 +211,7 @@ class Execution:
         asked = False
         while True:
             refusal = await allowed.last_look()
-            if self._turn.interruption:
-                raise asyncio.CancelledError
+            self._turn.check_going_on()
             refusal = Refuse(STALE, charged=False) if self._turn.stale else refusal
             if refusal is not None:
                 return refusal

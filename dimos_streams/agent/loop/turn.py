@@ -54,6 +54,8 @@ class Turn:
         """The newest text of the model."""
         self.stale = False
         """True if input was withdrawn since the model was asked."""
+        self.finished = False
+        """True once its record is whole: what still runs, because it swallowed its cancellation, adds nothing."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
         self._exchange = ModelExchange(parts, missions, numbers)
@@ -117,6 +119,12 @@ class Turn:
             **({"why": ending.why} if ending.why else {}),
             **({"about": ending.about} if ending.about else {}),
         )
+        self.finished = True
+
+    def check_going_on(self) -> None:
+        """Raise ``CancelledError`` once more if the turn was interrupted, and somebody has swallowed the first."""
+        if self.interruption:
+            raise asyncio.CancelledError
 
     async def _run(self) -> Ending:
         try:
@@ -129,6 +137,8 @@ class Turn:
                 if self.interruption or not is_stray(error):
                     raise
                 error = stray_cancellation(f"turn {self.id}")
+            elif self.finished:
+                raise
             _logger.exception("the agent's loop has a bug, turn %s", self.id)
             text = f"{internal_error(self.id, error)}: {redacted(str(error))}"
             self.emit(EventKind.ERROR, text=text, is_error=True)
@@ -147,6 +157,7 @@ class Turn:
         self.iteration += 1
         self._machine.go(LoopState.STREAMING)
         answer = await self._exchange.ask(self.iteration, self._on_asking)
+        self.check_going_on()
         if isinstance(answer, Ending):
             return answer
         self.text = answer.text or self.text
@@ -168,6 +179,7 @@ class Turn:
         if isinstance(hint, Ending):
             return hint
         results = await execution.run()
+        self.check_going_on()
         self._execution = None
         too_many_errors = self._watch.note_executed(answer, results)
         if hint:
