@@ -33,6 +33,7 @@ from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInp
 from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
+from dimos_streams.agent.models.closing import close_models
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.open_missions import OpenMissions
@@ -212,8 +213,8 @@ class AgentCore:
     async def close_replaced(self) -> None:
         """Close the models that are not asked any more. While a turn may still hear one of them, none is closed."""
         if self.loop.turn is None:
-            while self._replaced:
-                await self._replaced.pop().close()
+            replaced, self._replaced = self._replaced, []
+            await close_models(replaced)
 
     def forget(self) -> None:
         """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
@@ -235,15 +236,20 @@ class AgentCore:
 
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
+        self.pause_what_may_move()
+        self.books.approvals.close()
+        try:
+            await self.calls.stop()
+            self.missions.close()
+            await close_models([*self._replaced, self.loop.parts.model])
+        finally:
+            self.record.close()
+
+    def pause_what_may_move(self) -> None:
+        """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
         unended = [call for call in self.calls.open if call.asked_to_end and self.offers.may_move(call.skill)]
         if unended:
             self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
-        self.books.approvals.close()
-        await self.calls.stop()
-        self.missions.close()
-        for model in (*self._replaced, self.loop.parts.model):
-            await model.close()
-        self.record.close()
 
     def _listen(self) -> None:
         """Listen to the agent's events, so that whatever is to outlive the process is written before anybody hears of

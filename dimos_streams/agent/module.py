@@ -141,13 +141,20 @@ class Agent(OperatorSkills):
     async def stop(self) -> None:
         """See ``Module``."""
         core = getattr(self, "core", None)
-        if core is not None:
-            await core.close()
-            if core.holding and self.hold.wanted:
-                self.hold.publish(core.robot_hold.message(holding=True))
         gateway = getattr(self, "_gateway", None)
-        if isinstance(gateway, HttpGateway):
-            gateway.close()
+        try:
+            if core is not None:
+                core.pause_what_may_move()
+                self._hold_on(core)  # before all that waits for others
+                await core.close()
+                self._hold_on(core)
+        finally:
+            if isinstance(gateway, HttpGateway):
+                gateway.close()
+
+    def _hold_on(self, core: AgentCore) -> None:
+        if core.holding and self.hold.wanted:
+            self.hold.publish(core.robot_hold.message(holding=True))
 
     def foreground(self) -> contextlib.AbstractAsyncContextManager[Dialogue]:
         """A dialogue with the operator that nothing interrupts: ``async with agent.foreground() as dialogue``."""

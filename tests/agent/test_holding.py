@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -442,6 +442,40 @@ async def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_
         await until(lambda: made.speed == 0.0, 1.0)
         await asyncio.sleep(10)
         assert made.speed == 0.0
+
+
+async def hangs() -> None:
+    await asyncio.Event().wait()
+
+
+async def breaks() -> None:
+    raise RuntimeError("its connections are broken")
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.parametrize(
+    ("close", "said"), [(hangs, "did not close within 1 s"), (breaks, "its connections are broken")]
+)
+@pytest.mark.virtual_time
+async def test_a_model_that_cannot_be_closed_lets_go_of_no_robot(
+    close: Callable[[], Coroutine[Any, Any, None]],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
+        monkeypatch.setattr(made.agent.core.loop.parts.model, "close", close)
+        await (await made.harness.call("pause")).closed()
+        await made.agent.end_tasks()
+        sent, began = len(made.harness.sent("hold")), clock.monotonic()
+        stopping = asyncio.ensure_future(made.agent.stop())
+        await until(lambda: len(made.harness.sent("hold")) > sent)
+        assert made.harness.sent("hold")[-1].hold
+        assert clock.monotonic() == pytest.approx(began, abs=0.05)
+        await stopping
+        assert clock.monotonic() < began + 1.5
+    assert said in caplog.text
 
 
 @pytest.mark.feature("D2")
