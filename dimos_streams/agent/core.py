@@ -32,8 +32,7 @@ from dimos_streams.agent.missions.boot_time import since_boot
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.model_factory import ModelFactory
-from dimos_streams.agent.models.closing import close_models
+from dimos_streams.agent.model_factory import ModelFactory, close_models
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.open_missions import OpenMissions

@@ -1,9 +1,11 @@
-"""Makes the models of one agent: retried and guarded, with what was learnt of their servers."""
+"""Makes the models of one agent, retried and guarded, with what was learnt of their servers; and lets go of them."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from dimos_streams.agent.config import AgentConfig
@@ -13,6 +15,9 @@ from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+
+_CLOSE_BOUND_S = 1.0
+_logger = logging.getLogger(__name__)
 
 
 class ModelFactory:
@@ -66,3 +71,20 @@ class ModelFactory:
             attempts=retry.attempts,
             delay_s=round(retry.delay_s, 3),
         )
+
+
+async def close_models(models: Iterable[Model]) -> None:
+    """Close models side by side. What goes wrong is logged and holds up nothing: nobody uses them any more."""
+    await asyncio.gather(*(_close(model) for model in models))
+
+
+async def _close(model: Model) -> None:
+    bound = asyncio.timeout(_CLOSE_BOUND_S)
+    try:
+        async with bound:
+            await model.close()
+    except Exception as error:
+        if bound.expired() and isinstance(error, TimeoutError):
+            _logger.warning("%s did not close within %g s", type(model).__name__, _CLOSE_BOUND_S)
+        else:
+            _logger.exception("%s failed while it was closed", type(model).__name__)

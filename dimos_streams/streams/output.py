@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from dimos_streams.common.process.threads import check_thread
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, encode
@@ -27,6 +29,7 @@ class Out(Generic[T]):
         self._channel = ""
         self._silent = False
         self._muted = False
+        self._thread = 0
 
     def declare(self, name: str, message: type[Message]) -> StreamSpec:
         """The specification of this declaration under an attribute's name."""
@@ -43,6 +46,7 @@ class Out(Generic[T]):
         """Begin to publish on ``topic``; for hosts of modules."""
         assert self._spec is not None
         self._bus, self._channel = bus, channel_name(topic, self._spec.message)
+        self._thread = threading.get_ident()
 
     def silence(self) -> None:
         """Take what is published and send it nowhere, because the blueprint leaves the output unwired; for hosts."""
@@ -75,14 +79,15 @@ class Out(Generic[T]):
     def publish(self, message: T) -> None:
         """Send a message. Never blocks.
 
-        Raises ``DimosStreamsError`` before the module is started or after it has stopped, ``TypeError`` for another
-        type of message, ``MessageError`` for fields that the type can't hold.
+        Raises ``DimosStreamsError`` before the module is started, after it has stopped and in another thread than its
+        loop's, ``TypeError`` for another type of message, ``MessageError`` for fields that the type can't hold.
         """
         if self._silent:
             return
         name = self._spec.name if self._spec else "?"
         if self._bus is None:
             raise DimosStreamsError(f"output {name!r} is not connected: its module has not started or has stopped")
+        check_thread(self._thread, f"output {name!r}", "loop.call_soon_threadsafe(output.publish, message)")
         assert self._spec is not None
         typed = accepted(message, self._spec.message)
         if typed is None:

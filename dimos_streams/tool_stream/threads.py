@@ -7,8 +7,9 @@ import logging
 import threading
 from typing import Any, Literal
 
-from dimos_streams.errors import StreamClosedError
+from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.skill import Call
+from dimos_streams.tool_stream.event import json_bytes
 
 _logger = logging.getLogger(__name__)
 
@@ -25,6 +26,8 @@ class ToolStream:
         self._loop = call.loop
         self._lock = threading.Lock()
         self._state: Literal["new", "started", "stopped"] = "new"
+        self._newest: tuple[str, dict[str, Any]] | None = None
+        """The progress that the loop has not taken yet."""
 
     def start(self) -> None:
         """Allow sending."""
@@ -52,9 +55,14 @@ class ToolStream:
             asyncio.run_coroutine_threadsafe(update, self._loop).result()
 
     def progress(self, text: str, **data: Any) -> None:
-        """Send progress without waiting. Raises ``StreamClosedError``."""
+        """Send progress without waiting: the loop takes the newest. Raises ``StreamClosedError``, and ``SkillError``
+        for what is no JSON."""
         self._check_started()
-        self._loop.call_soon_threadsafe(self._progress, text, data)
+        json_bytes(data)
+        with self._lock:
+            is_next, self._newest = self._newest is None, (text, data)
+        if is_next:
+            self._loop.call_soon_threadsafe(self._take_newest)
 
     def stop(self) -> None:
         """Allow no more sending."""
@@ -82,8 +90,11 @@ class ToolStream:
                 state = "not started" if self._state == "new" else "stopped"
                 raise StreamClosedError(f"the tool stream of call {self._call.id} is {state}")
 
-    def _progress(self, text: str, data: dict[str, Any]) -> None:
+    def _take_newest(self) -> None:
+        with self._lock:
+            assert self._newest is not None
+            (text, data), self._newest = self._newest, None
         try:
             self._call.progress(text, **data)
-        except StreamClosedError as error:
+        except (SkillError, StreamClosedError) as error:
             _logger.warning("%s", error)

@@ -10,17 +10,39 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dimos_streams import clock
+from dimos_streams.errors import DimosStreamsError
 
 T = TypeVar("T")
+
+
+class _Beside(threading.local):
+    the_loop = False
+    """True while a function runs that blocks, in a thread of its own or, in virtual time, in the loop's."""
+
+
+_beside = _Beside()
 
 
 def outcome_of(function: Callable[..., T], *args: Any) -> T:
     """Call a function whose outcome is for a future. Raises what it raises, and ``RuntimeError`` for a
     ``StopIteration``: no future takes that, and whoever waits would wait for ever."""
+    before, _beside.the_loop = _beside.the_loop, True
     try:
         return function(*args)
     except StopIteration as error:
         raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
+    finally:
+        _beside.the_loop = before
+
+
+def check_thread(own: int, what: str, instead: str) -> None:
+    """Raise ``DimosStreamsError`` if ``what`` is used in another thread than the one with the identifier ``own``.
+
+    So it does for a function that blocks which virtual time runs inline: tests find what would fail on a robot only.
+    ``instead`` is what to do in a thread.
+    """
+    if _beside.the_loop or threading.get_ident() != own:
+        raise DimosStreamsError(f"{what} was used in a thread beside its event loop: there, use {instead}")
 
 
 async def in_own_thread(function: Callable[..., T], *args: Any) -> T:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.common.process.threads import check_thread
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
@@ -43,6 +45,7 @@ class RunningCall(Call):
         self.arguments = arguments
         self.skills = skills
         self.loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self.unsent = {}
         self.writer = writer
         self.cancel_reason: str | None = None
@@ -64,11 +67,16 @@ class RunningCall(Call):
 
     async def update(self, text: str, **data: Any) -> None:
         """See ``Call``."""
+        self._check_thread()
         await self.writer.update(text, data)
 
     def progress(self, text: str, **data: Any) -> None:
         """See ``Call``."""
+        self._check_thread()
         self.writer.progress(text, data)
+
+    def _check_thread(self) -> None:
+        check_thread(self._thread, f"call {self.id}", "a ToolStream of it")
 
     def cancel(self, task: asyncio.Task[None], reason: str) -> None:
         """Cancel the skill, once; a repeated request changes nothing."""
