@@ -28,17 +28,21 @@ class _ProblemForm(NamedTuple):
 
 
 _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
-    UnknownSkillError: _ProblemForm("unknown-skill", lambda detail, problem: UnknownSkillError("", ())),
+    UnknownSkillError: _ProblemForm(
+        "unknown-skill", lambda detail, problem: UnknownSkillError(_text(problem, "skill"), ())
+    ),
     UnknownAgentError: _ProblemForm("unknown-agent", lambda detail, problem: UnknownAgentError(detail)),
     UnknownRobotError: _ProblemForm("unknown-robot", lambda detail, problem: UnknownRobotError("", ())),
     RobotNeededError: _ProblemForm("robot-needed", lambda detail, problem: RobotNeededError(detail)),
-    UnknownCallError: _ProblemForm("unknown-call", lambda detail, problem: UnknownCallError("")),
+    UnknownCallError: _ProblemForm(
+        "unknown-call", lambda detail, problem: UnknownCallError(_text(problem, "call_id"))
+    ),
     SkillArgumentError: _ProblemForm(
-        "bad-arguments", lambda detail, problem: SkillArgumentError("", _errors(problem))
+        "bad-arguments", lambda detail, problem: SkillArgumentError(_text(problem, "skill"), _errors(problem))
     ),
     SettingsError: _ProblemForm("bad-settings", lambda detail, problem: SettingsError(_errors(problem))),
     CallRejectedError: _ProblemForm(
-        "call-rejected", lambda detail, problem: CallRejectedError(detail, holder=_holder(problem))
+        "call-rejected", lambda detail, problem: CallRejectedError(detail, holder=_text(problem, "holder"))
     ),
     ConflictError: _ProblemForm(
         "conflict", lambda detail, problem: ConflictError(detail, result=problem.get("current"))
@@ -59,6 +63,10 @@ def problem_fields(error: SkillError) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if isinstance(error, SkillArgumentError | SettingsError):
         fields["errors"] = error.problems
+    if isinstance(error, UnknownSkillError | SkillArgumentError):
+        fields["skill"] = error.skill
+    if isinstance(error, UnknownCallError):
+        fields["call_id"] = error.call_id
     if isinstance(error, CallRejectedError) and error.holder:
         fields["holder"] = error.holder
     if isinstance(error, ConflictError):
@@ -80,6 +88,6 @@ def _errors(problem: Mapping[str, Any]) -> dict[str, str]:
     return errors if isinstance(errors, dict) else {}
 
 
-def _holder(problem: Mapping[str, Any]) -> str:
-    holder = problem.get("holder")
-    return holder if isinstance(holder, str) else ""
+def _text(problem: Mapping[str, Any], field: str) -> str:
+    text = problem.get(field)
+    return text if isinstance(text, str) else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import socket
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["OnEnd", "OnEvent", "SseClient", "SseError", "SseStatistics"]
 
 _PIECE = 65536
+_END_BOUND_S = 1.0
+"""The most seconds that whoever stops reading on a loop waits for the thread."""
 
 OnEvent = Callable[[SseEvent], None]
 OnEnd = Callable[[Exception | None], None]
@@ -153,8 +156,10 @@ class SseClient:
             if self._reader is not None:
                 self._reader.stop()  # a loop that is ending might never see the cut socket
             handoff.close()
-            await handoff.ended()
-            self.stop()
+            with contextlib.suppress(TimeoutError):  # nothing cuts the look-up of a host's name: it ends alone then
+                async with asyncio.timeout(_END_BOUND_S):
+                    await handoff.ended()
+                    self.stop()
 
     def statistics(self) -> SseStatistics:
         """The counters of the client."""

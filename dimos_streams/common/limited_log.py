@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 
 from dimos_streams import clock
@@ -18,7 +19,8 @@ _RECORDS_PERIOD_S = 1.0
 class LimitedLog:
     """Passes on one line per second and format, and says how many it swallowed in between.
 
-    The number of formats is the number of places in the code, so the table needs no bound.
+    Exceptions count as alike if they also have their class and the place where they were raised in common. The
+    numbers of formats and of such places are those of places in the code, so the table needs no bound.
     """
 
     def __init__(self, logger: logging.Logger, period_s: float = 1.0) -> None:
@@ -29,20 +31,20 @@ class LimitedLog:
 
     def warning(self, format: str, *args: object) -> None:
         """Log at level warning, at most once a period."""
-        self._log(logging.WARNING, format, args, exc_info=False)
+        self._log(logging.WARNING, format, format, args, exc_info=False)
 
     def exception(self, format: str, *args: object) -> None:
         """Log at level error with the traceback of the exception in hand, at most once a period."""
-        self._log(logging.ERROR, format, args, exc_info=True)
+        self._log(logging.ERROR, f"{format}\n{_origin()}", format, args, exc_info=True)
 
-    def _log(self, level: int, format: str, args: tuple[object, ...], *, exc_info: bool) -> None:
+    def _log(self, level: int, kind: str, format: str, args: tuple[object, ...], *, exc_info: bool) -> None:
         era, now = clock.era(), clock.monotonic()
-        before, last = self._last.get(format, (era, float("-inf")))
+        before, last = self._last.get(kind, (era, float("-inf")))
         if before == era and now - last < self._period_s:
-            self._swallowed[format] = self._swallowed.get(format, 0) + 1
+            self._swallowed[kind] = self._swallowed.get(kind, 0) + 1
             return
-        self._last[format] = era, now
-        swallowed = self._swallowed.pop(format, 0)
+        self._last[kind] = era, now
+        swallowed = self._swallowed.pop(kind, 0)
         more = f" (and {swallowed} more like it)" if swallowed else ""
         self._logger.log(level, "%s%s", _one_line(format % args), more, exc_info=exc_info)
 
@@ -66,6 +68,15 @@ class LimitedRecords(logging.Filter):
             self._last.clear()
         self._last[key] = era, now
         return True
+
+
+def _origin() -> str:
+    """Return the class of the exception in hand, and where it was raised."""
+    of, _, traceback = sys.exc_info()
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    where = "" if traceback is None else f"{traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno}"
+    return f"{of} {where}"
 
 
 def _one_line(text: str) -> str:

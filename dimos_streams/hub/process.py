@@ -85,7 +85,7 @@ class FleetHub:
         storage = HubStorage(engine)
         self._to_undo.callback(storage.close)
         threads = HubThreads()
-        self._to_undo.callback(threads.close)
+        self._to_undo.push_async_callback(threads.close)
         await in_thread(threads.others, storage.open)
         bounds = await in_thread(threads.others, storage.bounds)
         feed = EventFeed(storage, threads, bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 ORDERS, PAGES, OTHERS = 2, 3, 4
@@ -19,7 +20,10 @@ class HubThreads:
         self.others = ThreadPoolExecutor(OTHERS, thread_name_prefix="hub")
         """Threads for what robots ship and report, the live feed, and housekeeping."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Wait until all is done that was begun. Twice is fine."""
+        await asyncio.to_thread(self._shut_down)  # a database may take a minute for a statement
+
+    def _shut_down(self) -> None:
         for group in (self.orders, self.pages, self.others):
             group.shutdown()

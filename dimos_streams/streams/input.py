@@ -222,7 +222,7 @@ class In(Generic[T]):
             self.release(reader)
 
     def on_message(self, callback: Callable[[T], None]) -> None:
-        """Call a plain function with each message as it arrives, on the loop."""
+        """Call a plain function with each message as it arrives, on the loop. What it raises is logged."""
         self._callbacks.append(callback)
 
     def statistics(self) -> InStatistics:
@@ -289,5 +289,13 @@ class In(Generic[T]):
         self._arrival = clock.monotonic()
         for reader in self._readers:
             reader.push(message)
+        failed: Exception | None = None
         for callback in self._callbacks:
-            callback(message)
+            try:
+                callback(message)
+            except Exception as error:
+                if failed is not None:
+                    _log.exception("%s fails at a message on %s: %s", callback, self.channel, error)
+                failed = failed or error
+        if failed is not None:  # when all have had the message: whoever handed it over counts and logs it
+            raise failed

@@ -316,6 +316,32 @@ def test_cancelling_a_full_iterator_leaves_nothing() -> None:
     assert not client_threads()
 
 
+def test_nobody_waits_for_the_look_up_of_a_host_that_cannot_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def look_up(*_: Any, **__: Any) -> Any:
+        asked.set()
+        answered.wait()
+        raise OSError("no such host")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    async def main() -> float:
+        client = SseClient("http://robot.example:1/events", rng=random.Random(1))
+        reading = asyncio.ensure_future(anext(client.events()))
+        await asyncio.to_thread(asked.wait)
+        begin = time.monotonic()
+        reading.cancel()
+        await asyncio.wait([reading])
+        return time.monotonic() - begin
+
+    try:
+        assert asyncio.run(main()) < 5.0, "it waits a bounded time"
+    finally:
+        answered.set()
+    wait_for(lambda: not client_threads(), 5.0)
+
+
 def test_starting_twice_is_an_error_and_stopping_twice_is_not() -> None:
     with event_server(lambda peer: peer.send(HEAD)) as server:
         client = client_of(server)

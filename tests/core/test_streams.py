@@ -75,6 +75,30 @@ def pose_at(x: float, utime: int) -> PoseStamped:
 
 
 @pytest.mark.virtual_time
+async def test_a_callback_that_fails_keeps_no_message_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    bus, node, heard = create_bus("memq://"), Node(), list[str]()
+    await bus.open()
+    node.latest.connect(bus, "/latest")
+
+    def break_first(message: String) -> None:
+        raise RuntimeError("the first is broken")
+
+    def break_second(message: String) -> None:
+        raise ValueError("the second is broken")
+
+    for callback in (break_first, break_second, lambda message: heard.append(message.data)):
+        node.latest.on_message(callback)
+    for word in "abc":
+        bus.publish(channel_name("/latest", String), encode(String(data=word)))
+    await asyncio.sleep(0.1)
+    assert heard == ["a", "b", "c"]
+    (subscription,) = bus.subscriptions()
+    assert subscription.statistics().errors == 3
+    assert "the first is broken" in caplog.text
+    assert "the second is broken" in caplog.text
+
+
+@pytest.mark.virtual_time
 async def test_an_input_takes_a_second_type_as_what_the_conversion_makes_of_it() -> None:
     bus, walker = create_bus("memq://"), Walker()
     await bus.open()

@@ -133,6 +133,8 @@ def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
                 "additionalProperties": {"type": "string"},
                 "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
             },
+            "skill": {"type": "string", "description": "The skill's name, of unknown-skill and bad-arguments."},
+            "call_id": {"type": "string", "description": "The call's id, of unknown-call."},
             "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
             "current": {"description": "What holds instead of what was decided on or changed, of conflict."},
             "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},

@@ -229,6 +229,7 @@ class ZenohBus(Bus):
             found = self._publishers[channel] = self._declare(channel)
             if len(self._publishers) > _MAX_PUBLISHERS:
                 self._publishers.popitem(last=False)
+        self._publishers.move_to_end(channel)  # what goes is what was used least recently
         return found
 
     def _declare(self, channel: str) -> zenoh.Publisher | zenoh.ext.AdvancedPublisher:
