@@ -26,7 +26,8 @@ _KEEP_S = 3.0
 _VALID_S = 12.0
 """Time, in seconds, for which a robot counts as connected after its hub has said so."""
 _DOUBLED_AGE_S = 65.0
-"""Age, in seconds, of a stream that is short: a little more than two processes count as two after their last turn."""
+"""The age, in seconds, at which the stream of one of two processes that claim one robot ends: a little more than a
+hub remembers that there were two."""
 _MAX_CLOCKS = 100_000
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -73,6 +74,10 @@ class SkillTraits(FrozenModel):
         may still move it.
         """
         return self.motion or bool(self.resources)
+
+    def are_duplicates(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+        """Return whether two calls of the skill with these arguments count as duplicates of each other."""
+        return self.duplicate_scope == "name" or one == other
 
 
 class SkillPolicy(SkillTraits):

@@ -25,7 +25,7 @@ class Ending:
     note: str = ""
     """A text for people, where the reason alone does not say enough."""
     why: str = ""
-    """The same, where the conversation has it already."""
+    """Such a text that is in the conversation already, so that no note has to say it to the model."""
     about: tuple[str, ...] = ()
     """The ids of the missions that the reason is about; empty if it is about all whose input was heard."""
     ends_missions: bool = False

@@ -63,8 +63,7 @@ class Replacement:
             await asyncio.sleep(_LOOK_S)
 
     def _is_duplicate(self, other: CallView) -> bool:
-        same = self._skill.duplicate_scope == "name" or other.arguments == self._arguments
-        return other.skill == self._skill.name and same
+        return other.skill == self._skill.name and self._skill.are_duplicates(self._arguments, other.arguments)
 
     async def _give_up(self, call_id: str) -> None:
         """Give up the agent's own call, which did not end when it was cancelled and may drive on. Raises

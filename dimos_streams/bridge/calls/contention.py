@@ -118,4 +118,4 @@ class Contention:
 
 def _are_duplicates(info: SkillInfo, one: CallState, other: CallState) -> bool:
     """Return whether two calls count as duplicates of each other."""
-    return one.skill == other.skill and (info.duplicate_scope == "name" or one.arguments == other.arguments)
+    return one.skill == other.skill and info.are_duplicates(one.arguments, other.arguments)

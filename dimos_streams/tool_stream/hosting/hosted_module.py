@@ -28,7 +28,7 @@ class HostedModule:
     skills_version: str
     loss: LossWatch
     stops_for: str = ""
-    """The reason for which it stops and takes no more calls; empty while it does."""
+    """The reason for which it stops, and takes no more calls; empty while it takes them."""
     calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
 
     @classmethod
