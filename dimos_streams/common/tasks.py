@@ -5,12 +5,39 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
+
+
+class OwnedTasks:
+    """Tasks of one owner whose results nobody asks for. Each is kept for as long as it runs, and an error by which it
+    ends is logged as a defect. Whoever spawns them bounds how many there are."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        """Those that run, in the order of their beginning."""
+        return iter(tuple(self._tasks))
+
+    def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        """Begin a task on the running loop."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
+        task.add_done_callback(report_defect)
+        return task
+
+    async def end(self) -> None:
+        """Cancel all that run and wait for them, as ``end_tasks_silently`` does. Twice is fine."""
+        await end_tasks_silently(*self)
 
 
 async def end_tasks(*tasks: asyncio.Future[Any]) -> None:

@@ -25,7 +25,7 @@ from dimos_streams.common.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.schemas.http_url import requested_host
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
 
@@ -85,7 +85,7 @@ class ViewerDoor:
         self._rules = rules
         self._target = target
         self._server: asyncio.Server | None = None
-        self._connections: dict[asyncio.Task[None], None] = {}
+        self._connections = OwnedTasks()
         self._inside = 0
         self._outboxes = Outboxes()
         self._from_sdk: set[socket.socket] = set()
@@ -106,8 +106,7 @@ class ViewerDoor:
         if server is None:
             return
         server.close()
-        connections = list(self._connections)
-        await end_tasks_silently(*connections)
+        await self._connections.end()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # In a task of ours: one of asyncio's own would complain when it is cancelled (Python 3.11).
@@ -115,9 +114,7 @@ class ViewerDoor:
             _log.warning("a viewer was cut off: %d others have not said yet what they want", MAX_AT_THE_DOOR)
             writer.transport.abort()
             return
-        task = asyncio.get_running_loop().create_task(self._connected(reader, writer), name="viewer")
-        self._connections[task] = None
-        task.add_done_callback(self._connections.pop)
+        self._connections.spawn(self._connected(reader, writer), name="viewer")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from dimos_streams import __version__, clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import report_defect
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.fleet.commands import Command, Hello, two_robots
 from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, ProcessId, StreamId
@@ -79,7 +79,7 @@ class CommandStreams:
         self._storage = storage
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
-        self._ending: dict[asyncio.Task[None], None] = {}
+        self._ending = OwnedTasks()
         self._numbers = itertools.count(1)
         self._clocks: dict[str, int] = {}
         self._woken = asyncio.Event()
@@ -120,11 +120,7 @@ class CommandStreams:
         cancels all that its answer waits for."""
         if self._streams.get(stream.robot) is stream:
             del self._streams[stream.robot]
-        noting = asyncio.get_running_loop().create_task(self._note_end(stream), name=f"end of {stream.name}")
-        self._ending[noting] = None
-        noting.add_done_callback(lambda done: self._ending.pop(done, None))
-        noting.add_done_callback(report_defect)
-        await asyncio.shield(noting)
+        await asyncio.shield(self._ending.spawn(self._note_end(stream), name=f"end of {stream.name}"))
 
     async def _note_end(self, stream: CommandStream) -> None:
         try:

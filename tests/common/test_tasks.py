@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.common.tasks import apart, end_tasks, end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks, apart, end_tasks, end_tasks_silently
 
 End = Callable[..., Coroutine[Any, Any, None]]
 
@@ -100,3 +100,31 @@ async def test_whoever_waits_for_work_apart_and_is_cancelled_takes_it_along() ->
         await waiting
     await asyncio.sleep(0.0)
     assert [task.get_name() for task in asyncio.all_tasks() if task.get_name() == "slow"] == []
+
+
+@pytest.mark.virtual_time
+async def test_owned_tasks_are_kept_reported_and_ended(caplog: pytest.LogCaptureFixture) -> None:
+    owned, ended = OwnedTasks(), list[str]()
+
+    async def work(name: str, lasts_s: float, fails: bool = False) -> str:
+        try:
+            await asyncio.sleep(lasts_s)
+            if fails:
+                raise RuntimeError("it is broken")
+        finally:
+            ended.append(name)
+        return name
+
+    first = owned.spawn(work("first", 1.0), name="first")
+    owned.spawn(work("broken", 1.0, fails=True), name="broken")
+    owned.spawn(work("last", 100.0), name="last")
+    assert [task.get_name() for task in owned] == ["first", "broken", "last"]
+    gc.collect()
+    assert await first == "first"
+    await asyncio.sleep(0.1)
+    assert len(owned) == 1
+    assert "the task 'broken' has a defect and ends" in caplog.text
+    await owned.end()
+    await owned.end()
+    assert (len(owned), ended) == (0, ["first", "broken", "last"])
+    assert caplog.text.count("has a defect") == 1

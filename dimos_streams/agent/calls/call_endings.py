@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall, listed, made_close
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -47,7 +47,7 @@ class CallEndings:
         self._memory = memory
         self._observe = observe
         self._on_given_up = on_given_up
-        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._tasks = OwnedTasks()
         self._at_once = asyncio.Semaphore(_AT_ONCE)
 
     def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
@@ -74,7 +74,7 @@ class CallEndings:
         for call in ending:
             call.ask_to_end(reason)
         waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
-        requests = [self._spawn(self.cancel([call], reason)) for call in ending]
+        requests = [self._tasks.spawn(self.cancel([call], reason), name="cancel") for call in ending]
         try:
             if waits:
                 await asyncio.wait(waits, timeout=bound_s)
@@ -85,7 +85,7 @@ class CallEndings:
 
     def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:
         """Start ``end`` without waiting for it."""
-        self._spawn(self.end(tuple(calls), reason, bound_s=bound_s))
+        self._tasks.spawn(self.end(tuple(calls), reason, bound_s=bound_s), name="end")
 
     async def give_up(
         self, calls: Iterable[OpenCall], reason: str, outcome: Outcome = Outcome.CANCELLED
@@ -113,16 +113,9 @@ class CallEndings:
 
     async def stop(self) -> None:
         """End the tasks of its own; the calls themselves go on. Twice is fine."""
-        tasks = tuple(self._tasks)
-        await end_tasks_silently(*tasks)
+        await self._tasks.end()
 
     def _time_out(self, call: OpenCall, limit_s: float) -> None:
         if call.close is None:
             reason = f"it ran longer than {limit_s:g} s"
-            self._spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT))
-
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))
-        return task
+            self._tasks.spawn(self.end([call], reason, bound_s=GRACE_S, outcome=Outcome.TIMED_OUT), name="time out")

@@ -16,7 +16,7 @@ from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnr
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.client.iterators import closing
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, MAX_ANSWER_BYTES, PROTOCOL
@@ -152,7 +152,8 @@ class CommandDesk:
                 self._carry_out(command, begin_by), name=f"hub command {command.id}"
             )
             self._tasks[task] = _lane(command)
-            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+            task.add_done_callback(self._tasks.pop)
+            task.add_done_callback(report_defect)
         return True
 
     def _has_room(self, command: Command) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp
@@ -24,7 +24,7 @@ from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.common.tasks import end_tasks_silently, report_defect
+from dimos_streams.common.tasks import OwnedTasks
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
@@ -60,24 +60,23 @@ class HubLink:
         self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
         door = Door(app, broker, self._command_notes.last_order)
         self._desk = CommandDesk(self._connection, door, self._command_notes, self._answers, self._troubles, rng=rng)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = OwnedTasks()
 
     def start(self) -> None:
         """Begin, with what is left of an earlier start."""
         self._command_notes.restore()
         self._answers.restore()
         self._journal.note(ROBOT_NOTE, self._settings.robot)
-        self._begin(self._shipper.run(), "hub events")
-        self._begin(self._older.run(), "hub older journals")
-        self._begin(self._reporter.run(), "hub reports")
-        self._begin(self._answers.run(), "hub answers")
-        self._begin(self._desk.run(), "hub commands")
+        self._tasks.spawn(self._shipper.run(), name="hub events")
+        self._tasks.spawn(self._older.run(), name="hub older journals")
+        self._tasks.spawn(self._reporter.run(), name="hub reports")
+        self._tasks.spawn(self._answers.run(), name="hub answers")
+        self._tasks.spawn(self._desk.run(), name="hub commands")
         _logger.info("ships to the hub %s as %s", self._settings.url, self._settings.robot)
 
     async def stop(self) -> None:
         """Take no commands any more, and ship nothing for now. Twice is fine."""
-        tasks, self._tasks = self._tasks, []
-        await end_tasks_silently(*tasks)
+        await self._tasks.end()
 
     async def finish(self) -> None:
         """Ship what has come until the end, as far as that goes within a moment. Twice is fine."""
@@ -100,8 +99,3 @@ class HubLink:
             "commands": self._desk.connected,
             "trouble": self._troubles.text,
         }
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        task.add_done_callback(report_defect)
-        self._tasks.append(task)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UnknownCallError
 from dimos_streams.operator.agents import AgentView
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
@@ -40,7 +38,7 @@ class Reports:
         self._wanted: frozenset[str] = frozenset()
         self._opening: set[str] = set()
         self._retry_at: dict[str, float] = {}
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = OwnedTasks()
 
     def want(self, agents: Iterable[AgentView]) -> None:
         """Have these agents report, and no others. Call it again and again, because agents come and go."""
@@ -49,12 +47,12 @@ class Reports:
         for call_id, name in list(self._agents.items()):
             if name not in wanted:
                 self.snapshots.pop(self._agents.pop(call_id), None)
-                self._spawn(self._cancel(call_id))
+                self._tasks.spawn(self._cancel(call_id), name="report")
         for name, agent in wanted.items():
             known = name in self._opening or name in self._agents.values()
             if not known and clock.monotonic() >= self._retry_at.get(name, 0.0):
                 self._opening.add(name)
-                self._spawn(self._open(agent))
+                self._tasks.spawn(self._open(agent), name="report")
 
     def read(self, event: ToolEvent) -> AgentEvent | None:
         """Read an event of a report; return what happened in an agent, or None if it reports nothing of that kind."""
@@ -84,12 +82,11 @@ class Reports:
         for call in self._broker.ledger.calls.open:
             reports = not call.journalled and call.caller == MONITOR
             if reports and call.call_id not in self._agents and agent in (None, call.module):
-                self._spawn(self._cancel(call.call_id))
+                self._tasks.spawn(self._cancel(call.call_id), name="report")
 
     async def stop(self) -> None:
         """Forget about all of them; the calls go on, and the next life of this process finds them. Twice is fine."""
-        tasks = list(self._tasks)
-        await end_tasks_silently(*tasks)
+        await self._tasks.end()
 
     async def _open(self, agent: AgentView) -> None:
         self._retry_at[agent.name] = clock.monotonic() + _RETRY_S
@@ -114,8 +111,3 @@ class Reports:
             pass  # it has ended long ago
         except DimosStreamsError as error:
             _log.warning("report %s can't be ended: %s", call_id, error)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work, name="report")
-        self._tasks[task] = None
-        task.add_done_callback(lambda done: self._tasks.pop(done, None))

@@ -15,7 +15,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import OwnedTasks, end_tasks
 
 QUERY = ("agent",)
 """The query parameters that are read of a client's address."""
@@ -52,13 +52,13 @@ async def serve(
     A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
     Commands that were read are carried out, also if the client leaves meanwhile.
     """
-    running: dict[asyncio.Task[None], None] = {}
+    running = OwnedTasks()
     try:
         await _converse(socket, monitor, commands, running, send_timeout_s=send_timeout_s, abort=abort)
         if running:
             await asyncio.wait(running)
     finally:
-        for command in list(running):
+        for command in running:
             command.cancel()
 
 
@@ -66,7 +66,7 @@ async def _converse(
     socket: WebSocket,
     monitor: Watched,
     commands: Commanded,
-    running: dict[asyncio.Task[None], None],
+    running: OwnedTasks,
     *,
     send_timeout_s: float,
     abort: Callable[[object], None],
@@ -97,17 +97,13 @@ async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> 
         await socket.close(1001)
 
 
-async def _read(
-    socket: WebSocket, watcher: Watcher, commands: Commanded, running: dict[asyncio.Task[None], None]
-) -> None:
+async def _read(socket: WebSocket, watcher: Watcher, commands: Commanded, running: OwnedTasks) -> None:
     """Read commands. Those of a lane begin in the order in which they come, and do not wait for each other's ends."""
     lanes, room = Lanes(), asyncio.Semaphore(MOST_COMMANDS)
     await room.acquire()
     while (received := await socket.receive())["type"] == "websocket.receive":
         answering = _answer(received.get("text"), watcher, commands, lanes, room)
-        task = asyncio.create_task(answering, name="monitor command")
-        running[task] = None
-        task.add_done_callback(running.pop)
+        running.spawn(answering, name="monitor command")
         # Before the next one is read: this task may end while it waits here, and what was read would be lost.
         await room.acquire()
     watcher.close()

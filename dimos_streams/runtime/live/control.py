@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.tasks import end_tasks_silently, report_defect
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UserError
 
 _NAME = "control.sock"
@@ -60,13 +60,10 @@ Restart = Callable[[str, str], Awaitable[tuple[str, ...]]]
 async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
     """Take orders while the context lasts; then nobody waits for an answer any more. If the socket can't be made, on
     a full disk, the run goes on without."""
-    serving: dict[asyncio.Task[None], None] = {}
+    serving = OwnedTasks()
 
     def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(_serve(reader, writer, restart), name="order")
-        serving[task] = None
-        task.add_done_callback(serving.pop)
-        task.add_done_callback(report_defect)
+        serving.spawn(_serve(reader, writer, restart), name="order")
 
     try:
         server = await asyncio.start_unix_server(serve, sock=_listening(run_dir), limit=_MAX_LINE, **_KEPT)
@@ -78,7 +75,7 @@ async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
         yield
     finally:
         server.close()
-        await end_tasks_silently(*serving)
+        await serving.end()
         with contextlib.suppress(OSError):  # nobody can be misled by what is left of a run that has ended
             (run_dir / _NAME).unlink(missing_ok=True)
 

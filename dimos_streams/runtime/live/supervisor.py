@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
-from dimos_streams.common.tasks import end_tasks_silently, report_defect
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
@@ -60,7 +59,7 @@ class Supervisor:
         self._failed: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
         self._stopping = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = OwnedTasks()
         self._hang_reporter = HangReporter(options.bus_url)
         self._watch = SilenceWatch(self._slots, options, self._hang_reporter, self._emit).run
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
@@ -87,8 +86,8 @@ class Supervisor:
         except BaseException:
             await self.stop()
             raise
-        self._spawn(self._watch(), "watch")
-        self._spawn(self._watch_for_older_run(), "watch for an older run")
+        self._tasks.spawn(self._watch(), name="watch")
+        self._tasks.spawn(self._watch_for_older_run(), name="watch for an older run")
 
     async def _until_ready(self) -> None:
         """Wait until all are ready. Raises what fails meanwhile, and ``ModuleFailedError`` if it takes too long."""
@@ -120,7 +119,7 @@ class Supervisor:
         self._stopping = True
         for slot in self._slots:
             succession.give_up(slot, _STOPPING)
-        await end_tasks_silently(*self._tasks)  # a process that is being forked can be ended only then
+        await self._tasks.end()  # a process that is being forked can be ended only then
         await end_all(self._slots, self._end)
         await self._hang_reporter.close()
         await self._neighbours.close()
@@ -282,7 +281,7 @@ class Supervisor:
         slot.restarts += 1
         self._emit("restarting", slot, text=slot.why)
 
-        slot.restarter = self._spawn(self._restart_after(pause, slot), f"restart:{slot.plan.label}")
+        slot.restarter = self._tasks.spawn(self._restart_after(pause, slot), name=f"restart:{slot.plan.label}")
 
     async def _restart_after(self, pause: float, slot: Slot) -> None:
         await asyncio.sleep(pause)
@@ -295,13 +294,6 @@ class Supervisor:
             if unfinished is not None:
                 unfinished.kill()  # else there could be two of it
             self._restart_later(slot, f"it could not be started: {error!r}")
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(report_defect)
-        return task
 
     def _emit(self, kind: RunEventKind, slot: Slot, *, module: str = "", text: str = "") -> None:
         event = RunEvent(kind=kind, process=slot.plan.label, module=module, text=text, log=slot.log)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bridge.calls.settings import owed_settings
 from dimos_streams.bridge.calls.settings.owed_settings import OwedSettings
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
 
 SETTLES_WITHIN_S = 60.0
@@ -54,7 +54,7 @@ class UnsettledSettings:
         self._until: dict[str, float] = {}
         """Times on the monotonic clock until which these modules are waited for."""
         self._stopped = False
-        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._tasks = OwnedTasks()
 
     def start(self) -> None:
         """Take up what an earlier life of the bridge has left."""
@@ -101,8 +101,7 @@ class UnsettledSettings:
     async def stop(self) -> None:
         """Ask nobody any more in this life, and leave the file to the next one. Twice is fine."""
         self._stopped = True
-        tasks = list(self._tasks)
-        await end_tasks_silently(*tasks)
+        await self._tasks.end()
 
     def _with_begun(self, name: str) -> OwedSettings:
         """All old values of a module. Of several for one setting the first counts: it is the one that is known to
@@ -120,9 +119,7 @@ class UnsettledSettings:
         self._until[name] = clock.monotonic() + (owed.until_utime - clock.utime()) / 1e6
         if is_asked or self._stopped:
             return
-        task = asyncio.get_running_loop().create_task(self._settle(name), name=f"settings of {name}")
-        self._tasks[task] = None
-        task.add_done_callback(self._tasks.pop)
+        self._tasks.spawn(self._settle(name), name=f"settings of {name}")
 
     async def _settle(self, name: str) -> None:
         """Ask a module for its old values until it has them or the time is up. Unless this is cancelled, nothing is
