@@ -192,6 +192,11 @@ def _publisher_problems(
     """Yield channels on which several modules publish that do not say that this is fine."""
     outputs = [port for port in ports if port.stream.direction == "out"]
     for channel, sharing in _grouped(outputs, lambda port: port.channel).items():
+        if len(sharing) > 1 and (sole := _sole_publisher(sharing, classes)) is not None:
+            past = [port for port in sharing if port is not sole]
+            text = _past(sole, past, [port for port in ports if port.module == sole.module])
+            yield Problem(text, _where_moved(blueprint, sharing, past))
+            continue
         careless = [p.name for p in sharing if p.stream.name not in shared_outputs(classes[p.module])]
         if len(sharing) > 1 and careless:
             text = (
@@ -199,6 +204,22 @@ def _publisher_problems(
                 f"remap one, or list it in the class's shared_outputs ({', '.join(careless)})"
             )
             yield Problem(text, _where_moved(blueprint, sharing, sharing), "warning")
+
+
+def _sole_publisher(sharing: Iterable[Port], classes: Mapping[str, type[Module]]) -> Port | None:
+    """Return the output among those of a channel that is to have it for itself, or None."""
+    sole = (p for p in sharing if p.stream.name in getattr(classes[p.module], "exclusive_outputs", ()))
+    return next(sole, None)
+
+
+def _past(sole: Port, past: Sequence[Port], ports: Iterable[Port]) -> str:
+    """Return what is wrong with outputs that go past a module whose streams are ``ports``, and where they belong."""
+    inputs = [p.topic for p in ports if p.stream.direction == "in" and p.topic and p.type_name == sole.type_name]
+    names = " and ".join(port.name for port in past)
+    text = (
+        f"what {names} would publish on {sole.channel!r} goes past {sole.module!r}, which could hold none of it back"
+    )
+    return f"{text}; remap it to {' or '.join(inputs)}" if inputs else text
 
 
 def _unwired_problems(

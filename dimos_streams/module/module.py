@@ -46,6 +46,8 @@ class Module:
     once before it forks."""
     shared_outputs: ClassVar[frozenset[str]] = frozenset()
     """Outputs that may share their channel with other modules' outputs, because something else keeps them apart."""
+    exclusive_outputs: ClassVar[frozenset[str]] = frozenset()
+    """Outputs on whose channel no other module may publish: all of it has to pass this one."""
 
     stamped_as: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Outputs whose messages carry the stamps of an input: the first of these inputs that is wired."""

@@ -203,6 +203,22 @@ def test_several_publishers_of_a_channel_are_a_warning(write: Write) -> None:
     ]
 
 
+@pytest.mark.parametrize("walker", [WALK, "tests.blueprint.toy_modules:Sharing"])
+def test_what_goes_past_a_velocity_gate_is_an_error_that_names_the_way_through_it(write: Write, walker: str) -> None:
+    """It would move a robot that is held, by an operator's stop too."""
+    text = f"""\
+        external: [color_image#sensor_msgs.Image, hold#dimos_streams.Hold]
+        modules:
+          gate: {{type: 'dimos_streams.robot.velocity_gate.module:VelocityGate'}}
+          walk: {{type: '{walker}'}}
+    """
+    assert found_in(write, text) == [
+        "x.yaml:4: what walk.cmd_vel would publish on '/cmd_vel#geometry_msgs.Twist' goes past 'gate', which could "
+        "hold none of it back; remap it to /skill_vel or /teleop_vel"
+    ]
+    assert found_in(write, text.replace(f"'{walker}'", f"'{walker}', remap: {{cmd_vel: skill_vel}}")) == []
+
+
 def test_publishers_that_say_that_they_share_are_fine() -> None:
     assert check(blueprint("x", module(toy_modules.Sharing, name="a"), module(toy_modules.Sharing, name="b"))) == []
 

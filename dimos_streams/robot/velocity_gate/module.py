@@ -66,6 +66,7 @@ class VelocityGate(Module):
     """
 
     config: VelocityGateConfig
+    exclusive_outputs = frozenset({"cmd_vel"})
 
     skill_vel: In[Twist] = In(required=False)
     teleop_vel: In[Twist] = In(required=False)
