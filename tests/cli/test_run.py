@@ -116,6 +116,22 @@ def test_ctrl_c_at_any_moment_leaves_nothing(machine: Machine, line: str) -> Non
 
 
 @pytest.mark.live
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_whole_group_stops_it_and_restarts_nothing(machine: Machine, number: signal.Signals) -> None:
+    """As shells and terminals send it: to the supervisor, to its workers, and to the server that forks them."""
+    with machine.started(*run_of(machine)) as process:
+        read_until(process, "http://")
+        assert machine("call", "move", "--arg", "distance_m=100", "--wait", "answer").code == 0
+        os.killpg(process.pid, number)
+        rest, _ = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert "restarting" not in rest
+    assert "exit code" not in rest
+    assert "Traceback" not in rest
+    assert machine.leaves_nothing()
+
+
+@pytest.mark.live
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize("way", ["live", "in-process"])
 def test_a_second_run_on_one_bus_is_refused_in_one_line(machine: Machine, way: str) -> None:

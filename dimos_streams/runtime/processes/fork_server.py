@@ -131,9 +131,11 @@ def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -
     """Run as a server that is a fork, until all who could ask it have ended."""
     code = 1
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if callable(signal.getsignal(number)):
-                signal.signal(number, signal.SIG_DFL)
+        for number in (
+            signal.SIGTERM,
+            signal.SIGHUP,
+        ):  # a whole group may get them: how its workers end is to be known
+            signal.signal(number, signal.SIG_IGN)
         _let_go_of_files({listener, orphaned})
         _forget(is_own)
         for name in (_PRELOAD, *shared, _FREEZE):

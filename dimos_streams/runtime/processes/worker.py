@@ -70,8 +70,10 @@ class WorkerTask:
 
 def main(task: WorkerTask, reports: Connection) -> None:
     """Run until asked to stop (SIGTERM), a module fails, or the parent has died; for ``Process(target=…)``."""
-    # A terminal's Ctrl-C reaches every process; only the supervisor decides what it means.
+    # A terminal's Ctrl-C and its end reach every process; only the supervisor decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server of which this is a fork ignores it
     keep_private()
     give_back_large_blocks()
     know_environment(os.environ)
