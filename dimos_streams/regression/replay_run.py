@@ -196,7 +196,8 @@ class ReplayRun:
 
     def _report(self, problem: str) -> Report:
         streams = self._comparison.finish()
-        if not problem and not self._outputs:
+        compared = self._outputs and any(stream.recorded or stream.replayed for stream in streams)
+        if not problem and not compared:
             but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
         if self._log.damaged_bytes:

@@ -64,7 +64,7 @@ def demo(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_its_tests_pass_and_hold_what_it_did(run: Run, demo: Path) -> None:
     run("dimos-streams", "new", "robot", "rover", cwd=demo)
     said = run("python", "-m", "pytest", "-q", "--update-recordings", cwd=demo)
-    assert "5 passed, 1 skipped" in said  # there was no recording yet
+    assert "6 passed, 1 skipped" in said  # there was no recording yet
     assert "1 passed" in run("python", "-m", "pytest", "-q", "-k", "what_it_did", cwd=demo)
 
 

@@ -30,6 +30,16 @@ def replayed(path: Path, *modules: str, **options: Any) -> Report:
     return replay(path, ReplayOptions(modules=modules, **options))
 
 
+def test_modules_of_which_a_log_has_nothing_are_not_tested_by_what_others_sent_on_their_channels(
+    picture_log: Path,
+) -> None:
+    """``drive`` and ``follow`` both send to the velocity gate; the log is of one who followed."""
+    report = replayed(picture_log, "drive")
+    assert (report.passed, report.calls) == (False, 0), text_of(report)
+    assert report.problem == "the log has nothing that drive sent or said"
+    assert sum(stream.by_others for stream in report.streams) > 0
+
+
 @pytest.mark.parametrize("mode", ["virtual", "live"])
 def test_a_logs_settings_send_nothing_to_a_server(
     tmp_path: Path, command: Any, mode: str, monkeypatch: pytest.MonkeyPatch
