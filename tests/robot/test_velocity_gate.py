@@ -79,6 +79,27 @@ async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("twist", "said"),
+    [
+        (Twist(linear=Vector3(x=200.0), angular=Vector3(z=0.5)), "200 m/s and 0.5 rad/s; 1 and 1.8 pass at most"),
+        (Twist(angular=Vector3(z=-90.0)), "0 m/s and -90 rad/s; 1 and 1.8 pass at most"),
+        (Twist(linear=Vector3(x=math.nan)), "nan m/s and 0 rad/s: that counts as a wish to stand"),
+    ],
+)
+async def test_wishes_that_nobody_can_mean_are_in_the_log_once_a_second(
+    twist: Twist, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ModuleHarness(VelocityGate, name="gate", unwired=("scan",)) as harness:
+        await command_for(harness, Twist(linear=Vector3(x=3.0), angular=Vector3(z=5.0)), 1.0)
+        assert caplog.messages == []
+        await command_for(harness, twist, 1.95)
+    assert [message.partition(" (and")[0] for message in caplog.messages] == [
+        f"velocity gate 'gate': skill wants {said}"
+    ] * 2
+
+
+@pytest.mark.virtual_time
 async def test_a_gate_that_lacks_a_scan_says_so_while_something_wants_to_drive() -> None:
     async with ModuleHarness(VelocityGate) as harness:
         await asyncio.sleep(3.0)

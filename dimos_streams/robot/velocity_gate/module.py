@@ -1,12 +1,15 @@
 """The module that every velocity passes on its way to the base's motors."""
 
 import asyncio
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import Live
@@ -22,6 +25,11 @@ from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, 
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
+_ABSURD = 5.0
+"""How many times a limit a wish has to be for a line in the log: its units may be others."""
+_SLOW = 0.1
+"""The least limit, m/s or rad/s, that counts for that: what wants to drive a base that only turns is not absurd."""
+_log = LimitedLog(logging.getLogger(__name__))
 
 _DEFAULTS = VelocityGateLimits()
 
@@ -161,6 +169,18 @@ class VelocityGate(Module):
     def _take(self, source: Source, twist: Twist) -> None:
         velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
         self.logic.command(source, velocity, clock.monotonic())
+        self._note_absurd(source, velocity)
+
+    def _note_absurd(self, source: Source, velocity: Velocity) -> None:
+        speed, turn = math.hypot(velocity.vx, velocity.vy), abs(velocity.wz)
+        what = "velocity gate %r: %s wants %g m/s and %g rad/s"
+        if not math.isfinite(speed + turn):
+            _log.warning(f"{what}: that counts as a wish to stand", self.name, source, speed, velocity.wz)
+            return
+        limits = self.logic.limits
+        if speed > _ABSURD * max(limits.max_speed, _SLOW) or turn > _ABSURD * max(limits.max_turn, _SLOW):
+            most = (limits.max_speed, limits.max_turn)
+            _log.warning(f"{what}; %g and %g pass at most", self.name, source, speed, velocity.wz, *most)
 
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
