@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from dimos_streams.errors import UserError
 from dimos_streams.messages.std_msgs import String
@@ -79,3 +80,21 @@ class DeafAtWork(Module):
 class DeafAtItsEnd(Module):
     async def stop(self) -> None:
         await swallow_cancellations()
+
+
+class SlowConfig(ModuleConfig):
+    blocks: bool
+
+
+class SlowToStart(Module):
+    """It blocks in its start, or waits for what does not come."""
+
+    config: SlowConfig
+
+    async def start(self) -> None:
+        if self.config.blocks:
+            time.sleep(100)  # noqa: ASYNC251
+        await self.connect()
+
+    async def connect(self) -> None:
+        await asyncio.Event().wait()

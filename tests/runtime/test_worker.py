@@ -16,7 +16,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules, plan_processes
 from dimos_streams.runtime.processes.fork_server import start_forkserver
 from dimos_streams.runtime.processes.worker import WorkerTask, main
-from tests.helpers import until
+from tests.helpers import until, wait_for
 
 pytestmark = pytest.mark.live
 
@@ -53,3 +53,28 @@ def test_a_worker_whose_reports_nobody_reads_goes_on_and_ends_when_asked(bus_url
             await bus.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("blocks", "where"), [(True, "time.sleep(100)"), (False, "await asyncio.Event().wait()")], ids=["blocks", "waits"]
+)
+def test_the_log_says_where_a_module_is_that_has_not_started_for_long(
+    blocks: bool, where: str, bus_url: str, tmp_path: Path
+) -> None:
+    slow = ModuleSpec(name="slow", type="tests.runtime.modules:SlowToStart", config={"blocks": blocks})
+    (plan,) = plan_processes(plan_modules(Blueprint(name="slow", modules={"slow": slow})))
+    log = tmp_path / "log"
+    task = WorkerTask(plan, RunOptions(bus_url=bus_url, run_dir=tmp_path), log)
+    context = multiprocessing.get_context("forkserver")
+    _reader, writer = context.Pipe()
+    start_forkserver()
+    worker = context.Process(target=main, args=(task, writer), daemon=True)
+    worker.start()
+    try:
+        wait_for(lambda: log.exists() and "has not started" in log.read_text(), 20.0)
+        (line,) = [line for line in log.read_text().splitlines() if "has not started" in line]
+        assert f"module slow has not started after 5 s: {where}  (" in line
+        assert "modules.py:" in line
+    finally:
+        worker.kill()
+        worker.join()

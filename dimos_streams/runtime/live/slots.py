@@ -164,7 +164,8 @@ def overdue(slots: Iterable[Slot], began: float) -> str:
     unready = [slot for slot in slots if slot.state != "ready"]
     if all((now - began if slot.restarts else slot.stalled_s(now)) <= START_BOUND_S for slot in unready):
         return ""
-    return ", ".join(name for slot in unready for name in slot.plan.names if name not in slot.ready)
+    late = ((slot, name) for slot in unready for name in slot.plan.names if name not in slot.ready)
+    return ", ".join(f"{name} (log: {slot.log})" if slot.log else name for slot, name in late)
 
 
 def slot_with(slots: Iterable[Slot], module: str) -> Slot:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing import parent_process
@@ -28,6 +28,7 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
+from dimos_streams.common.waiting import what_the_loop_runs, where_it_waits
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
@@ -46,6 +47,7 @@ EXIT_ORPHANED = 70
 BEGIN, STOP = "begin", "stop"
 """The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
 _ORPHAN_GRACE_S = 3.0
+_SLOW_START_S = 5.0
 _LONGEST_REASON = 2_000
 """The most characters of an error that are reported; the log has all of it."""
 
@@ -179,8 +181,10 @@ class _Worker:
             module = instantiate(plan.spec, context_for(self._task.options, services, plan, beside))
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
-            if not await self._unless_ended(asyncio.ensure_future(host.start(module, plan.topics))):
-                return False
+            starting = asyncio.ensure_future(host.start(module, plan.topics))
+            with _told_if_slow(starting, module.name):
+                if not await self._unless_ended(starting):
+                    return False
             self._report("ready", module=plan.spec.name)
         return True
 
@@ -227,6 +231,28 @@ class _Worker:
             self._writer.send({"kind": kind, **fields})
         except (BufferError, OSError) as error:  # if the supervisor has gone, the watching thread ends us
             logging.getLogger(__name__).warning("cannot report %r: %s", kind, error)
+
+
+@contextlib.contextmanager
+def _told_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
+    """Log, once, where a module is that has not started after a while: by a thread, as it may block the loop."""
+
+    loop_thread = threading.get_ident()
+
+    def tell() -> None:
+        blocks = getattr(starting.get_coro(), "cr_running", False)
+        runs = what_the_loop_runs(sys._current_frames().get(loop_thread)) if blocks else []
+        where = runs[0] if runs else where_it_waits(starting)
+        text = "module %s has not started after %g s: %s; what takes longer belongs in its run()"
+        logging.getLogger(__name__).warning(text, name, _SLOW_START_S, where)
+
+    timer = threading.Timer(_SLOW_START_S, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _outlive_no_parent(loop: asyncio.AbstractEventLoop, end: asyncio.Event) -> None:
