@@ -57,6 +57,19 @@ def test_run_says_which_pattern_leaves_nothing_out(tmp_path: Path, command: Any)
     ]
 
 
+@pytest.mark.slow
+def test_run_says_at_its_beginning_which_pattern_records_nothing(tmp_path: Path, command: Any) -> None:
+    arguments = ("run", "robot-only", "--virtual-time", "--duration", "0.1", "--record", tmp_path / "a.lcmlog")
+    patterns = ("/odum", "*#nav_msgs.Odometri", "*#nav_msgs.Odometry")
+    code, _, err = command(*arguments, *(word for pattern in patterns for word in ("--record-channels", pattern)))
+    said = "--record-channels {!r} records nothing: no channel of the blueprint fits it{}"
+    assert code == 0
+    assert [line for line in err.splitlines() if "records nothing" in line] == [
+        said.format("/odum", "; did you mean '/odom'?"),
+        said.format("*#nav_msgs.Odometri", ""),
+    ]
+
+
 def test_info_shows_gaps_and_damage(tmp_path: Path, command: Any) -> None:
     times = [0, 100_000, 200_000, 300_000, 6_300_000, 6_400_000]
     path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])

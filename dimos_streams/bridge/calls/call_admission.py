@@ -75,7 +75,8 @@ class CallAdmission:
         waiting[call.call_id] = call
         try:
             if len(waiting) > room.waiting or len(self._ledger.calls.open) >= room.open:
-                raise CallRejectedError("too many calls are open or waiting; try again later")
+                most = f"{room.open} may be open at a time, and {room.waiting} wait"
+                raise CallRejectedError(f"too many calls are open or waiting ({most}); try again later")
             if self._authority.reviewer(call) is None:
                 await make_way(call, on_duplicate)
                 self.begin(call)

@@ -44,7 +44,7 @@ def run(
 ) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
     from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of, watch_sources
-    from dimos_streams.cli.running.record_plan import record_plan, unused_exclusions
+    from dimos_streams.cli.running.record_plan import record_plan, unused_patterns
     from dimos_streams.cli.running.run_plan import WAIT_S, RunPlan, prepare
     from dimos_streams.module import LOSS_BOUND_S
 
@@ -91,7 +91,7 @@ def run(
     )
     check_plan(plan, port)
     if to_record is not None and part is None:  # a part does not know all channels of the other machines
-        for line in unused_exclusions(to_record, blueprint):
+        for line in unused_patterns(to_record, blueprint):
             note(line)
     _execute(plan, known, daemon=daemon)
 

@@ -96,22 +96,23 @@ def record_plan(
     return None
 
 
-def unused_exclusions(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]:
-    """Yield a line for each pattern of what is to be left out that fits no channel of the run, as far as its
-    blueprint says: what it should have left out is recorded.
+def unused_patterns(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]:
+    """Yield a line for each pattern, of what is to be recorded and of what is to be left out, that fits no channel of
+    the run, as far as its blueprint says.
 
-    The recording itself could not tell: a picture that is left out may not be made at all.
+    The recording itself could tell too late, or not at all: a picture that is left out may not be made.
     """
     channels = {*OF_CALLS, *external_channels(blueprint)}
     for spec in blueprint.modules.values():
         channels.update(c for port in ports_of(spec, module_class(spec)) if port.topic for c in port.channels)
     topics = sorted(split_channel(channel)[0] for channel in channels)
-    for pattern in record.without:
-        excluded = Selection(exclude=[pattern])
-        if all(map(excluded, channels)):
+    patterns = [("--record-channels", "records nothing", pattern) for pattern in record.channels]
+    patterns += [("--record-without", "leaves nothing out", pattern) for pattern in record.without]
+    for option, what, pattern in patterns:
+        if not any(map(Selection([pattern]), channels)):
             names = sorted(channels) if "#" in pattern else topics
             near = suggest(pattern, [] if set("*?[") & set(pattern) else names)
-            yield f"--record-without {pattern!r} leaves nothing out: no channel of the blueprint fits it{near}"
+            yield f"{option} {pattern!r} {what}: no channel of the blueprint fits it{near}"
 
 
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
