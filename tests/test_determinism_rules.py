@@ -52,6 +52,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "threading.Thread",
     ): "what must not wait for others' threads; in virtual time it is done inline",
     ("dimos_streams/common/process/given_up.py", "threading.Thread"): "lists threads of live processes, begins none",
+    (
+        "dimos_streams/runtime/processes/worker.py",
+        "threading.Timer",
+    ): "says where a module of a live process is that has not started; virtual time has no workers",
     ("dimos_streams/common/waiting.py", "threading.Thread"): "says where threads of live processes are, begins none",
     (
         "dimos_streams/cli/running/session.py",
@@ -126,7 +130,6 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "nobody may guess a live instance; in virtual time it is left out",
     ("dimos_streams/agent/context/memo.py", "id"): "finds an object again that it holds; never put in an order",
     ("dimos_streams/perception/tracking.py", "id"): "distinguishes tracks within one function; never put in an order",
-    ("dimos_streams/runtime/live/supervisor.py", "set of tasks"): "of live runs only",
     (
         "dimos_streams/tool_stream/liveness/heartbeat_intake.py",
         "hash",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
@@ -31,6 +32,8 @@ from dimos_streams.module import ConfigFault, Module
 from dimos_streams.skill import check_undos
 from dimos_streams.streams.conversion import other_type
 from dimos_streams.tool_stream.liveness.skill_fragments import described
+
+_logger = logging.getLogger(__name__)
 
 
 def check(blueprint: Blueprint) -> list[Problem]:
@@ -69,9 +72,12 @@ def check(blueprint: Blueprint) -> list[Problem]:
 
 
 def refuse_errors(blueprint: Blueprint) -> None:
-    """Raise ``BlueprintError`` with the errors that ``check`` finds; mere warnings pass."""
-    if errors := [problem for problem in check(blueprint) if problem.severity == "error"]:
+    """Raise ``BlueprintError`` with the errors that ``check`` finds; mere warnings are logged."""
+    problems = check(blueprint)
+    if errors := [problem for problem in problems if problem.severity == "error"]:
         raise BlueprintError(errors)
+    for problem in problems:
+        _logger.warning("%s", ": ".join(filter(None, (problem.where, problem.text))))
 
 
 def usable_class(spec: ModuleSpec) -> type[Module]:

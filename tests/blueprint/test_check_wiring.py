@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint import blueprint, include, module
-from dimos_streams.blueprint.check import check
+from dimos_streams.blueprint.check import check, refuse_errors
 from dimos_streams.blueprint.graph import graph
 from dimos_streams.blueprint.load import load
 from dimos_streams.blueprint.wiring import wire
@@ -16,6 +16,7 @@ from tests.blueprint.checked import found_in
 from tests.blueprint.conftest import Write
 
 CAMERA = "tests.blueprint.toy_modules:Camera"
+IMAGE = "color_image#sensor_msgs.Image"
 WALK = "tests.blueprint.toy_modules:Walk"
 ROBOT = blueprint("robot", module(toy_modules.Camera), module(toy_modules.Walk), module(toy_modules.Wheels))
 
@@ -217,6 +218,12 @@ def test_what_goes_past_a_velocity_gate_is_an_error_that_names_the_way_through_i
         "hold none of it back; remap it to /skill_vel or /teleop_vel"
     ]
     assert found_in(write, text.replace(f"'{walker}'", f"'{walker}', remap: {{cmd_vel: skill_vel}}")) == []
+
+
+def test_who_runs_it_is_warned_too(caplog: pytest.LogCaptureFixture) -> None:
+    refuse_errors(blueprint("x", module(toy_modules.Sharing, name="a"), module(toy_modules.Walk), external=(IMAGE,)))
+    (said,) = caplog.messages
+    assert "channel '/cmd_vel#geometry_msgs.Twist' has 2 publishers: a.cmd_vel, walk.cmd_vel; remap one" in said
 
 
 def test_publishers_that_say_that_they_share_are_fine() -> None:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -115,8 +116,17 @@ def test_ctrl_c_at_any_moment_leaves_nothing(machine: Machine, line: str) -> Non
     assert machine("status", "--json").json == []
 
 
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """Commands heed SIGHUP, also if these tests run with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.live
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.usefixtures("heeded")
 def test_a_signal_to_the_whole_group_stops_it_and_restarts_nothing(machine: Machine, number: signal.Signals) -> None:
     """As shells and terminals send it: to the supervisor, to its workers, and to the server that forks them."""
     with machine.started(*run_of(machine)) as process:

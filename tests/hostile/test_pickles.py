@@ -55,6 +55,7 @@ ALLOWED = {
     ("dimos_streams/runtime/processes/fork_server.py", "multiprocessing"): "begins processes of the run's own",
     ("dimos_streams/runtime/processes/process.py", "multiprocessing"): "its workers, which get a plan from it; what"
     " they report is JSON",
+    ("dimos_streams/runtime/processes/reports.py", "multiprocessing"): "a worker's reports, lines of JSON",
     ("dimos_streams/runtime/processes/worker.py", "multiprocessing"): "reports to its parent, in JSON",
     ("dimos_streams/bus/zenoh/reader.py", "recv()"): "of a subscriber of Zenoh: it gives bytes",
 }
