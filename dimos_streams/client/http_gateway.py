@@ -70,7 +70,8 @@ class HttpGateway:
     def __init__(
         self, url: str, *, rng: random.Random, token: str | None = None, timeout_s: float = 10.0, ping_s: float = 10.0
     ) -> None:
-        """``timeout_s`` bounds each request, ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter.
+        """``timeout_s`` bounds each wait for the bridge: for a connection, for an answer, and for more of one.
+        ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter.
 
         Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import math
 import os
 import select
 import socket
@@ -19,7 +18,6 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from dimos_streams import clock
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
 
@@ -75,13 +73,12 @@ class CuttableSession(StraightSession):
             self.mount(scheme, _CuttableAdapter(self._open))
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed, too
-        large, or not whole when ``timeout``, in seconds, is over."""
-        began, timeout_s = clock.monotonic(), _seconds(options.get("timeout"))
+        """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed or too
+        large."""
         response = super().send(request, **{**options, "stream": True})
         if not options.get("stream"):
             try:
-                response._content = _whole(response, began, math.inf if timeout_s is None else timeout_s)
+                response._content = _whole(response)
             except BaseException:
                 response.close()
                 raise
@@ -171,7 +168,7 @@ def why(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def _whole(response: requests.Response, began: float, timeout_s: float) -> bytes:
+def _whole(response: requests.Response) -> bytes:
     if (why_not := why_packed(response.status_code, response.headers)) is not None:
         raise requests.RequestException(f"it {why_not}")
     body = bytearray()
@@ -179,8 +176,6 @@ def _whole(response: requests.Response, began: float, timeout_s: float) -> bytes
         body += piece
         if len(body) > MAX_ANSWER:
             raise requests.RequestException(f"it answers with more than {MAX_ANSWER} bytes")
-        if clock.monotonic() - began > timeout_s:
-            raise requests.RequestException(f"it has not answered whole within {timeout_s:g} s")
     return bytes(body)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.cli.bridge_client.skill_calls import call_table, in_families, shown_calls
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
@@ -46,8 +49,21 @@ def test_calls_are_listed_below_their_parents() -> None:
 
 def test_each_cell_stands_below_its_header() -> None:
     cells = cells_of(view("c1"))
-    assert cells == {"CALL": "c1", "SKILL": "go", "STATE": "open", "CALLER": "me", "LAST WORD": "nearly there"}
+    what = {"CALL": "c1", "SKILL": "go", "STATE": "open", "CALLER": "me", "LAST WORD": "nearly there"}
+    assert cells == {**what, "BEGAN": "", "TOOK": ""}
     assert cells_of(view("c1", "closed", Outcome.LOST))["STATE"] == "lost"
+
+
+@pytest.mark.virtual_time
+async def test_when_calls_began_and_how_long_they_took() -> None:
+    begun = view("c1").model_copy(update={"requested_utime": clock.utime()})
+    await asyncio.sleep(90)
+    assert (cells_of(begun)["BEGAN"], cells_of(begun)["TOOK"]) == ("90 s ago", "")
+    closed = begun.model_copy(update={"closed_utime": begun.requested_utime + 2_345_000})
+    await asyncio.sleep(600)
+    assert (cells_of(closed)["BEGAN"], cells_of(closed)["TOOK"]) == ("12 min ago", "2.35 s")
+    ahead = begun.model_copy(update={"requested_utime": clock.utime() + 5_000_000})
+    assert cells_of(ahead)["BEGAN"] == "0 s ago", "by another machine's clock"
 
 
 def test_a_hub_s_calls_are_listed_with_their_robots() -> None:

@@ -76,18 +76,6 @@ def test_answers_without_end_and_packed_ones_are_not_read(play: Play, why: str) 
         tracemalloc.stop()
 
 
-def test_an_answer_that_trickles_in_is_waited_for_no_longer_than_others() -> None:
-    def play(peer: Peer) -> None:
-        peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n")
-        while not peer.gone.wait(0.05):
-            peer.send(b" ")
-
-    with event_server(play) as server:
-        gateway = HttpGateway(server.url.removesuffix("/events"), rng=random.Random(1), timeout_s=0.3)
-        with contextlib.closing(gateway), pytest.raises(SkillError, match=r"has not answered whole within 0\.3 s"):
-            asyncio.run(gateway.skills())
-
-
 def test_a_redirection_is_not_read_before_anybody_has_looked_at_it() -> None:
     def play(peer: Peer) -> None:
         peer.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: 9\r\n\r\nbegun")

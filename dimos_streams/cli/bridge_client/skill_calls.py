@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.approval_text import awaited
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import duration, note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
@@ -165,7 +166,8 @@ def in_families(views: Iterable[CallView]) -> list[CallView]:
     return sorted(found, key=place)
 
 
-CALL_COLUMNS = ("CALL", "SKILL", "STATE", "CALLER", "LAST WORD")
+_MINUTES_FROM_S = 120.0
+CALL_COLUMNS = ("CALL", "SKILL", "STATE", "BEGAN", "TOOK", "CALLER", "LAST WORD")
 
 
 def call_table(views: Iterable[CallView]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -179,7 +181,18 @@ def call_table(views: Iterable[CallView]) -> tuple[tuple[str, ...], list[tuple[s
 def _call_cells(view: CallView) -> tuple[str, ...]:
     state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
     skill = "  " * len(ancestors_of(view.call_id)) + view.skill
-    return view.call_id, skill, state, view.caller, shortened(" ".join(view.text.split()), _LAST_WORD)
+    word = shortened(" ".join(view.text.split()), _LAST_WORD)
+    return view.call_id, skill, state, *_times(view), view.caller, word
+
+
+def _times(view: CallView) -> tuple[str, str]:
+    """Return how long ago a call began, and how long it took, as far as that is known; clocks may differ."""
+    if not view.requested_utime:
+        return "", ""
+    age_s = max(0, clock.utime() - view.requested_utime) / 1e6
+    took_s = None if view.closed_utime is None else max(0, view.closed_utime - view.requested_utime) / 1e6
+    age = f"{age_s:.0f} s" if age_s < _MINUTES_FROM_S else duration(age_s)
+    return f"{age} ago", "" if took_s is None else duration(took_s)
 
 
 async def _end(gateway: HttpGateway, watch: EventWatch, call_id: str, reason: str, robot: str | None = None) -> None:
