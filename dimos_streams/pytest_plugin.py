@@ -207,9 +207,9 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
 
         path = request.path.parent / log
         if not path.exists():
-            elsewhere = " (in one process: with pytest-xdist, -n 0)" if update else ""
-            made = f"pytest --update-recordings makes those of missions{elsewhere}"
-            pytest.fail(f"there is no recording {path}; {made}", False)
+            another = " (another worker of pytest-xdist may: -n 0)" if hasattr(request.config, "workerinput") else ""
+            text = f"there is no recording {path}; pytest --update-recordings makes those of missions{another}"
+            pytest.fail(text, False)
         chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, **options)
         report = replay_log(path, chosen)
         if not report.passed and update:

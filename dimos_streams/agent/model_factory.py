@@ -15,6 +15,7 @@ from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.tasks import ends_within
 
 _CLOSE_BOUND_S = 1.0
 _logger = logging.getLogger(__name__)
@@ -79,12 +80,8 @@ async def close_models(models: Iterable[Model]) -> None:
 
 
 async def _close(model: Model) -> None:
-    bound = asyncio.timeout(_CLOSE_BOUND_S)
     try:
-        async with bound:
-            await model.close()
-    except Exception as error:
-        if bound.expired() and isinstance(error, TimeoutError):
+        if not await ends_within(_CLOSE_BOUND_S, model.close()):
             _logger.warning("%s did not close within %g s", type(model).__name__, _CLOSE_BOUND_S)
-        else:
-            _logger.exception("%s failed while it was closed", type(model).__name__)
+    except Exception:
+        _logger.exception("%s failed while it was closed", type(model).__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -59,6 +59,20 @@ async def end_tasks_silently(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def ends_within(bound_s: float, work: Awaitable[object]) -> bool:
+    """Wait for work, and return whether it ended within the seconds. Raises what it raises, a ``TimeoutError`` of its
+    own too."""
+    bound = asyncio.timeout(bound_s)
+    try:
+        async with bound:
+            await work
+    except TimeoutError:
+        if not bound.expired():
+            raise
+        return False
+    return True
 
 
 async def apart(work: Coroutine[Any, Any, T], *, name: str) -> T:

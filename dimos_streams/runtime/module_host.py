@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.bus import Bus
-from dimos_streams.common.tasks import apart, is_stray, stray_cancellation
+from dimos_streams.common.tasks import apart, ends_within, is_stray, stray_cancellation
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.module import Clocks, Module
 from dimos_streams.runtime.starvation import StarvationWatch
@@ -129,15 +129,12 @@ class ModuleHost:
 
 async def _ended(module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float) -> None:
     """Wait for a part of a module's end until so many seconds after it began; log what goes wrong."""
-    bound = asyncio.timeout_at(began + bound_s)
+    left_s = began + bound_s - asyncio.get_running_loop().time()
     try:
-        async with bound:
-            await work
-    except Exception as error:
-        if bound.expired() and isinstance(error, TimeoutError):
+        if not await ends_within(left_s, work):
             module.log.error("module %s did not %s within %g s", module.name, what, bound_s)
-        else:
-            module.log.exception("module %s failed while it stopped", module.name)
+    except Exception:
+        module.log.exception("module %s failed while it stopped", module.name)
 
 
 def _disconnect(module: Module) -> None:

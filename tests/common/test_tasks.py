@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.common.tasks import OwnedTasks, apart, end_tasks, end_tasks_silently
+from dimos_streams.common.tasks import OwnedTasks, apart, end_tasks, end_tasks_silently, ends_within
 
 End = Callable[..., Coroutine[Any, Any, None]]
 
@@ -128,3 +128,16 @@ async def test_owned_tasks_are_kept_reported_and_ended(caplog: pytest.LogCapture
     await owned.end()
     assert (len(owned), ended) == (0, ["first", "broken", "last"])
     assert caplog.text.count("has a defect") == 1
+
+
+@pytest.mark.virtual_time
+async def test_only_the_bound_s_own_timeout_says_that_work_was_late() -> None:
+    async def times_out() -> None:
+        raise TimeoutError("the device did not answer")
+
+    assert await ends_within(1.0, asyncio.sleep(0.9))
+    began = asyncio.get_running_loop().time()
+    assert not await ends_within(1.0, asyncio.sleep(60))
+    assert asyncio.get_running_loop().time() - began == pytest.approx(1.0, abs=0.01)
+    with pytest.raises(TimeoutError, match="the device did not answer"):
+        await ends_within(1.0, times_out())

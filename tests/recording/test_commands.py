@@ -45,28 +45,24 @@ def test_run_records_and_info_shows_it(tmp_path: Path, command: Any) -> None:
 
 
 @pytest.mark.slow
-def test_run_says_which_pattern_leaves_nothing_out(tmp_path: Path, command: Any) -> None:
+@pytest.mark.parametrize(
+    ("option", "what", "fitting"),
+    [
+        ("--record-without", "leaves nothing out", ("*#sensor_msgs.Image", "/module_*", "/detections")),
+        ("--record-channels", "records nothing", ("*#nav_msgs.Odometry", "/odom")),
+    ],
+)
+def test_run_says_at_its_beginning_which_pattern_fits_nothing(
+    option: str, what: str, fitting: tuple[str, ...], tmp_path: Path, command: Any
+) -> None:
     arguments = ("run", "robot-only", "--virtual-time", "--duration", "0.1", "--record", tmp_path / "a.lcmlog")
-    patterns = ("/detectons", "*#sensor_msgs.Imag", "*#sensor_msgs.Image", "/module_*", "/detections")
-    code, _, err = command(*arguments, *(word for pattern in patterns for word in ("--record-without", pattern)))
-    said = "--record-without {!r} leaves nothing out: no channel of the blueprint fits it{}"
+    patterns = ("/detectons", "*#sensor_msgs.Imag", *fitting)
+    code, _, err = command(*arguments, *(word for pattern in patterns for word in (option, pattern)))
+    said = f"{option} {{!r}} {what}: no channel of the blueprint fits it{{}}"
     assert code == 0
-    assert [line for line in err.splitlines() if "leaves nothing out" in line] == [
+    assert [line for line in err.splitlines() if what in line] == [
         said.format("/detectons", "; did you mean '/detections'?"),
         said.format("*#sensor_msgs.Imag", ""),
-    ]
-
-
-@pytest.mark.slow
-def test_run_says_at_its_beginning_which_pattern_records_nothing(tmp_path: Path, command: Any) -> None:
-    arguments = ("run", "robot-only", "--virtual-time", "--duration", "0.1", "--record", tmp_path / "a.lcmlog")
-    patterns = ("/odum", "*#nav_msgs.Odometri", "*#nav_msgs.Odometry")
-    code, _, err = command(*arguments, *(word for pattern in patterns for word in ("--record-channels", pattern)))
-    said = "--record-channels {!r} records nothing: no channel of the blueprint fits it{}"
-    assert code == 0
-    assert [line for line in err.splitlines() if "records nothing" in line] == [
-        said.format("/odum", "; did you mean '/odom'?"),
-        said.format("*#nav_msgs.Odometri", ""),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Sequence
@@ -28,13 +27,20 @@ _logger = logging.getLogger(__name__)
 class ModelExchange:
     """Asks the model for a turn, records its answers, and counts what they cost."""
 
-    def __init__(self, parts: LoopParts, missions: Sequence[Mission], numbers: itertools.count[int]) -> None:
-        """``numbers`` make ids for calls without one."""
+    def __init__(
+        self,
+        parts: LoopParts,
+        missions: Sequence[Mission],
+        numbers: itertools.count[int],
+        check_going_on: Callable[[], None],
+    ) -> None:
+        """``numbers`` make ids for calls without one. ``check_going_on`` raises ``CancelledError`` if the turn was
+        interrupted: what a model that swallows its cancellation says then is not recorded."""
         self._parts = parts
         self._missions = missions
         self._numbers = numbers
+        self._check_going_on = check_going_on
         self._answering: Answering | None = None
-        self._broken_off = False
         self.tools: tuple[ToolSchema, ...] = ()
         """The tools that the model was offered last."""
         self.spent = Spent()
@@ -78,8 +84,7 @@ class ModelExchange:
         return answer
 
     def break_off(self, ending: Ending) -> None:
-        """Record what there is of an answer that was cut off, if one was; nothing is recorded behind that."""
-        self._broken_off = True
+        """Record what there is of an answer that was cut off, if one was."""
         if self._answering is None:
             return
         self._count(self._answering.usage)
@@ -110,11 +115,6 @@ class ModelExchange:
 
     def _emit(self, kind: str, **data: Any) -> None:
         self._parts.events.emit(kind, ids(self._missions), **data)
-
-    def _check_going_on(self) -> None:
-        """Raise ``CancelledError`` once more if the model has swallowed the first."""
-        if self._broken_off:
-            raise asyncio.CancelledError
 
     def _model_failed(self, why: str) -> Ending:
         self._check_going_on()

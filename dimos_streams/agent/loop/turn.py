@@ -58,7 +58,7 @@ class Turn:
         """True once its record is whole: what still runs, because it swallowed its cancellation, adds nothing."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
-        self._exchange = ModelExchange(parts, missions, numbers)
+        self._exchange = ModelExchange(parts, missions, numbers, self.check_going_on)
         self._watch = TurnWatch(parts, missions, self.failing)
         self._execution: Execution | None = None
 
@@ -157,7 +157,6 @@ class Turn:
         self.iteration += 1
         self._machine.go(LoopState.STREAMING)
         answer = await self._exchange.ask(self.iteration, self._on_asking)
-        self.check_going_on()
         if isinstance(answer, Ending):
             return answer
         self.text = answer.text or self.text

@@ -166,7 +166,6 @@ def in_families(views: Iterable[CallView]) -> list[CallView]:
     return sorted(found, key=place)
 
 
-_MINUTES_FROM_S = 120.0
 CALL_COLUMNS = ("CALL", "SKILL", "STATE", "BEGAN", "TOOK", "CALLER", "LAST WORD")
 
 
@@ -191,8 +190,7 @@ def _times(view: CallView) -> tuple[str, str]:
         return "", ""
     age_s = max(0, clock.utime() - view.requested_utime) / 1e6
     took_s = None if view.closed_utime is None else max(0, view.closed_utime - view.requested_utime) / 1e6
-    age = f"{age_s:.0f} s" if age_s < _MINUTES_FROM_S else duration(age_s)
-    return f"{age} ago", "" if took_s is None else duration(took_s)
+    return f"{duration(age_s, digits=0)} ago", "" if took_s is None else duration(took_s)
 
 
 async def _end(gateway: HttpGateway, watch: EventWatch, call_id: str, reason: str, robot: str | None = None) -> None:

@@ -77,10 +77,10 @@ def plural(count: int, thing: str) -> str:
     return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
-def duration(seconds: float) -> str:
-    """Return a time as people say it: ``"2.50 s"``, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
+def duration(seconds: float, digits: int = 2) -> str:
+    """Return a time as people say it: ``"2.50 s"``, with so many digits, ``"7 min"``, ``"5 h"``, ``"3 days"``."""
     if seconds < 120.0:
-        return f"{seconds:.2f} s"
+        return f"{seconds:.{digits}f} s"
     if seconds < 7200.0:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172_800.0 else f"{seconds / 86_400:.0f} days"

@@ -15,24 +15,24 @@ from dimos_streams.errors import DimosStreamsError
 T = TypeVar("T")
 
 
-class _Beside(threading.local):
-    the_loop = False
-    """True while a function runs that blocks, in a thread of its own or, in virtual time, in the loop's."""
+class _Work(threading.local):
+    may_block = False
+    """True while a function runs that is for a thread beside the loop, in virtual time in the loop's own too."""
 
 
-_beside = _Beside()
+_work = _Work()
 
 
 def outcome_of(function: Callable[..., T], *args: Any) -> T:
     """Call a function whose outcome is for a future. Raises what it raises, and ``RuntimeError`` for a
     ``StopIteration``: no future takes that, and whoever waits would wait for ever."""
-    before, _beside.the_loop = _beside.the_loop, True
+    before, _work.may_block = _work.may_block, True
     try:
         return function(*args)
     except StopIteration as error:
         raise RuntimeError(f"{getattr(function, '__qualname__', function)} raised StopIteration") from error
     finally:
-        _beside.the_loop = before
+        _work.may_block = before
 
 
 def check_thread(own: int, what: str, instead: str) -> None:
@@ -41,7 +41,7 @@ def check_thread(own: int, what: str, instead: str) -> None:
     So it does for a function that blocks which virtual time runs inline: tests find what would fail on a robot only.
     ``instead`` is what to do in a thread.
     """
-    if _beside.the_loop or threading.get_ident() != own:
+    if _work.may_block or threading.get_ident() != own:
         raise DimosStreamsError(f"{what} was used in a thread beside its event loop: there, use {instead}")
 
 

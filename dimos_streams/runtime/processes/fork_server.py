@@ -131,11 +131,9 @@ def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -
     """Run as a server that is a fork, until all who could ask it have ended."""
     code = 1
     try:
-        for number in (
-            signal.SIGTERM,
-            signal.SIGHUP,
-        ):  # a whole group may get them: how its workers end is to be known
-            signal.signal(number, signal.SIG_IGN)
+        # A whole process group may get these: how the workers end is to be known.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _let_go_of_files({listener, orphaned})
         _forget(is_own)
         for name in (_PRELOAD, *shared, _FREEZE):
