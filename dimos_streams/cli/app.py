@@ -88,7 +88,7 @@ def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
         help="Middleware for robots whose skills talk back.",
         epilog=exit_codes.table(),
         no_args_is_help=True,
-        add_completion=False,
+        add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

@@ -46,7 +46,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "disk": trouble_with(record.run_dir) or "ok",
         "bridge": bridge,
         "processes": [process_state(process, known) for process in record.processes],
-        "modules": [_module(name, known.get(name)) for name in _modules_of(record)],
+        "modules": [_module(name, known.get(name)) for name in modules_of(record)],
     }
 
 
@@ -100,7 +100,8 @@ def _modules_on(machine: str, known: dict[str, ModuleAnswer]) -> list[str]:
     return [str(name) for name in listed]
 
 
-def _modules_of(record: RunRecord) -> list[str]:
+def modules_of(record: RunRecord) -> list[str]:
+    """Return the names of a run's modules on this machine, process by process."""
     names: list[str] = []
     for process in record.processes:
         listed = process["modules"]

@@ -11,7 +11,7 @@ import typer
 
 from dimos_streams.cli.exit_codes import FAILED, MISUSED
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal import completion, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_lines, write_table
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -108,6 +108,7 @@ def config(
         typer.Argument(
             metavar="[BLUEPRINT]",
             help="A stock name (see `list`), a YAML file, or a Python `module:attribute`; none with --run.",
+            autocompletion=completion.blueprints,
             show_default=False,
         ),
     ] = None,
@@ -118,6 +119,7 @@ def config(
             "--run",
             metavar="RUN",
             help="What a living run (its id, blueprint or process id) began with, and what `set` has changed since.",
+            autocompletion=completion.living_runs,
             show_default=False,
         ),
     ] = None,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dimos_streams.cli.terminal import completion
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
@@ -16,6 +17,7 @@ Blueprint = Annotated[
     typer.Argument(
         metavar="BLUEPRINT",
         help="A stock name (see `list`), a YAML file, or a Python `module:attribute`.",
+        autocompletion=completion.blueprints,
         show_default=False,
     ),
 ]
@@ -82,7 +84,10 @@ BusUrl = Annotated[
 Run = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN]", help="A run's id, blueprint or process id. Without it: the newest.", show_default=False
+        metavar="[RUN]",
+        help="A run's id, blueprint or process id. Without it: the newest.",
+        autocompletion=completion.living_runs,
+        show_default=False,
     ),
 ]
 Machine = Annotated[

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.bridge_client.completion import run_modules
+from dimos_streams.cli.terminal import completion, options
 from dimos_streams.cli.terminal.output import write, write_json, write_lines
 
 RunOption = Annotated[
@@ -15,6 +16,7 @@ RunOption = Annotated[
         "--run",
         metavar="RUN",
         help="A run's id, blueprint or process id. Without it: the newest.",
+        autocompletion=completion.living_runs,
         show_default=False,
     ),
 ]
@@ -50,7 +52,13 @@ def set_settings(
 
 def restart(
     module: Annotated[
-        str, typer.Argument(metavar="MODULE", help="Its name, as `status` shows it.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="MODULE",
+            help="Its name, as `status` shows it.",
+            autocompletion=run_modules,
+            show_default=False,
+        ),
     ],
     run: RunOption = None,
     as_json: options.Json = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal import completion, options
 from dimos_streams.cli.terminal.output import note, write, write_json
 
 
@@ -17,6 +17,7 @@ def logs(
         typer.Argument(
             metavar="[RUN]",
             help="A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first.",
+            autocompletion=completion.kept_runs,
             show_default=False,
         ),
     ] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal import completion, options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
 
@@ -28,7 +28,10 @@ def missions(
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", help="The run's id or blueprint; if left out the newest, a living one first.", show_default=False
+            "--run",
+            help="The run's id or blueprint; if left out the newest, a living one first.",
+            autocompletion=completion.kept_runs,
+            show_default=False,
         ),
     ] = None,
     as_json: options.Json = False,

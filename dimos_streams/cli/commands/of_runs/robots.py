@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal import completion, options
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ RunOption = Annotated[
         "--run",
         metavar="RUN",
         help="A run's id, blueprint or process id. Without it: all living runs.",
+        autocompletion=completion.living_runs,
         show_default=False,
     ),
 ]

@@ -1,0 +1,60 @@
+"""The values that a shell offers for an argument: what a run or its bridge has at the moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from dimos_streams.cli.terminal.completion import Offer, offering
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+@offering
+def run_modules(context: typer.Context) -> Iterable[Offer]:
+    """The modules of the run that the command line means."""
+    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.cli.bridge_client.run_state import modules_of
+
+    run = find_run(context.params.get("run"))
+    return ((module, run.run_id) for module in sorted(modules_of(run)))
+
+
+@offering
+def skills(context: typer.Context) -> Iterable[Offer]:
+    """The skills that the bridge offers which the command line means."""
+    from pydantic import TypeAdapter
+
+    from dimos_streams.tool_stream.gateway import OfferedSkill
+
+    found = _answer(context, "/skills", TypeAdapter(list[OfferedSkill]))
+    return ((skill.name, skill.description.partition("\n")[0]) for skill in found)
+
+
+@offering
+def open_calls(context: typer.Context) -> Iterable[Offer]:
+    """The ids of the calls that the bridge has and that are not closed."""
+    from pydantic import TypeAdapter
+
+    from dimos_streams.operator.agents import is_look
+    from dimos_streams.tool_stream.gateway import CallView
+
+    found = _answer(context, "/calls?state=open", TypeAdapter(list[CallView]))
+    return ((call.call_id, call.skill) for call in found if not is_look(call))
+
+
+def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
+    """The answer of the bridge that the command line names so far; of a token, only the environment's is known."""
+    import asyncio
+
+    from dimos_streams.cli.bridge_client.connection import find_bridge
+
+    given = context.params
+    address = find_bridge(given.get("url"), given.get("port"), os.environ.get("DIMOS_STREAMS_TOKEN"))
+    return asyncio.run(address.get(path, shape))
