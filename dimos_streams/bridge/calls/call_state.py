@@ -46,8 +46,8 @@ class Repeat:
     since: float = field(default_factory=clock.monotonic)
     """The same on the monotonic clock, which nobody sets."""
 
-    def due(self, now: float) -> bool:
-        """Return whether it is time to send; if so, set the next time."""
+    def take_turn(self, now: float) -> bool:
+        """Take the turn to send, if it has come, and set the next one; return whether it was taken."""
         if now < self.at:
             return False
         self.at, self.pause, self.sent = now + self.pause, min(self.pause * 1.5, _LONGEST_PAUSE_S), self.sent + 1

@@ -56,7 +56,7 @@ class LossReports:
         if call.cancel is None or call.cancel.sent >= self._times:
             del self._lost[call.call_id]
         elif now >= call.cancel.at and self._may_send(call):
-            call.cancel.due(now)
+            call.cancel.take_turn(now)
             self._send(call)
 
     def _may_send(self, call: CallState) -> bool:

@@ -84,7 +84,7 @@ class Watchdog:
     def request(self, call: CallState) -> None:
         """Ask a call's module to run it, and again until it begins."""
         call.request = call.request or Repeat(clock.monotonic())
-        call.request.due(clock.monotonic())
+        call.request.take_turn(clock.monotonic())
         message = SkillCall(
             utime=call.requested_utime,
             call_id=call.call_id,
@@ -106,7 +106,7 @@ class Watchdog:
             self._losses.report(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
-            call.cancel.due(clock.monotonic())
+            call.cancel.take_turn(clock.monotonic())
             self._ledger.save(call)
             self._send_cancel(call)
 
@@ -199,7 +199,7 @@ class Watchdog:
     def _repeat(self, call: CallState, now: float) -> None:
         if call.state == REQUESTED and call.request is not None and now >= call.request.at:
             self.request(call)
-        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.due(now):
+        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.take_turn(now):
             self._send_cancel(call)
 
     def _why_lost(self, call: CallState, now: float) -> str:
