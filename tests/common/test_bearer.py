@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.common.bearer import bearer_headers, bearer_token, has_token
+from dimos_streams.common.bearer import bearer_headers, bearer_token, has_token, without_token
 
 
 def test_a_token_that_was_sent_is_found() -> None:
@@ -37,3 +37,19 @@ def test_the_query_counts_only_where_the_header_names_no_token() -> None:
     assert not has_token("t0ken", "Bearer", "token=t0ken")
     assert not has_token("t0ken", "Bearer \xff", "")
     assert not has_token("t0ken", "", "")
+
+
+@pytest.mark.parametrize(
+    ("query", "left"),
+    [
+        ("", ""),
+        ("token=s3cret", ""),
+        ("x=1&token=s3cret&y=%26token%3D", "x=1&y=%26token%3D"),
+        ("%74ok%65n=s3cret&x=1", "x=1"),
+        ("token=&token=s3cret&tokens=3", "tokens=3"),
+        ("token", ""),
+    ],
+)
+def test_a_query_is_passed_on_without_its_token(query: str, left: str) -> None:
+    assert without_token(query) == left
+    assert not has_token("s3cret", "", without_token(query))

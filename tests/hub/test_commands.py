@@ -373,6 +373,18 @@ def test_a_path_reaches_a_robot_as_it_was_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature("H2")
+def test_no_robot_is_told_the_token_of_operators(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database, token="operators-token") as hub:
+        with answering(hub, robot) as (answers,):
+            for query in ("?x=1&token=operators-token", "?%74oken=operators-token&x=1"):
+                assert hub.get(f"/robots/r1/modules{query}").status_code == 200
+        assert [each["path"] for each in answers.taken] == ["/modules?x=1"] * 2
+    answers.join()
+
+
+@pytest.mark.feature("H2")
 def test_no_order_waits_for_those_who_read_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])

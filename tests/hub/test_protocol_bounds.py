@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
@@ -144,3 +147,26 @@ def test_a_robot_of_another_protocol_is_named_with_its_version_where_it_says_tha
     assert ": the robot speaks version 2 of the protocol, this hub" in by_answer["detail"]
     by_report = problem(robot.report(hub, protocol=2), 409, "fleet-version")
     assert ": the robot (version 'test') speaks version 2 of the protocol" in by_report["detail"]
+
+
+@pytest.mark.feature("H2")
+def test_of_tokens_that_are_nobodys_the_hub_keeps_nothing(hub_and_robot: tuple[ServedHub, Robot]) -> None:
+    """A stranger has as many as they like, each of 30 kB."""
+    hub, robot = hub_and_robot
+    with requests.Session() as session:
+
+        def ask(number: int) -> None:
+            headers = {"Authorization": f"Bearer {number}{'x' * 30_000}"}
+            problem(session.get(robot.path(hub, "position"), headers=headers, timeout=10), 403, "foreign-robot")
+
+        for number in range(10):
+            ask(number)
+        tracemalloc.start()
+        try:
+            for number in range(10, 60):
+                ask(number)
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < 500_000
+        finally:
+            tracemalloc.stop()
+    assert robot.position(hub).status_code == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from concurrent.futures import Executor
 
@@ -31,8 +32,8 @@ class RobotTokens:
         self._robots, self._others = robots, others
         self._storage = storage
         self._executor = executor
-        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
-        """The robot of each token, empty for a token that is nobody's, and the time until which that counts."""
+        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        """The robot of each token that is one's, by the token's hash, and the time until which that counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
@@ -62,12 +63,16 @@ class RobotTokens:
         return None
 
     async def _robot_of(self, token: str, *, anew: bool) -> str:
-        robot, until = self._known.get(token, ("", 0.0))
+        key = hashlib.sha256(token.encode()).digest()
+        robot, until = self._known.get(key, ("", 0.0))
         if clock.monotonic() < until and not anew:
             return robot
         robot = await in_thread(self._executor, self._storage.robots.of_token, token)
-        self._known[token] = robot, clock.monotonic() + _KNOWN_S
-        self._known.move_to_end(token)
+        if not robot:  # strangers have as many tokens as they like
+            self._known.pop(key, None)
+            return robot
+        self._known[key] = robot, clock.monotonic() + _KNOWN_S
+        self._known.move_to_end(key)
         if len(self._known) > _MAX_KNOWN:
             self._known.popitem(last=False)
         return robot

@@ -15,6 +15,7 @@ from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_LEASE_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import Described, answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.common.bearer import without_token
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
@@ -142,9 +143,9 @@ async def _passed_on(
     parts: HubParts, robot: str, method: Method, path: str, request: Request, body: dict[str, Any] | None
 ) -> Response:
     """What a robot's bridge answers to a request. Raises ``ProblemError``."""
-    query = f"?{request.url.query}" if request.url.query else ""
+    query = without_token(request.url.query)
     # The path has been decoded, and what was escaped in it must not become a query there.
-    target = f"/{quote(path, safe=_IN_PATHS)}{query}"
+    target = f"/{quote(path, safe=_IN_PATHS)}{query and f'?{query}'}"
     if len(target) > 2000 or not target.isascii() or not target.isprintable() or " " in target:
         raise ProblemError(problem_kinds.BAD_REQUEST, f"{target[:100]!r} is no path of a bridge")
     begins = f"/{path}" == "/calls" and method == "POST"
