@@ -80,6 +80,16 @@ def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> 
         dict(cls.longest_gaps(config))
     except Exception as error:
         yield failing_hook(spec, "longest_gaps", error, "seconds by input")
+    try:
+        served_address(cls, config)
+    except Exception as error:
+        yield failing_hook(spec, "listens_at", error, "a host and a port, or None")
+
+
+def served_address(cls: type[Module], config: ModuleConfig) -> tuple[str, int] | None:
+    """The host and the port at which a module of this config serves, if it says so."""
+    address = cls.listens_at(config)
+    return None if address is None else (str(address[0]), int(address[1]))
 
 
 def failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> Problem:

@@ -76,6 +76,11 @@ class Bridge(Module):
         self._disk = ""
         self._to_undo = contextlib.AsyncExitStack()
 
+    @classmethod
+    def listens_at(cls, config: BridgeConfig) -> tuple[str, int] | None:
+        """See ``Module``."""
+        return None if config.http is False or not config.port else (config.host, config.port)
+
     @property
     def url(self) -> str:
         """The URL at which HTTP is served; empty if it is not served."""
@@ -183,7 +188,11 @@ class Bridge(Module):
                 " set --token or DIMOS_STREAMS_TOKEN"
             )
         self._server = HttpServer(
-            self.config.host, self.config.port, ping_s=self.config.ping_s, connections=http_protocol.MAX_CONNECTIONS
+            self.config.host,
+            self.config.port,
+            ping_s=self.config.ping_s,
+            connections=http_protocol.MAX_CONNECTIONS,
+            port_is_kept=self.context.port_is_kept,
         )
         self._server.bind()
         self._to_undo.callback(self._server.release)

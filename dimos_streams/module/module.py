@@ -119,6 +119,12 @@ class Module:
         return ()
 
     @classmethod
+    def listens_at(cls, config: Any) -> tuple[str, int] | None:
+        """The host and the TCP port that a module of this config serves at; None if it serves nowhere, or at any free
+        port. A live run keeps the port for it, also while it is restarted (``RunContext.port_is_kept``)."""
+        return None
+
+    @classmethod
     def skill_warnings(
         cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
     ) -> Iterable[ConfigFault]:

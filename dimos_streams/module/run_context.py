@@ -39,6 +39,9 @@ class RunContext:
     them."""
     agents: frozenset[str] = frozenset()
     """The names of the blueprint's agents, on all machines, whether they have been heard or not."""
+    port_is_kept: bool = False
+    """True if the run keeps the port that the module ``listens_at``: who listens there says so to
+    ``listening_socket``."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:

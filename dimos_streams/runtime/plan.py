@@ -138,6 +138,8 @@ def context_for(
     services: Services,
     plan: ModulePlan,
     robot: Iterable[str] = (),
+    *,
+    port_is_kept: bool = False,
 ) -> RunContext:
     """Return the context of a module of a run, without its namespace; ``robot`` are the modules that begin beside
     it."""
@@ -151,5 +153,6 @@ def context_for(
         stamped_on=options.stamped_on,
         channels=plan.channels,
         agents=plan.agents | options.agents,
+        port_is_kept=port_is_kept,
         services=services,
     )

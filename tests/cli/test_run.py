@@ -15,10 +15,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.machine import ROVER, Machine, free_port, read_until
+from tests.helpers import wait_for
 
 
 def run_of(machine: Machine, *more: str) -> list[str]:
     return ["run", ROVER, "--port", str(machine.port), *more]
+
+
+def pid_of(machine: Machine, label: str) -> int:
+    (state,) = machine("status", "--json").json
+    (pid,) = (view["pid"] for view in state["processes"] if view["label"] == label)
+    return int(pid)
 
 
 @pytest.mark.live
@@ -197,9 +204,7 @@ def test_a_module_that_cannot_start(machine: Machine) -> None:
 def test_a_module_that_fails_later_ends_the_run(machine: Machine) -> None:
     with machine.started(*run_of(machine)) as process:
         read_until(process, "http://")
-        (state,) = machine("status", "--json").json
-        (pid,) = (view["pid"] for view in state["processes"] if view["label"] == "rover")
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid_of(machine, "rover"), signal.SIGKILL)
         rest, _ = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "error: process 'rover' ended by SIGKILL" in rest
@@ -214,6 +219,43 @@ def test_a_port_that_is_taken(machine: Machine) -> None:
         result = machine(*run_of(machine))
     assert result.code == 2
     assert str(machine.port) in result.err
+
+
+_SQUATTER = """
+import os, socket, sys, threading
+os.setuid(65533)
+print("tries", flush=True)
+threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+while True:
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind(("127.0.0.1", int(sys.argv[1])))
+            sock.listen()
+            os._exit(1)
+        except OSError:
+            pass
+    threading.Event().wait(0.001)
+"""
+
+
+@pytest.mark.live
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_nobody_else_takes_the_port_of_a_bridge_that_is_restarted(machine: Machine) -> None:
+    """Its clients would send them their tokens."""
+    command = [sys.executable, "-c", _SQUATTER, str(machine.port)]
+    with machine.started(*run_of(machine, "--token", "secret")) as process:
+        read_until(process, "http://")
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as squatter:
+            assert squatter.stdout is not None
+            assert squatter.stdout.readline() == "tries\n"
+            assert machine("restart", "bridge").code == 0
+            os.kill(pid_of(machine, "bridge"), signal.SIGKILL)
+            wait_for(lambda: machine("status", "--ready").code == 0)
+            squatter.communicate(timeout=10)
+        assert squatter.returncode == 0, "it never got the port"
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=20)
 
 
 @pytest.mark.live

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from dimos_streams.cli.terminal.completion import Offer, offering
+from dimos_streams.cli.system.completion import Offer, offering
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

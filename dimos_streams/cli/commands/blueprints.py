@@ -11,7 +11,8 @@ import typer
 
 from dimos_streams.cli.exit_codes import FAILED, MISUSED
 from dimos_streams.cli.running.configured_blueprint import configured_blueprint
-from dimos_streams.cli.terminal import completion, options
+from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_lines, write_table
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.terminal import completion
+from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
 from dimos_streams.runtime.live.ending import end_all
+from dimos_streams.runtime.live.kept_ports import KeptPorts
 from dimos_streams.runtime.live.silence import SilenceWatch
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, crowded, overdue, slot_with
 from dimos_streams.runtime.liveness import BEAT_S, HangReporter
@@ -55,6 +57,7 @@ class Supervisor:
         logs = options.run_dir / "logs" if options.run_dir else None
         plans = plan_processes(plan_run(blueprint))
         self._slots = [Slot.of(plan, logs) for plan in plans]
+        self._ports = KeptPorts(plans)
         self._external = external_channels(blueprint)
         self._failed: asyncio.Future[None] | None = None
         self._changed = asyncio.Event()
@@ -78,6 +81,7 @@ class Supervisor:
             await self._neighbours.open()
             start_forkserver(shared_imports(slot.plan for slot in self._slots))
             await self._neighbours.refuse()
+            self._ports.take()
             for slot in self._slots:
                 while crowded(self._slots):
                     await self._wait_for_news()
@@ -121,6 +125,7 @@ class Supervisor:
             succession.give_up(slot, _STOPPING)
         await self._tasks.end()  # a process that is being forked can be ended only then
         await end_all(self._slots, self._end)
+        self._ports.close()
         await self._hang_reporter.close()
         await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
@@ -198,7 +203,7 @@ class Supervisor:
     def _process(self, slot: Slot, task: WorkerTask) -> SupervisedProcess:
         process = SupervisedProcess(
             slot.plan,
-            task,
+            replace(task, kept_ports=self._ports.modules),
             lambda report: self._on_report(slot, process, report),
             lambda code: self._on_exit(slot, process, code),
         )

@@ -66,6 +66,8 @@ class WorkerTask:
     None for others."""
     beside: tuple[str, ...] = ()
     """The names of all modules that begin together with its own in other processes."""
+    kept_ports: frozenset[str] = frozenset()
+    """The names of the modules whose ports the run keeps, see ``RunContext``."""
     waits: bool = False
     """True if it prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
 
@@ -178,7 +180,9 @@ class _Worker:
         services = Services()
         for plan in self._task.process.modules:
             beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
-            module = instantiate(plan.spec, context_for(self._task.options, services, plan, beside))
+            kept = plan.spec.name in self._task.kept_ports
+            context = context_for(self._task.options, services, plan, beside, port_is_kept=kept)
+            module = instantiate(plan.spec, context)
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
             starting = asyncio.ensure_future(host.start(module, plan.topics))

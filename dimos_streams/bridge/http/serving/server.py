@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,8 +17,8 @@ from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connecti
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
+from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.errors import UserError
 
 _SEND_BUFFER = 256 * 1024
 ACCEPTED = 16
@@ -52,10 +50,12 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves one app on one socket."""
 
-    def __init__(self, host: str, port: int, *, ping_s: float = 10.0, connections: int) -> None:
+    def __init__(
+        self, host: str, port: int, *, ping_s: float = 10.0, connections: int, port_is_kept: bool = False
+    ) -> None:
         """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long. At most
-        ``connections`` connections are open at a time."""
-        self._host, self._port = host, port
+        ``connections`` connections are open at a time. ``port_is_kept`` is true if a ``KeptPort`` keeps the port."""
+        self._host, self._port, self._port_is_kept = host, port, port_is_kept
         self.connections = Connections(connections)
         self._ping_s = ping_s
         self._listening: list[socket.socket] = []
@@ -76,7 +76,8 @@ class HttpServer:
 
     def bind(self) -> None:
         """Take the port. Raises ``UserError`` if it can't be had."""
-        bound = _bound_socket(self._host, self._port)
+        # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
+        bound = listening_socket(self._host, self._port, send_buffer=_SEND_BUFFER, kept=self._port_is_kept)
         self._port = bound.getsockname()[1]
         # libuv accepts one connection in each turn of the loop for each descriptor that listens. With a single one,
         # who connects would wait for as many turns as others came before, and greedy clients make turns long.
@@ -151,29 +152,3 @@ class HttpServer:
             for request in server.server_state.tasks:
                 request.cancel()
         await task
-
-
-def _bound_socket(host: str, port: int) -> socket.socket:
-    try:
-        family, kind, protocol, _, address = _resolve(host, port)
-        sock = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise UserError(f"can't listen on {host!r}: {error}") from error
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
-        sock.bind(address)
-        sock.listen(1024)
-    except OSError as error:
-        sock.close()
-        if error.errno == errno.EADDRINUSE:
-            raise UserError(f"port {port} is taken on {host!r}; choose another with --port") from error
-        raise UserError(f"can't listen on {host!r}, port {port}: {error.strerror}") from error
-    sock.setblocking(False)
-    return sock
-
-
-def _resolve(host: str, port: int) -> tuple[Any, ...]:
-    """The first address of a host. Raises ``OSError`` for an unknown one."""
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.bridge_client.completion import run_modules
-from dimos_streams.cli.terminal import completion, options
+from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json, write_lines
 
 RunOption = Annotated[

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dimos_streams.cli.terminal import completion, options
+from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.terminal import completion, options
+from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:

@@ -1,0 +1,95 @@
+"""Ports that are kept while nobody listens at them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from dimos_streams.common.process.listening import KeptPort, listening_socket
+from dimos_streams.errors import UserError
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux keeps ports for a user")
+HOST = "127.0.0.1"
+SOMEBODY_ELSE = 65_533
+
+
+@pytest.fixture
+def kept(free_port: int) -> Iterator[KeptPort]:
+    port = KeptPort(HOST, free_port)
+    port.take()
+    yield port
+    port.close()
+
+
+_ATTEMPTS = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+for reuse_address in (0, 1):
+    for reuse_port in (0, 1):
+        for host in ("127.0.0.1", "0.0.0.0"):
+            with socket.socket() as sock:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse_address)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, reuse_port)
+                try:
+                    sock.bind((host, int(sys.argv[1])))
+                    sock.listen()
+                except OSError:
+                    continue
+                print(host, reuse_address, reuse_port)
+"""
+
+
+def _had_by_somebody_else(port: int) -> list[str]:
+    """In which ways another user's process gets a port."""
+    command = [sys.executable, "-c", _ATTEMPTS, str(port), str(SOMEBODY_ELSE)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_nobody_else_gets_a_port_that_is_kept_whoever_listens(kept: KeptPort, free_port: int) -> None:
+    for _ in range(2):
+        assert _had_by_somebody_else(free_port) == []
+        with listening_socket(HOST, free_port, kept=True) as server, socket.create_connection((HOST, free_port)):
+            server.setblocking(True)
+            server.accept()[0].close()  # so that connections linger in the second round
+            assert _had_by_somebody_else(free_port) == []
+    kept.close()
+    assert "127.0.0.1 1 0" in _had_by_somebody_else(free_port), "else this test would see nothing"
+
+
+def test_only_one_keeps_a_port_and_who_does_not_know_finds_it_taken(kept: KeptPort, free_port: int) -> None:
+    text = rf"^port {free_port} is taken on '127\.0\.0\.1'; choose another with --port$"
+    with pytest.raises(UserError, match=text):
+        KeptPort(HOST, free_port).take()
+    with pytest.raises(UserError, match=text):
+        listening_socket(HOST, free_port)
+    kept.close()
+    kept.close()
+    listening_socket(HOST, free_port).close()
+
+
+@pytest.mark.parametrize("keeps_it", [False, True])
+def test_what_is_listened_at_can_not_be_kept(free_port: int, keeps_it: bool) -> None:
+    port = KeptPort(HOST, free_port)
+    if keeps_it:
+        port.take()
+    with listening_socket(HOST, free_port, kept=keeps_it), pytest.raises(UserError, match="is taken"):
+        KeptPort(HOST, free_port).take()
+    port.close()
+
+
+def test_a_port_is_kept_again_though_connections_of_before_linger(free_port: int) -> None:
+    with listening_socket(HOST, free_port) as server:
+        server.setblocking(True)
+        with socket.create_connection((HOST, free_port)):
+            server.accept()[0].close()
+    port = KeptPort(HOST, free_port)
+    port.take()
+    assert port.is_kept
+    listening_socket(HOST, free_port, kept=True).close()
+    port.close()
