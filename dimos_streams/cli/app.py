@@ -56,7 +56,7 @@ _COMMANDS = (
     _Command("config", _BLUEPRINTS, "blueprints", "config"),
     _Command("say", _SKILLS, "of_runs.calls", "say"),
     _Command("chat", _SKILLS, "of_runs.chat", "chat"),
-    _Command("skills", _SKILLS, "of_runs.calls", "skills"),
+    _Command("skills", _SKILLS, "of_runs.skills", "skills"),
     _Command("call", _SKILLS, "of_runs.calls", "call"),
     _Command("calls", _SKILLS, "of_runs.calls", "calls"),
     _Command("cancel", _SKILLS, "of_runs.calls", "cancel"),

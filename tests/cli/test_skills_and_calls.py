@@ -28,6 +28,21 @@ def test_skills(rover: Machine) -> None:
     table = {row.split()[0]: dict(zip(head.split(), row.split(), strict=False)) for row in rows if row.strip()}
     assert (table["trip"]["MOVES"], table["trip"]["APPROVAL"]) == ("yes", "ask")
     assert (table["move"]["MOVES"], table["move"]["APPROVAL"]) == ("no", "never")
+    lift = next(line for line in rows if line.startswith("lift"))
+    assert "  Lift something, and hold it up for ever.  " in lift
+    assert "put down" not in lift
+
+
+def test_a_skill_is_described(rover: Machine) -> None:
+    assert rover("skills", "lift", "--json").json in rover("skills", "--json").json
+    lines = rover("skills", "lift").out.splitlines()
+    assert lines[:4] == ["lift", "  Lift something, and hold it up for ever.", "", "  It is not put down."]
+    argument = next(line for line in lines if "mass_kg" in line)
+    assert re.split(r"\s{2,}", argument.strip()) == ["mass_kg", "number (more than 0)", "1.0", "With its box."]
+    assert ["holds", "arm"] in [line.split() for line in lines]
+    unknown = rover("skills", "lfit")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "no skill is called 'lfit'; did you mean 'lift'? (offered: " in unknown.err
 
 
 def test_a_call_shows_its_stream_and_succeeds(rover: Machine) -> None:

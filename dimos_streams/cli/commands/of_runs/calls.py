@@ -1,4 +1,4 @@
-"""Skills and calls: skills, call, calls, cancel, say."""
+"""Calls: call, calls, cancel, say."""
 
 from __future__ import annotations
 
@@ -25,35 +25,6 @@ Timeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.", show_default=False),
 ]
-
-
-def skills(
-    url: options.Url = None, port: options.Port = None, token: options.Token = None, as_json: options.Json = False
-) -> None:
-    """List the skills that running modules offer: whether a call moves the robot, and asks an operator for approval
-    when an agent makes it."""
-    from dimos_streams.cli.terminal.skill_text import moving, signature
-
-    found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
-    if as_json:
-        write_json([skill.model_dump(mode="json") for skill in found], indent=2)
-    elif found:
-        headers = ("SKILL", "MODULE", "AVAILABLE", "MOVES", "APPROVAL", "TAGS", "ARGUMENTS")
-        rows = [
-            (
-                s.name,
-                s.module,
-                "yes" if s.available else "no",
-                moving(s),
-                s.approval,
-                " ".join(s.tags),
-                signature(s.parameters),
-            )
-            for s in found
-        ]
-        write_table(headers, rows)
-    else:
-        note("no module offers a skill")
 
 
 def call(
