@@ -58,6 +58,7 @@ _COMMANDS = (
     _Command("chat", _SKILLS, "of_runs.chat", "chat"),
     _Command("skills", _SKILLS, "of_runs.skills", "skills"),
     _Command("call", _SKILLS, "of_runs.calls", "call"),
+    _Command("follow", _SKILLS, "of_runs.calls", "follow"),
     _Command("calls", _SKILLS, "of_runs.calls", "calls"),
     _Command("cancel", _SKILLS, "of_runs.calls", "cancel"),
     _Command("approvals", _CONTROL, "of_runs.operator", "approvals"),
