@@ -114,10 +114,14 @@ class SettingsError(UserError, SkillError):
 
 
 class CallRejectedError(SkillError):
-    """Raised when a call was refused before it began: a resource is taken, or a duplicate is not allowed."""
+    """Raised when a call was refused before it began: a resource is taken, or a duplicate is not allowed.
 
-    def __init__(self, message: str, *, holder: str = "") -> None:
+    ``holder`` is the call in the way, and ``resource`` what it holds; a duplicate is in the way without one.
+    """
+
+    def __init__(self, message: str, *, holder: str = "", resource: str = "") -> None:
         self.holder = holder
+        self.resource = resource
         super().__init__(message)
 
 

@@ -9,8 +9,11 @@ from typing import Any
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillArgumentError
 
+MAX_LEASE_WAIT_S = 60.0
+"""The longest time, in seconds, that a bridge lets a call wait for what another one holds."""
 
-def call_body(skill: str, arguments: Mapping[str, Any], *, caller: str, **more: str | None) -> dict[str, Any]:
+
+def call_body(skill: str, arguments: Mapping[str, Any], *, caller: str, **more: str | float | None) -> dict[str, Any]:
     """The body of ``POST /calls``, without what is not given. Raises ``SkillArgumentError``, which names each
     argument that JSON has no form for."""
     bad = {name: _must_be_json(value) for name, value in arguments.items() if not _is_json(value)}

@@ -118,18 +118,32 @@ class HttpGateway:
         *,
         caller: str,
         agent: str | None = None,
+        on_duplicate: OnDuplicate | None = None,
+        idempotency_key: str | None = None,
+        lease_wait_s: float = 0.0,
         on_loss: OnLoss | None = None,
         robot: str | None = None,
     ) -> Begun:
         """Begin a call, and learn from where on its events are to be read, in one request. If the answer is lost, ask
-        again for the same call.
+        again for the same call. With the idempotency key of a call that has begun it is that one.
 
         With ``agent``, ``skill`` is that agent's, without its namespace; ``""`` is the only agent. ``robot`` is one
-        of a fleet, and ``skill`` what it calls it itself.
+        of a fleet, and ``skill`` what it calls it itself. ``lease_wait_s`` is how long the call may wait for what
+        another one holds, in seconds.
         Raises as ``call`` does, ``UnknownAgentError``, and ``CallInDoubtError`` if the bridge does not come back.
         """
-        body = call_body(skill, arguments, caller=caller, agent=agent, on_loss=on_loss, robot=robot)
-        response = await self._begun_once(body)
+        body = call_body(
+            skill,
+            arguments,
+            caller=caller,
+            agent=agent,
+            on_duplicate=on_duplicate,
+            idempotency_key=idempotency_key,
+            lease_wait_s=lease_wait_s or None,
+            on_loss=on_loss,
+            robot=robot,
+        )
+        response = await self._begun_once(body, lease_wait_s)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
         try:
@@ -227,12 +241,13 @@ class HttpGateway:
             _log.warning("%s: bad event %s: %s", self.url, event.data[:100], error)
             return None
 
-    async def _begun_once(self, body: Mapping[str, Any]) -> requests.Response:
-        """The response to a request for a new call, which begins once however often it arrives."""
-        keyed = {**body, "idempotency_key": secrets.token_hex(8)}
+    async def _begun_once(self, body: Mapping[str, Any], wait_s: float = 0.0) -> requests.Response:
+        """The response to a request for a new call, which begins once however often it arrives; the bridge may wait
+        for ``wait_s`` before it answers."""
+        keyed = {"idempotency_key": secrets.token_hex(8), **body}
 
         async def ask() -> requests.Response:
-            response = await in_own_thread(self._send, "POST", "/calls", keyed)
+            response = await in_own_thread(self._send, "POST", "/calls", keyed, self._timeout_s + wait_s)
             self._content(response)
             return response
 

@@ -42,7 +42,10 @@ _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
     ),
     SettingsError: _ProblemForm("bad-settings", lambda detail, problem: SettingsError(_errors(problem))),
     CallRejectedError: _ProblemForm(
-        "call-rejected", lambda detail, problem: CallRejectedError(detail, holder=_text(problem, "holder"))
+        "call-rejected",
+        lambda detail, problem: CallRejectedError(
+            detail, holder=_text(problem, "holder"), resource=_text(problem, "resource")
+        ),
     ),
     ConflictError: _ProblemForm(
         "conflict", lambda detail, problem: ConflictError(detail, result=problem.get("current"))
@@ -69,6 +72,8 @@ def problem_fields(error: SkillError) -> dict[str, Any]:
         fields["call_id"] = error.call_id
     if isinstance(error, CallRejectedError) and error.holder:
         fields["holder"] = error.holder
+        if error.resource:
+            fields["resource"] = error.resource
     if isinstance(error, ConflictError):
         fields["current"] = error.result
     return fields

@@ -82,8 +82,8 @@ def public_name(module: str, skill: str) -> str:
     return f"{public_prefix(prefix_of(module))}{skill}"
 
 
-def is_conversation(event: ToolEvent) -> bool:
-    """Return whether an event is part of an operator's talk with an agent, a call of its ``say``."""
+def is_conversation(event: ToolEvent | CallView) -> bool:
+    """Return whether an event, or a call, is part of an operator's talk with an agent, a call of its ``say``."""
     return event.skill == public_name(event.module, SAY)
 
 

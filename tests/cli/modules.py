@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.std_msgs import String
@@ -61,6 +63,17 @@ class Rover(Module):
         while True:
             call.progress("wandering")
             await asyncio.sleep(0.05)
+
+    @skill(resources=("arm",))
+    async def lift(
+        self, call: Call, mass_kg: Annotated[float, Field(gt=0, description="With its box.")] = 1.0
+    ) -> None:
+        """Lift something, and hold it up for ever.
+
+        It is not put down.
+        """
+        await call.update("Lifting", mass_kg=mass_kg, at=[1 / 3, 2 / 3], box={"name": "a\u2028b"})
+        await asyncio.Event().wait()
 
     @skill
     async def stumble(self) -> None:

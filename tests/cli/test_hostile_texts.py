@@ -31,7 +31,10 @@ def test_no_command_passes_on_what_a_terminal_would_obey(machine: Machine, tmp_p
         machine("call", "babble", "--arg", f"{NASTY[:5]}=1"),
         machine("say", NASTY.replace("\0", "")),
         machine("say", "babble"),
-        *(machine(*command.split()) for command in ("skills", "calls", "status", "logs", "missions", "topics list")),
+        *(
+            machine(*command.split())
+            for command in ("skills", "skills babble", "calls", "status", "logs", "missions", "topics list")
+        ),
         *(machine(command, "--json") for command in ("skills", "calls")),
         machine("topics", "echo", "/position", "--count", "1"),
         machine("check", NASTY.replace("\0", "")),

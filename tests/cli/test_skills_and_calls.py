@@ -28,6 +28,21 @@ def test_skills(rover: Machine) -> None:
     table = {row.split()[0]: dict(zip(head.split(), row.split(), strict=False)) for row in rows if row.strip()}
     assert (table["trip"]["MOVES"], table["trip"]["APPROVAL"]) == ("yes", "ask")
     assert (table["move"]["MOVES"], table["move"]["APPROVAL"]) == ("no", "never")
+    lift = next(line for line in rows if line.startswith("lift"))
+    assert "  Lift something, and hold it up for ever.  " in lift
+    assert "put down" not in lift
+
+
+def test_a_skill_is_described(rover: Machine) -> None:
+    assert rover("skills", "lift", "--json").json in rover("skills", "--json").json
+    lines = rover("skills", "lift").out.splitlines()
+    assert lines[:4] == ["lift", "  Lift something, and hold it up for ever.", "", "  It is not put down."]
+    argument = next(line for line in lines if "mass_kg" in line)
+    assert re.split(r"\s{2,}", argument.strip()) == ["mass_kg", "number (more than 0)", "1.0", "With its box."]
+    assert ["holds", "arm"] in [line.split() for line in lines]
+    unknown = rover("skills", "lfit")
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "no skill is called 'lfit'; did you mean 'lift'? (offered: " in unknown.err
 
 
 def test_a_call_shows_its_stream_and_succeeds(rover: Machine) -> None:
@@ -114,10 +129,117 @@ def test_ctrl_c_cancels_the_call(rover: Machine) -> None:
     assert rest.endswith("cancelled: the caller left\n")
 
 
-def test_cancel_of_an_unknown_call(rover: Machine) -> None:
-    result = rover("cancel", "nonsense")
-    assert result.code == 2
-    assert "'nonsense'" in result.err
+def test_one_key_is_one_call_whichever_command_ends_it(rover: Machine) -> None:
+    keyed = ("call", "wander", "--idempotency-key", "k1", "--caller", "me", "--json")
+    first, second = (rover(*keyed, "--wait", "answer") for _ in range(2))
+    assert [result.code for result in (first, second)] == [0, 0]
+    (wandering,) = rover("calls", "--open", "--json").json
+    assert wandering["caller"] == "me"
+    shown = {event["call_id"] for result in (first, second) for event in result.json_lines}
+    assert shown == {wandering["call_id"]}
+    ended, again = (rover(*keyed, "--timeout", timeout) for timeout in ("0.2", "9"))
+    for result in (ended, again):
+        assert result.code == 1
+        last = result.json_lines[-1]
+        assert (last["call_id"], last["text"]) == (wandering["call_id"], "the caller waited 0.2 s")
+    other = rover("call", "wander", "--idempotency-key", "k1", "--caller", "you", "--timeout", "0.2", "--json")
+    assert other.json_lines[0]["call_id"] != wandering["call_id"]
+
+
+@pytest.mark.parametrize("end", ["timeout", "signal"])
+def test_who_follows_a_call_does_not_end_it(rover: Machine, end: str) -> None:
+    call_id = rover("call", "wander", "--wait", "answer", "--json").json_lines[0]["call_id"]
+    if end == "timeout":
+        followed = rover("follow", call_id[:6], "--timeout", "0.3")
+        code, out, err = followed.code, followed.out, followed.err
+    else:
+        with rover.started("follow", call_id[:6], stderr=subprocess.PIPE) as process:
+            began = read_until(process, "Wandering")
+            os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate(timeout=20)
+        code, out = process.returncode, began + out
+    assert (code, f"call {call_id} goes on: `dimos-streams cancel {call_id}` ends it" in err) == (
+        1 if end == "timeout" else 130,
+        True,
+    )
+    assert out.splitlines()[0].endswith(f"began ()  [{call_id}]")
+    with rover.started("follow", call_id) as process:
+        read_until(process, "Wandering")
+        assert rover("cancel", call_id, "--reason", "enough").code == 0, "it still ran"
+        rest, _ = process.communicate(timeout=20)
+    assert (process.returncode, rest.splitlines()[-1].endswith("cancelled: enough")) == (1, True)
+
+
+def test_a_call_that_is_over_is_shown_with_its_outcome(rover: Machine) -> None:
+    shown = rover("call", "move", "--arg", "distance_m=0.1", "--json")
+    followed = rover("follow", shown.json_lines[0]["call_id"], "--json", "--wait", "answer")
+    assert (shown.code, followed.code) == (0, 0)
+    events, again = ([event["text"] for event in result.json_lines] for result in (shown, followed))
+    assert events == again
+    failed = rover("call", "stumble", "--json").json_lines[0]["call_id"]
+    assert rover("follow", failed).code == 1
+
+
+@pytest.mark.feature("A11")
+def test_who_is_refused_for_what_a_call_holds_hears_the_ways_on(rover: Machine) -> None:
+    lifting = rover("call", "lift", "--wait", "answer")
+    assert lifting.out.splitlines()[1].endswith(
+        r'Lifting  (mass_kg=1.0, at=[0.3333, 0.6667], box={"name": "a\u2028b"})'
+    )
+    (holder,) = rover("calls", "--open", "--json").json
+    refused = rover("call", "lift")
+    assert (refused.code, refused.out) == (1, "")
+    assert f"which 'lift' holds for 'cli' (Lifting): call {holder['call_id']!r}; --lease-wait SECONDS" in refused.err
+    assert f"`dimos-streams cancel {holder['call_id']}` ends it" in refused.err
+    twice = rover("call", "lift", "--on-duplicate", "reject")
+    assert (twice.code, "; --on-duplicate chooses otherwise, `dimos-streams follow " in twice.err) == (1, True)
+    assert rover("call", "lift", "--on-duplicate", "replace", "--wait", "answer").code == 0
+    assert rover("follow", holder["call_id"]).out.endswith("cancelled: replaced by another call of 'lift'\n")
+    assert rover("cancel", "--all").code == 0
+
+
+@pytest.mark.feature("A11")
+def test_a_call_waits_for_what_another_one_holds_and_not_for_who_has_left(rover: Machine) -> None:
+    holder = rover("call", "lift", "--wait", "answer", "--json").json_lines[0]["call_id"]
+    with rover.started("call", "lift", "--arg", "mass_kg=2", "--lease-wait", "60") as leaving:
+        read_until(leaving, "waiting for it, 60 s at most")
+        os.killpg(leaving.pid, signal.SIGINT)
+        leaving.communicate(timeout=20)
+    assert leaving.returncode == 130
+    with rover.started("call", "lift", "--arg", "mass_kg=3", "--lease-wait", "60") as waiting:
+        read_until(waiting, "waiting for it")
+        assert rover("cancel", holder).code == 0
+        read_until(waiting, "Lifting")
+        (lifting,) = rover("calls", "--open", "--json").json
+        assert lifting["arguments"] == {"mass_kg": 3.0}
+        assert rover("cancel", lifting["call_id"]).code == 0
+        waiting.communicate(timeout=20)
+    assert rover("calls", "--open", "--json").json == [], "who had left wants nothing any more"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--on-duplicate", "perhaps", "'perhaps' is not one of 'allow', 'reject', 'replace', 'confirm'"),
+        ("--lease-wait", "61", "it must be at most 60 (given: '61')"),
+        ("--lease-wait", "nan", "(given: 'nan')"),
+        ("--idempotency-key", "", "--idempotency-key '': it must have 1 to 200 characters"),
+        ("--caller", "a\nb", r"--caller 'a\nb': valid are 1 to 200 printable characters"),
+        ("--caller", "mcp/me", "--caller 'mcp/me' is the name of an MCP client: valid is a name of your own"),
+        ("--caller", "agent", "--caller 'agent' is the name of an agent: valid is a name of your own"),
+    ],
+)
+def test_what_no_call_can_have_is_refused(rover: Machine, option: str, value: str, words: str) -> None:
+    result = rover("call", "stumble", option, value)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert words in result.err
+
+
+def test_an_unknown_call_is_neither_cancelled_nor_followed(rover: Machine) -> None:
+    cancel, follow = rover("cancel", "nonsense"), rover("follow", "nonsense")
+    assert cancel.code == 2
+    assert "'nonsense'" in cancel.err
+    assert follow == cancel
 
 
 def test_say_shows_the_reply(rover: Machine) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.commands.of_runs import calls, logs, stop
+from dimos_streams.cli.commands.of_runs import logs, stop
+from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.errors import DimosStreamsError, UserError
 
 
@@ -52,4 +53,4 @@ def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(mon
         with pytest.raises(
             DimosStreamsError, match="is on machine 'brain-side'; start its part there, or give --url"
         ):
-            calls.skills()
+            skills()

@@ -122,6 +122,30 @@ def test_events_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["data"] == {"outcome": "lost"}
 
 
+def test_what_came_before_the_command_is_timed_from_there(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(event("update", "Found", at=-90), event("update", "Lost", at=1.5))
+    assert [line[:8] for line in lines_of(capsys)] == ["    0.00", "   91.50"]
+
+
+def test_data_of_updates_is_on_the_line_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    async def show(*, with_data: bool) -> None:
+        reporter = TextReporter(PlainScreen(), with_data=with_data)
+        for data in (
+            {},
+            {"score": 0.123456, "box": [1 / 3, 2], "of": {"m": 2 / 3}},
+            {"a": "a\u2028" * 99, "b": "b" * 99},
+        ):
+            reporter.tool_event(event("update", "Found", **data))
+
+    for with_data in (False, True):
+        run_virtual(show(with_data=with_data))
+    *bare, plain, rounded, long = (line[28:] for line in lines_of(capsys))
+    assert (bare, plain) == (["Found"] * 3, "Found")
+    assert rounded == 'Found  (score=0.1235, box=[0.3333, 2], of={"m": 0.6667})'
+    assert long.startswith(r'Found  (a="a\u2028a\u2028')
+    assert long.endswith("...)")
+
+
 def test_counts() -> None:
     counts = CallCounts()
     assert str(counts) == "no calls"

@@ -35,7 +35,7 @@ ERRORS = (
     UnknownCallError("c1"),
     SkillArgumentError("turn", {"angle_deg": "too much"}),
     SettingsError({"agent.model": "unknown"}),
-    CallRejectedError("busy", holder="c1"),
+    CallRejectedError("busy", holder="c1", resource="base"),
     ConflictError("amended meanwhile", result={"revision": 2}),
     SkillUnavailableError("it does not answer"),
 )
@@ -64,7 +64,7 @@ def test_a_client_raises_what_the_bridge_has_raised(error: SkillError) -> None:
     raised = problem_error(answered(error))
     assert type(raised) is type(error)
     assert str(raised) == str(error)
-    for name in ("skill", "call_id", "problems", "holder", "result"):
+    for name in ("skill", "call_id", "problems", "holder", "resource", "result"):
         assert getattr(raised, name, None) == getattr(error, name, None)
 
 

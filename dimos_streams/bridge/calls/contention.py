@@ -53,7 +53,7 @@ class Contention:
                 return
             resource, holder = next(iter(conflicts.items()))
             if not await self._ended(holder, deadline - clock.monotonic()):
-                raise CallRejectedError(self._busy(call, resource, holder), holder=holder)
+                raise CallRejectedError(self._busy(call, resource, holder), holder=holder, resource=resource)
 
     async def _replace(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool

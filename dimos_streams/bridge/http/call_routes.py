@@ -14,6 +14,7 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -27,7 +28,6 @@ BEGIN_BY = "dimos_streams.begin_by"
 caller's name is checked where such a request comes in."""
 MAX_WAIT_S = 300.0
 DEFAULT_WAIT_S = 30.0
-MAX_LEASE_WAIT_S = 60.0
 
 Wait = Literal["answer", "close"]
 WaitFor = Annotated[Wait | None, Query(description="The event to wait for: the call's first update, or its end.")]

@@ -136,6 +136,10 @@ def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
             "skill": {"type": "string", "description": "The skill's name, of unknown-skill and bad-arguments."},
             "call_id": {"type": "string", "description": "The call's id, of unknown-call."},
             "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
+            "resource": {
+                "type": "string",
+                "description": "What that call holds, of call-rejected; no duplicate has it.",
+            },
             "current": {"description": "What holds instead of what was decided on or changed, of conflict."},
             "error_id": {"type": "string", "description": "Leads to the log's record, of internal-error."},
         },

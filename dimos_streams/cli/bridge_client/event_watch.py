@@ -81,11 +81,12 @@ class EventWatch:
 
 @asynccontextmanager
 async def watching(
-    gateway: SkillGateway, show: Show, *, after: int, call_id: str | None = None
+    gateway: SkillGateway, show: Show, *, after: int, call_id: str | None = None, robot: str | None = None
 ) -> AsyncIterator[EventWatch]:
-    """Yield a watch that is fed with the events behind an offset: of one call, or of all."""
+    """Yield a watch that is fed with the events behind an offset: of one call, or of all; at a hub, of one ``robot``
+    if it is given."""
     watch = EventWatch(show)
-    task = asyncio.ensure_future(_feed(watch, gateway, after, call_id))
+    task = asyncio.ensure_future(_feed(watch, gateway, after, call_id, robot))
     try:
         yield watch
     finally:
@@ -114,12 +115,13 @@ async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
         subscription.close()
 
 
-async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: str | None) -> None:
+async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: str | None, robot: str | None) -> None:
     events = cast("AsyncGenerator[JournalEntry, None]", gateway.events(after=after, call_id=call_id))
     try:
         async with contextlib.aclosing(events):
             async for journalled in events:
-                watch.receive(journalled.event)
+                if robot is None or journalled.event.robot in ("", robot):  # a gap may be of any
+                    watch.receive(journalled.event)
     except Exception as error:  # for whoever waits for an event
         watch.fail(error)
     else:

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
-from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, Show, watching
+from dimos_streams.cli.bridge_client.call_beginning import begin_in_turn
+from dimos_streams.cli.bridge_client.call_showing import show_end, show_with, without_needless_gaps
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, watching
 from dimos_streams.cli.system.async_runner import finish
-from dimos_streams.cli.terminal.approval_text import awaited
 from dimos_streams.cli.terminal.output import duration, note
-from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
+from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
-from dimos_streams.operator.agents import is_look
+from dimos_streams.operator.agents import is_conversation, is_look
 from dimos_streams.operator.reporting import CLI, SAY
 from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import Begun, HttpGateway
-    from dimos_streams.skill import OnLoss
+    from dimos_streams.skill import OnDuplicate, OnLoss
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
@@ -36,11 +37,18 @@ _LAST_WORD = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The wish for a call: how far it is to be followed, and how it is to be shown."""
+    """The wish for a call: how it is to begin, how far it is to be followed, and how it is to be shown."""
 
     until: Milestone
     timeout_s: float | None
     as_json: bool
+    caller: str = CLI
+    key: str | None = None
+    """The idempotency key, with which the call may be one that has begun already."""
+    on_duplicate: OnDuplicate | None = None
+    """The fate of a second call while one runs; None leaves that to the call's skill."""
+    lease_wait_s: float = 0.0
+    """Time, in seconds, for which it may wait for what another call holds."""
     on_loss: OnLoss | None = None
     """The policy for when a link is cut; None leaves that to the call's skill."""
     agent: str | None = None
@@ -54,18 +62,19 @@ async def follow_new_call(
 ) -> ToolEvent:
     """Begin a call and show its events, or with ``only`` False those of all calls; return the event waited for.
 
-    When time is up or we are cancelled, the call is cancelled and its close still shown. A decision that is waited
-    for is said on standard error: who only keeps what a call says would wait for it in vain.
+    When time is up or we are cancelled, the call is cancelled and its close still shown, also that of a call which
+    had begun already with the same key: both commands have asked for this one. A decision that is waited for is said
+    on standard error: who only keeps what a call says would wait for it in vain.
     """
-    reporter = create_reporter(as_json=wish.as_json)
+    reporter = create_reporter(as_json=wish.as_json, with_data=only)
     call_id, offset = await _begin(gateway, skill, arguments, wish)
     with contextlib.closing(reporter):
         one = call_id if only else None
-        async with watching(gateway, _show(reporter, wish, call_id), after=offset, call_id=one) as watch:
+        show = show_with(reporter, call_id, as_json=wish.as_json)
+        async with watching(gateway, show, after=offset, call_id=one, robot=wish.robot) as watch:
             try:
-                async with asyncio.timeout(wish.timeout_s):
-                    with _told_if_unanswered(wish, call_id):
-                        return await watch.wait(call_id, wish.until)
+                closed = None if wish.key is None else await _if_closed(gateway, call_id, wish.robot)
+                return await _reached(watch, call_id, wish, closed)
             except TimeoutError:
                 await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
                 if call_id in watch.open:
@@ -74,6 +83,49 @@ async def follow_new_call(
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left", wish.robot))
                 raise
+
+
+async def follow_call(gateway: HttpGateway, start: str, wish: Wish) -> ToolEvent:
+    """Show what the call says, and has said, whose id begins so; return the event waited for, the close of one that
+    is closed already.
+
+    The call goes on when time is up or we are cancelled. Raises ``UserError`` for an unknown id, and ``SkillError``
+    when time is up.
+    """
+    view = await find_call(gateway, start, wish.robot)
+    closed = view if view.state == "closed" else None
+    wish = replace(wish, agent="" if is_conversation(view) else None)
+    if closed is not None:
+        wish = replace(wish, until="close", timeout_s=None)
+    goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"
+    with contextlib.closing(create_reporter(as_json=wish.as_json, with_data=True)) as reporter:
+        show = without_needless_gaps(show_with(reporter, view.call_id, as_json=wish.as_json))
+        async with watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch:
+            try:
+                return await _reached(watch, view.call_id, wish, closed)
+            except TimeoutError:
+                raise SkillError(f"after {wish.timeout_s:g} s {goes_on}") from None
+            except asyncio.CancelledError:
+                if closed is None:
+                    note(goes_on)
+                raise
+
+
+async def _reached(watch: EventWatch, call_id: str, wish: Wish, closed: CallView | None) -> ToolEvent:
+    """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
+    ``TimeoutError`` when the time that is wished for is up."""
+    async with asyncio.timeout(wish.timeout_s):
+        if closed is not None:
+            await show_end(watch, closed)
+        with _told_if_unanswered(wish, call_id):
+            return await watch.wait(call_id, wish.until)
+
+
+async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:
+    """Return a call if it is known and closed."""
+    views = await gateway.calls()
+    known = (view for view in views if view.call_id == call_id and robot in (None, view.robot))
+    return next((view for view in known if view.state == "closed"), None)
 
 
 @contextlib.contextmanager
@@ -92,21 +144,28 @@ def _told_if_unanswered(wish: Wish, call_id: str) -> Iterator[None]:
 
 
 async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:
-    async def begin(name: str, agent: str | None) -> Begun:
-        return await gateway.begin(name, arguments, caller=CLI, agent=agent, on_loss=wish.on_loss, robot=wish.robot)
+    async def ask(wait_s: float) -> Begun:
+        async def begin(name: str, agent: str | None) -> Begun:
+            return await gateway.begin(
+                name,
+                arguments,
+                caller=wish.caller,
+                agent=agent,
+                on_duplicate=wish.on_duplicate,
+                idempotency_key=wish.key,
+                lease_wait_s=wait_s,
+                on_loss=wish.on_loss,
+                robot=wish.robot,
+            )
 
-    return await (begin(skill, None) if wish.agent is None else begin_at_agent(gateway, wish.agent, skill, begin))
+        if wish.agent is None:
+            return await begin(skill, None)
+        return await begin_at_agent(gateway, wish.agent, skill, begin)
 
+    async def cancel(call_id: str) -> None:
+        await gateway.cancel(call_id, "the caller left", robot=wish.robot)
 
-def _show(reporter: Reporter, wish: Wish, call_id: str) -> Show:
-    def show(event: ToolEvent) -> None:
-        waits = awaited(event) if event.call_id == call_id else ""
-        if waits:
-            note(f"{event.module}: {waits}")
-        if wish.as_json or not waits:
-            reporter.tool_event(event)
-
-    return show
+    return await begin_in_turn(ask, cancel, wish.lease_wait_s)
 
 
 async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish: Wish) -> ToolEvent:
@@ -125,7 +184,7 @@ async def cancel_call(gateway: HttpGateway, start: str, reason: str, robot: str 
     """Cancel the call whose id begins so, of one ``robot`` of a fleet if that is given; return the call after its
     close, or as it is after a bound."""
     view = await find_call(gateway, start, robot)
-    async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
+    async with watching(gateway, lambda event: None, after=0, call_id=view.call_id, robot=view.robot) as watch:
         await _end(gateway, watch, view.call_id, reason, view.robot)
     return await ask_until_answered(lambda: find_call(gateway, view.call_id, view.robot), IN_DOUBT, arrived=True)
 

@@ -1,16 +1,27 @@
-"""The refusals that were shown already: models and missions repeat them, and a repetition says nothing new."""
+"""Refusals of calls: what a person can do about one, and which were shown already."""
 
 from __future__ import annotations
 
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.errors import CallRejectedError
 
 _REMEMBERED = 1000
 _REASON = 120
 """Maximum length of a refusal that is repeated as a reason, in characters."""
 
 
+def ways_on(error: CallRejectedError) -> str:
+    """Return what a person can do about the call in the way, behind a semicolon; empty if none is."""
+    if not error.holder:
+        return ""
+    option = "--lease-wait SECONDS waits for it" if error.resource else "--on-duplicate chooses otherwise"
+    commands = [f"`dimos-streams {command} {error.holder}`" for command in ("follow", "cancel")]
+    return f"; {option}, {commands[0]} shows that call, {commands[1]} ends it"
+
+
 class ShownRefusals:
-    """The refusals of calls that a reporter has shown, as models and missions repeat them."""
+    """The refusals of calls that a reporter has shown, as models and missions repeat them: a repetition says nothing
+    new."""
 
     def __init__(self) -> None:
         self._said: dict[str, None] = {}

@@ -11,6 +11,7 @@ from dimos_streams.cli.terminal.call_counts import NewEntries, is_refused
 from dimos_streams.cli.terminal.output import write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
+from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.operator.agents import is_conversation, is_look
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _INPUTS, _SHOWN_INPUT = 1000, 40
 _SHOWN_FIGURES = 6
+_SHOWN_DATA = 120
+"""Maximum length of what is shown of an update's data, in characters."""
 _REASON = 1000
 """Maximum length of the reason why a call could not begin, in characters."""
 _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
@@ -48,9 +51,10 @@ class Reporter(Protocol):
         """End the output: nothing more comes. Closing twice is fine."""
 
 
-def create_reporter(*, as_json: bool, plain: bool = False) -> Reporter:
-    """Return a reporter on standard output; to be made where its clock is, on the loop."""
-    return JsonReporter() if as_json else TextReporter(create_screen(plain=plain))
+def create_reporter(*, as_json: bool, plain: bool = False, with_data: bool = False) -> Reporter:
+    """Return a reporter on standard output; to be made where its clock is, on the loop. ``with_data`` has it show to
+    people, too, what updates carry besides their text."""
+    return JsonReporter() if as_json else TextReporter(create_screen(plain=plain), with_data=with_data)
 
 
 def log_reporter() -> Reporter:
@@ -62,7 +66,7 @@ class JsonReporter:
     """A reporter with one JSON object a line. Its ``kind`` is ``module``, ``event``, ``log``, or that of a note."""
 
     def __init__(self) -> None:
-        self._began = clock.utime()
+        self._zero = _Zero()
 
     def module_event(self, event: RunEvent) -> None:
         """See ``Reporter``."""
@@ -93,17 +97,32 @@ class JsonReporter:
         """See ``Reporter``."""
 
     def _elapsed(self, utime: int) -> float:
-        return round((utime - self._began) / 1e6, 3)
+        return round(self._zero.elapsed_s(utime), 3)
+
+
+class _Zero:
+    """The zero of a reporter's times: when it was made, or the first that it shows, if that happened before."""
+
+    def __init__(self) -> None:
+        self.utime = clock.utime()
+        self._is_settled = False
+
+    def elapsed_s(self, utime: int) -> float:
+        """Return the seconds up to a time, in µs since the Unix epoch; negative for one before the zero."""
+        if not self._is_settled:
+            self.utime, self._is_settled = min(self.utime, utime), True
+        return (utime - self.utime) / 1e6
 
 
 class TextReporter:
     """A reporter with lines for people, with the seconds since it was made."""
 
-    def __init__(self, screen: Screen, speaker: str = "run") -> None:
-        """``speaker`` is the label of what the command itself says."""
+    def __init__(self, screen: Screen, speaker: str = "run", *, with_data: bool = False) -> None:
+        """``speaker`` is the label of what the command itself says; ``with_data`` is as for ``create_reporter``."""
         self._screen = screen
         self._speaker = speaker
-        self._began = clock.utime()
+        self._with_data = with_data
+        self._zero = _Zero()
         self._started: dict[str, int] = {}
         self._labels = _Labels()
         self._entries = NewEntries()
@@ -123,7 +142,7 @@ class TextReporter:
         text = event.kind + (f": {event.text}" if event.text else "")
         if event.kind == "ready" and not clock.is_virtual():
             process = "" if event.process == name else f" in process {event.process}"
-            text = f"ready{process} after {(now - self._started.get(event.process, self._began)) / 1e6:.2f} s"
+            text = f"ready{process} after {(now - self._started.get(event.process, self._zero.utime)) / 1e6:.2f} s"
         style = {"ready": "green", "failed": "red", "kept": "red", "restarting": "yellow"}.get(event.kind, "")
         self._show(name, text, style, now)
 
@@ -139,6 +158,8 @@ class TextReporter:
             self._screen.progress(event.call_id, line)
         else:
             text, style = _rendered(event)
+            if self._with_data and event.type == "update":
+                text = f"{text}{_listed_data(event.data)}".lstrip()
             label = self._labels.of(event)
             if event.type == "close":
                 self._screen.forget(event.call_id)
@@ -201,7 +222,7 @@ class TextReporter:
         self._screen.show(self._line(label, text, style, utime))
 
     def _line(self, label: str, text: str, style: str, utime: int) -> ScreenLine:
-        return ScreenLine(max(0.0, (utime - self._began) / 1e6), label, text, style)
+        return ScreenLine(max(0.0, self._zero.elapsed_s(utime)), label, text, style)
 
 
 class _Labels:
@@ -225,9 +246,8 @@ def _rendered(event: ToolEvent) -> tuple[str, str]:
     """Return text and style of an event that stays on the screen."""
     if event.type == "open":
         arguments = event.data.get("arguments")
-        given = arguments if isinstance(arguments, Mapping) else {}
-        listed = ", ".join(f"{name}={shortened(json.dumps(v, ensure_ascii=False), 80)}" for name, v in given.items())
-        return f"began ({listed})  [{event.call_id}]", "cyan"
+        given = _listed(arguments) if isinstance(arguments, Mapping) else ""
+        return f"began ({given})  [{event.call_id}]", "cyan"
     if event.type == "gap":
         return f"some events are lost: {event.text}", "red"
     if event.outcome is None:
@@ -235,6 +255,25 @@ def _rendered(event: ToolEvent) -> tuple[str, str]:
     style = _OUTCOME_STYLES.get(event.outcome, "red")
     has_said_nothing = event.text == "" or (event.text == "done" and event.data.get("result") is None)
     return (event.outcome if has_said_nothing else f"{event.outcome}: {event.text}"), style
+
+
+def _listed(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={shortened(json.dumps(v, ensure_ascii=False), 80)}" for name, v in values.items())
+
+
+def _listed_data(data: Mapping[str, Any]) -> str:
+    """Return what came with an update, as far as a line of people has room for it."""
+    listed = shortened(_listed({name: _rounded(value) for name, value in data.items()}), _SHOWN_DATA)
+    return f"  ({printable(listed)})" if listed else ""
+
+
+def _rounded(value: Any) -> Any:
+    """Return JSON with its fractions as exact as people read them."""
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
+    return {name: _rounded(part) for name, part in value.items()} if isinstance(value, dict) else value
 
 
 def _figures(data: Mapping[str, Any]) -> str:

@@ -1,15 +1,59 @@
-"""Skills as people read them: what they move, and the schemas of their arguments."""
+"""Skills as people read them: in a table, or all that one states of itself."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.common.readable.listed import listed
+from dimos_streams.common.readable.shortening import at_most
 
 if TYPE_CHECKING:
     from dimos_streams.skill.policy import SkillTraits
+    from dimos_streams.tool_stream.gateway import OfferedSkill
+
+SKILL_COLUMNS = ("SKILL", "MODULE", "AVAILABLE", "MOVES", "APPROVAL", "TAGS", "DESCRIPTION", "ARGUMENTS")
+_DESCRIPTION = (30, 70)
+"""The fewest and the most characters of a description in a table."""
+_DEEPEST = 4
+"""How deep the parts of an argument are shown."""
+_INDENT = "  "
+_SECOND_CALLS = {
+    "allow": "it runs beside the first, if that leaves it what it holds",
+    "reject": "it is refused",
+    "replace": "it takes the place of the first",
+    "confirm": "it is refused until the caller chooses, with --on-duplicate for example",
+}
+_ON_LOSS = {"stop": "a call that moves the robot ends", "continue": "the call goes on"}
+
+
+def skill_rows(skills: Sequence[OfferedSkill], width: int) -> list[tuple[str, ...]]:
+    """Return the rows of a table of skills, with the beginnings of their descriptions as far as lines of that width
+    have room for them."""
+    rows = [(s.name, s.module, _yes(s.available), moving(s), s.approval, " ".join(s.tags)) for s in skills]
+    taken = sum(max(map(len, column)) + 2 for column in zip(SKILL_COLUMNS, *rows, strict=False))
+    least, most = _DESCRIPTION
+    room = min(most, max(least, width - taken))
+    return [
+        (*row, at_most(skill.description.partition("\n")[0], room), signature(skill.parameters))
+        for row, skill in zip(rows, skills, strict=True)
+    ]
+
+
+def skill_lines(skill: OfferedSkill) -> list[str]:
+    """Return all that is known of a skill, in lines."""
+    arguments = list(_arguments(skill.parameters))
+    parts = (
+        skill.description.splitlines(),
+        table_lines([("ARGUMENT", "TYPE", "DEFAULT", ""), *arguments]) if arguments else ["no arguments"],
+        table_lines(list(_traits(skill))),
+    )
+    lines = [skill.name]
+    for part in parts:
+        lines += [*(f"{_INDENT}{line}".rstrip() for line in part), ""]
+    return lines[:-1]
 
 
 def moving(skill: SkillTraits) -> str:
@@ -23,6 +67,64 @@ def signature(schema: Mapping[str, Any]) -> str:
     """``"description: string, timeout_s: number = 120.0"`` for the JSON Schema of a skill's arguments."""
     properties = schema.get("properties", {})
     return ", ".join(_parameter(name, part) for name, part in properties.items())
+
+
+def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
+    """Yield what a skill states of itself besides its arguments, each with what it means."""
+    agent = ", an agent" if skill.agent else ""
+    yield "module", f"{skill.module}{agent}" if skill.robot is None else f"{skill.module} of {skill.robot}{agent}"
+    yield "available", "yes" if skill.available else "no: the module does not answer"
+    yield "moves the robot", moving(skill)
+    if skill.may_move:
+        yield "frame", f"{skill.frame}, of x and y"
+    yield "holds", listed(skill.resources) if skill.resources else "nothing"
+    yield "approval", "ask: an operator is asked if a model calls it" if skill.approval == "ask" else skill.approval
+    yield "for", skill.audience
+    yield "tags", " ".join(skill.tags) or "none"
+    alike = " with equal arguments" if skill.duplicate_scope == "arguments" else ""
+    kept = ", but never that of the first" if skill.protected else ""
+    yield f"a second call{alike}", f"{skill.on_duplicate}: {_SECOND_CALLS[skill.on_duplicate]}{kept}"
+    yield "a cut link", f"{skill.on_loss}: {_ON_LOSS[skill.on_loss]}"
+    undone = f"by {skill.undo}" if skill.undo else "by other calls"
+    yield "taken back", undone if skill.reversible else "by nothing"
+    yield "changes nothing", _yes(skill.read_only)
+    yield "only senses", _yes(skill.concurrent)
+    yield "often repeated", _yes(skill.polling)
+
+
+def _yes(is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
+def _arguments(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each argument, and of the parts of those that are objects."""
+    needed = schema.get("required", ())
+    for name, part in schema.get("properties", {}).items():
+        default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else ""
+        described = " ".join(str(part.get("description", "")).split())
+        yield f"{path}{name}", _limited_type(part), "required" if name in needed else default, described
+        if depth < _DEEPEST:
+            for inner, mark in _objects_in(part):
+                yield from _arguments(inner, f"{path}{name}{mark}.", depth + 1)
+
+
+def _objects_in(part: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the schemas of objects that an argument may be, or consist of, each with the mark of a list."""
+    for option in part.get("anyOf", [part]):
+        if "properties" in option:
+            yield option, ""
+        elif "properties" in option.get("items", {}):
+            yield option["items"], "[]"
+
+
+def _limited_type(part: Mapping[str, Any]) -> str:
+    """Return the type of an argument, with what else its value must be."""
+    from dimos_streams.tool_stream.arguments.faults import limits
+
+    if "anyOf" in part and "title" not in part:
+        return " | ".join(map(_limited_type, part["anyOf"]))
+    limited = ", ".join(limits(part))
+    return f"{_type(part)} ({limited})" if limited else _type(part)
 
 
 def _parameter(name: str, part: Mapping[str, Any]) -> str:

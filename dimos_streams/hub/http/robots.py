@@ -12,9 +12,10 @@ from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
 from dimos_streams.bridge.http import links, problem_kinds
-from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_LEASE_WAIT_S, MAX_WAIT_S
+from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import Described, answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.bearer import without_token
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dimos_streams.common.readable.listed import listed
@@ -58,9 +58,19 @@ def _wrong(error: Any) -> str:
     if keyword in _BOUNDS:
         return _MUST_BE + _BOUNDS[keyword].format(wanted)
     if keyword in _SIZES:
-        bound, part = _SIZES[keyword]
-        return f"it must have {bound} {wanted} {part}{'' if wanted == 1 else 's'}"
+        return f"it must have {_size(keyword, wanted)}"
     return str(error.message)
+
+
+def limits(schema: Mapping[str, Any]) -> list[str]:
+    """Return what a schema wants of a value besides its type, in the words that faults have for it."""
+    bounds = [text.format(schema[keyword]) for keyword, text in _BOUNDS.items() if keyword in schema]
+    return [*bounds, *(_size(keyword, schema[keyword]) for keyword in _SIZES if keyword in schema)]
+
+
+def _size(keyword: str, wanted: int) -> str:
+    bound, part = _SIZES[keyword]
+    return f"{bound} {wanted} {part}{'' if wanted == 1 else 's'}"
 
 
 def _kind(name: str) -> str:

@@ -47,7 +47,7 @@ async def test_a_busy_resource_is_refused_with_its_holder_or_waited_for() -> Non
         await answered(broker, first)
         with pytest.raises(CallRejectedError, match=r"needs 'base', which 'follow' holds for 'agent' \(") as busy:
             await broker.call("at_once", {"value": 1}, caller="other")
-        assert busy.value.holder == first
+        assert (busy.value.holder, busy.value.resource) == (first, "base")
 
         begun = clock.monotonic()
         with pytest.raises(CallRejectedError):

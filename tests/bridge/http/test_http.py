@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import logging
+import random
 import re
 import threading
 import time
@@ -19,8 +20,9 @@ from dimos_streams.bridge.calls import broker
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.process.loopback import is_loopback
-from dimos_streams.errors import UserError
+from dimos_streams.errors import CallRejectedError, UserError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -92,6 +94,24 @@ def test_waiting_is_bounded() -> None:
         problem(bridge.post("/calls?wait=forever", {"skill": "patrol"}), 422, "bad-request")
 
 
+def test_a_client_begins_a_call_once_for_a_key_and_has_it_wait_for_what_is_held() -> None:
+    async def main(url: str) -> None:
+        gateway = HttpGateway(url, rng=random.Random(1), timeout_s=0.25)
+        first, again = [
+            await gateway.begin("follow", {"description": "ann"}, caller="me", idempotency_key="k") for _ in range(2)
+        ]
+        assert first == again
+        begun = time.monotonic()
+        with pytest.raises(CallRejectedError, match="needs 'base'"):
+            await gateway.begin("at_once", {"value": 1}, caller="me", lease_wait_s=0.4)
+        assert time.monotonic() - begun >= 0.4
+        with pytest.raises(CallRejectedError, match="runs already"):
+            await gateway.begin("follow", {"description": "bob"}, caller="me", on_duplicate="reject")
+
+    with served() as bridge:
+        asyncio.run(main(bridge.url))
+
+
 @pytest.mark.slow
 @pytest.mark.feature("E9")
 def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
@@ -120,7 +140,7 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert (failed["outcome"], failed["answer"]) == ("failed", "the floor is wet")
         holder = bridge.call("follow", wait="answer", description="ann")["call_id"]
         busy = problem(bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}}), 409, "call-rejected")
-        assert busy["holder"] == holder
+        assert (busy["holder"], busy["resource"]) == (holder, "base")
         bridge.scene.processes[1].bus.partitioned = True
         until_closed(bridge, holder)
         body = {"skill": "at_once", "arguments": {"value": 1}}

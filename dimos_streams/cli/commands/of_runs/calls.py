@@ -1,59 +1,23 @@
-"""Skills and calls: skills, call, calls, cancel, say."""
+"""Calls: call, follow, calls, cancel, say."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
-from dimos_streams.errors import RobotNeededError, SkillError, UserError
+from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.event import ToolEvent
 
 T = TypeVar("T")
-
-Wait = Annotated[
-    Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
-]
-Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.", show_default=False),
-]
-
-
-def skills(
-    url: options.Url = None, port: options.Port = None, token: options.Token = None, as_json: options.Json = False
-) -> None:
-    """List the skills that running modules offer: whether a call moves the robot, and asks an operator for approval
-    when an agent makes it."""
-    from dimos_streams.cli.terminal.skill_text import moving, signature
-
-    found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
-    if as_json:
-        write_json([skill.model_dump(mode="json") for skill in found], indent=2)
-    elif found:
-        headers = ("SKILL", "MODULE", "AVAILABLE", "MOVES", "APPROVAL", "TAGS", "ARGUMENTS")
-        rows = [
-            (
-                s.name,
-                s.module,
-                "yes" if s.available else "no",
-                moving(s),
-                s.approval,
-                " ".join(s.tags),
-                signature(s.parameters),
-            )
-            for s in found
-        ]
-        write_table(headers, rows)
-    else:
-        note("no module offers a skill")
 
 
 def call(
@@ -72,17 +36,14 @@ def call(
         str | None,
         typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.", show_default=False),
     ] = None,
-    on_loss: Annotated[
-        Literal["stop", "continue"] | None,
-        typer.Option(
-            "--on-loss",
-            help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
-            show_default=False,
-        ),
-    ] = None,
+    idempotency_key: call_options.IdempotencyKey = None,
+    on_duplicate: call_options.OnDuplicate = None,
+    lease_wait: call_options.LeaseWait = 0.0,
+    on_loss: call_options.OnLoss = None,
+    caller: call_options.Caller = None,
     robot: options.FleetRobot = None,
-    wait: Wait = "close",
-    timeout: Timeout = None,
+    wait: call_options.Wait = "close",
+    timeout: call_options.Timeout = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -90,33 +51,70 @@ def call(
 ) -> None:
     """Call a skill and show what it says; exits with 0 only if it completed.
 
-    With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C cancels the call.
+    With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
+    cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+    from dimos_streams.cli.terminal.refusals import ways_on
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+    from dimos_streams.operator.reporting import CLI
     from dimos_streams.skill import public_names
-    from dimos_streams.tool_stream.event import MISFIT
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
+    wish = Wish(
+        until=wait,
+        timeout_s=timeout,
+        as_json=as_json,
+        caller=caller or CLI,
+        key=idempotency_key,
+        on_duplicate=on_duplicate,
+        lease_wait_s=lease_wait,
+        on_loss=on_loss,
+        robot=robot,
+    )
 
     async def work(gateway: HttpGateway) -> ToolEvent:
         offered = {each.name: each for each in await gateway.skills()}
         named = offered.get(public_names(skill)[0] if robot is None else f"{robot}_{skill}")
         schemas = named.parameters if named is not None and robot in (None, named.robot) else {}
         given = parse_arguments(arguments or (), arguments_json, schemas)
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, on_loss=on_loss, robot=robot)
+        if caller in {each.module for each in offered.values() if each.agent}:
+            raise UserError(f"--caller {caller!r} is the name of an agent: valid is a name of your own")
         try:
             return await follow_new_call(gateway, skill, given, wish, only=True)
+        except CallRejectedError as error:
+            error.args = (f"{error}{ways_on(error)}",)
+            raise
         except RobotNeededError as error:
             names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
             remedy = f"call {' or '.join(names)}, or give --robot" if names else "give --robot"
             raise RobotNeededError(f"several robots have a skill {skill!r}; {remedy}") from error
 
-    event = at_bridge(work, url, port, token)
-    if MISFIT in event.data:
-        note(f"warning: {event.data[MISFIT]}")
-    _exit_by(event)
+    _exit_by(at_bridge(work, url, port, token))
+
+
+def follow(
+    call_id: Annotated[
+        str, typer.Argument(metavar="CALL", help="The call's id, or its beginning; see `calls`.", show_default=False)
+    ],
+    robot: options.FleetRobot = None,
+    wait: call_options.Wait = "close",
+    timeout: call_options.FollowTimeout = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.Token = None,
+    as_json: options.JsonLines = False,
+) -> None:
+    """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
+
+    Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
+    have come already, counts as success. One that is over is shown as far as the bridge still has it.
+    """
+    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_call
+
+    wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
+    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, wish), url, port, token))
 
 
 def calls(
@@ -187,8 +185,8 @@ def say(
     now: Annotated[
         bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
     ] = False,
-    wait: Wait = "answer",
-    timeout: Timeout = None,
+    wait: call_options.Wait = "answer",
+    timeout: call_options.Timeout = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -241,5 +239,9 @@ def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port
 
 
 def _exit_by(event: ToolEvent) -> None:
+    from dimos_streams.tool_stream.event import MISFIT
+
+    if MISFIT in event.data:
+        note(f"warning: {event.data[MISFIT]}")
     if code := code_of(event):
         raise typer.Exit(code)

@@ -1,0 +1,72 @@
+"""How the events of a call that is followed are shown, also where the bridge does not keep them any more."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from dimos_streams import clock
+from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show
+from dimos_streams.cli.terminal.approval_text import awaited
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.reporter import Reporter
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.gateway import CallView
+
+_KEPT_S = 3.0
+"""Time, in seconds, in which a bridge sends the close of a call that has ended, if it still has it."""
+
+
+def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
+    """Show events with a reporter, and a decision that a call waits for on standard error, with the command that
+    decides."""
+
+    def show(event: ToolEvent) -> None:
+        waits = awaited(event) if event.call_id == call_id else ""
+        if waits:
+            note(f"{event.module}: {waits}")
+        if as_json or not waits:
+            reporter.tool_event(event)
+
+    return show
+
+
+def without_needless_gaps(show: Show) -> Show:
+    """Show what comes, but for a gap before the first event of a call: what is gone there was of other calls."""
+    held: list[ToolEvent] = []
+
+    def show_next(event: ToolEvent) -> None:
+        if event.type == "gap" and not event.call_id:
+            held.append(event)
+            return
+        for gap in held if event.type != "open" else ():
+            show(replace(gap, utime=event.utime))  # its own is that of the request
+        held.clear()
+        show(event)
+
+    return show_next
+
+
+async def show_end(watch: EventWatch, closed: CallView) -> None:
+    """Wait for the close of a call that has ended; what the bridge remembers stands for one that it does not keep."""
+    try:
+        async with asyncio.timeout(_KEPT_S):
+            await watch.wait(closed.call_id, "close")
+    except TimeoutError:
+        note(f"the last events of call {closed.call_id} are not kept any more; this is how it ended")
+        watch.receive(_close_of(closed))
+
+
+def _close_of(view: CallView) -> ToolEvent:
+    return ToolEvent(
+        utime=view.closed_utime or clock.utime(),
+        call_id=view.call_id,
+        seq=max(1, view.last_seq),
+        type="close",
+        module=view.module,
+        skill=view.skill,
+        caller=view.caller,
+        text=view.text,
+        data={"outcome": view.outcome} if view.result is None else {"outcome": view.outcome, "result": view.result},
+        robot=view.robot or "",
+    )

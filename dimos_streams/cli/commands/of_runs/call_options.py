@@ -1,0 +1,110 @@
+"""Options of the commands that begin and follow calls: `call`, `follow` and `say`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
+from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.errors import UserError
+
+_SHOWN = 60
+"""Maximum length of a value in an error, in characters."""
+
+
+def _checked_key(value: str | None) -> str | None:
+    from dimos_streams.tool_stream.event import MAX_NAME
+
+    if value is not None and not 1 <= len(value) <= MAX_NAME:
+        shown = shortened(repr(value), _SHOWN)
+        raise UserError(f"--idempotency-key {shown}: it must have 1 to {MAX_NAME} characters, and has {len(value)}")
+    return value
+
+
+def _checked_caller(value: str | None) -> str | None:
+    if value is None:
+        return None
+    from dimos_streams.bridge.calls.authority import MCP
+    from dimos_streams.tool_stream.audience import is_bridge
+    from dimos_streams.tool_stream.event import MAX_NAME, is_name
+
+    if not value or not is_name(value):
+        raise UserError(f"--caller {shortened(repr(value), _SHOWN)}: valid are 1 to {MAX_NAME} printable characters")
+    if value.startswith(MCP) or is_bridge(value):
+        whose = "an MCP client" if value.startswith(MCP) else "a bridge"
+        raise UserError(f"--caller {value!r} is the name of {whose}: valid is a name of your own")
+    return value
+
+
+Wait = Annotated[
+    Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
+]
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        min=0,
+        metavar="SECONDS",
+        help="Cancel the call after so long.",
+        show_default=False,
+    ),
+]
+FollowTimeout = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        min=0,
+        metavar="SECONDS",
+        help="End after so long, with 1; the call goes on.",
+        show_default=False,
+    ),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    typer.Option(
+        "--idempotency-key",
+        metavar="KEY",
+        help="Begin it once: if the caller has begun this call with this key already, follow that one.",
+        callback=_checked_key,
+        show_default=False,
+    ),
+]
+OnDuplicate = Annotated[
+    Literal["allow", "reject", "replace", "confirm"] | None,
+    typer.Option(
+        "--on-duplicate",
+        help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
+        " skill states.",
+        show_default=False,
+    ),
+]
+LeaseWait = Annotated[
+    float,
+    typer.Option(
+        "--lease-wait",
+        min=0,
+        max=MAX_LEASE_WAIT_S,
+        metavar="SECONDS",
+        help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
+    ),
+]
+OnLoss = Annotated[
+    Literal["stop", "continue"] | None,
+    typer.Option(
+        "--on-loss",
+        help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
+        show_default=False,
+    ),
+]
+Caller = Annotated[
+    str | None,
+    typer.Option(
+        "--caller",
+        metavar="NAME",
+        help="Who calls, as `calls` shows it; without it, cli.",
+        callback=_checked_caller,
+        show_default=False,
+    ),
+]

@@ -1,0 +1,22 @@
+"""The command that calls a skill takes what a request for a call takes."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+
+from dimos_streams.bridge.http.call_routes import CallBody
+from dimos_streams.cli.commands.of_runs import call_options, calls
+from dimos_streams.skill import OnDuplicate, OnLoss
+
+
+def test_each_field_has_an_option() -> None:
+    options = set(inspect.signature(calls.call).parameters)
+    fields = {name.removesuffix("_s") for name in CallBody.model_fields}
+    assert fields - options == {"agent"}, "which the public names of skills stand for"
+
+
+def test_each_choice_of_a_field_is_one_of_its_option() -> None:
+    for option, field in ((call_options.OnDuplicate, OnDuplicate), (call_options.OnLoss, OnLoss)):
+        choices, _ = typing.get_args(typing.get_args(option)[0])
+        assert typing.get_args(choices) == typing.get_args(field)
