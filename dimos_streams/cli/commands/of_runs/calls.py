@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
@@ -21,7 +22,12 @@ T = TypeVar("T")
 
 
 def call(
-    skill: Annotated[str, typer.Argument(metavar="SKILL", help="Its name, see `skills`.", show_default=False)],
+    skill: Annotated[
+        str,
+        typer.Argument(
+            metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills, show_default=False
+        ),
+    ],
     arguments: Annotated[
         list[str] | None,
         typer.Option(
@@ -96,7 +102,13 @@ def call(
 
 def follow(
     call_id: Annotated[
-        str, typer.Argument(metavar="CALL", help="The call's id, or its beginning; see `calls`.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="CALL",
+            help="The call's id, or its beginning; see `calls`.",
+            autocompletion=completion.open_calls,
+            show_default=False,
+        ),
     ],
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
@@ -144,7 +156,12 @@ def calls(
 def cancel(
     call_id: Annotated[
         str | None,
-        typer.Argument(metavar="[CALL]", help="The call's id, or its beginning; see `calls`.", show_default=False),
+        typer.Argument(
+            metavar="[CALL]",
+            help="The call's id, or its beginning; see `calls`.",
+            autocompletion=completion.open_calls,
+            show_default=False,
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Cancel every open call of all living runs; robots are not held.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
@@ -24,7 +25,12 @@ _UNBOUNDED = 1000
 def skills(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A skill: only that one, with all that it states.", show_default=False),
+        typer.Argument(
+            metavar="[NAME]",
+            help="A skill: only that one, with all that it states.",
+            autocompletion=completion.skills,
+            show_default=False,
+        ),
     ] = None,
     url: options.Url = None,
     port: options.Port = None,

@@ -1,0 +1,42 @@
+"""What a shell offers while somebody types; shells ask by variables of the environment."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.machine import Machine
+
+pytestmark = pytest.mark.live
+
+
+def offered(machine: Machine, line: str) -> dict[str, str]:
+    """The values that fish offers for the last word of a line, each with the words on it."""
+    asking = {"_DIMOS_STREAMS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    done = machine(**asking, _TYPER_COMPLETE_ARGS=f"dimos-streams {line}")
+    assert done.err == ""
+    lines = (each.partition("\t") for each in done.out.splitlines() if each)
+    return {value: words for value, _, words in lines}
+
+
+def test_where_nothing_runs_commands_and_blueprints_are_offered(machine: Machine) -> None:
+    assert set(offered(machine, "re")) == {"reject", "release-robot", "recording", "replay", "restart", "resume"}
+    assert "--virtual-time" in offered(machine, "run --vir")
+    found = offered(machine, "check follow-person")
+    assert found["follow-person-split"].startswith("A simulated robot on one computer")
+    assert all(len(words) < 60 for words in found.values())
+    for line in ("stop ", "restart ", "call ", "cancel ", "logs "):
+        assert offered(machine, line) == {}, line
+
+
+def test_what_runs_is_offered(rover: Machine) -> None:
+    (run,) = offered(rover, "stop ")
+    assert run.startswith("rover-")
+    assert set(offered(rover, "logs ")) == {run}
+    assert offered(rover, "restart ro") == {"rover": run}
+    assert offered(rover, f"restart --run {run} ag") == {"agent": run}
+    assert offered(rover, "call wan")["wander"].startswith("Wander about")
+    assert offered(rover, "call --url http://127.0.0.1:9 wan") == {}, "nobody is there"
+    (answered,) = rover("call", "wander", "--wait", "answer", "--json").json_lines[-1:]
+    assert offered(rover, "cancel ") == {answered["call_id"]: "wander"}
+    assert rover("cancel", answered["call_id"]).code == 0
+    assert offered(rover, "follow ") == {}
