@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.process.run_owner import is_ended_run, own, pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
@@ -80,7 +81,7 @@ def state_dir() -> Path:
 def new_run_dir(name: str) -> Path:
     """Create a directory for a new run; of ended runs only the newest are kept.
 
-    Raises ``UserError`` if it can't be written.
+    Raises ``UserError`` if it can't be written, or another user could replace its files.
     """
     runs_dir = state_dir() / "runs"
     try:
@@ -124,13 +125,23 @@ def _is_own(path: Path) -> bool:
 
 
 def _make_shared(runs_dir: Path) -> None:
-    """Make the directory of all runs; it is for all users if the one above it is, as in containers of any user."""
+    """Make the directory of all runs; it is for all users if the one above it is, as in containers of any user.
+
+    Raises ``OSError``, and ``UserError`` if another user could replace what is in it.
+    """
     try:
         runs_dir.mkdir(parents=True)
     except FileExistsError:
-        return
-    if runs_dir.parent.stat().st_mode & _FOR_ALL == _FOR_ALL:
-        runs_dir.chmod(_FOR_ALL)
+        pass
+    else:
+        if runs_dir.parent.stat().st_mode & _FOR_ALL == _FOR_ALL:
+            runs_dir.chmod(_FOR_ALL)
+    for directory in (runs_dir.parent, runs_dir):
+        if (user := stranger_with(directory)) is not None:
+            raise UserError(
+                f"no run can be kept in {directory}: it belongs to user {user}, who could replace the run's files;"
+                " let it be yours or root's, or name another with DIMOS_STREAMS_STATE_DIR"
+            )
 
 
 def cannot_write(directory: Path, error: OSError) -> UserError:

@@ -169,6 +169,20 @@ def test_a_file_that_is_there_or_behind_a_link_is_its_owners_only_too(tmp_path: 
         os.umask(before)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("strangers", ["", "-wal", "-shm", ".lock"])
+def test_a_file_of_another_user_is_no_hubs(strangers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / f"hub.sqlite{strangers}"
+    file.touch(0o666)
+    os.chown(file, 65534, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    refused = pytest.raises(UserError, match=f"{file} belongs to user 65534, who could act as the hub")
+    with refused, opened(f"sqlite:///{tmp_path}/hub.sqlite"):
+        pass
+    with refused:
+        SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION).take()
+
+
 def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
     real, link, other = (tmp_path / name for name in ("real.sqlite", "link.sqlite", "other.sqlite"))
     with opened(f"sqlite:///{real}"):

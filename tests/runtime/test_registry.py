@@ -14,7 +14,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
-from dimos_streams.errors import NoRunError
+from dimos_streams.errors import NoRunError, UserError
 from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, run_dirs, runs, state_dir, write
 from tests.helpers import until
 
@@ -193,6 +193,23 @@ def test_runs_are_of_all_users_where_the_state_directory_is(
     run = new_run_dir("rover")
     assert (state_dir() / "runs").stat().st_mode & 0o7777 == made
     assert (run.stat().st_mode | (run / "logs").stat().st_mode) & 0o022 == 0, "but each run is its user's"
+
+
+@pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+@pytest.mark.parametrize("strangers", ["", "runs"])
+def test_no_run_is_kept_where_another_user_could_replace_its_files(
+    strangers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (state_dir() / "runs").mkdir(parents=True)
+    directory = state_dir() / strangers
+    os.chown(directory, 65534, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(UserError, match=rf"^no run can be kept in {directory}: it belongs to user 65534"):
+        new_run_dir("rover")
+    assert list((state_dir() / "runs").iterdir()) == []
+    os.chown(directory, 4242, -1)
+    assert new_run_dir("rover").exists()
 
 
 @pytest.mark.feature("H4")

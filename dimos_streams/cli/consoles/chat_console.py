@@ -85,9 +85,11 @@ async def _listener(gateway: HttpGateway, to: str) -> str:
 
 
 def _history() -> History:
-    """Return the operator's earlier input, in a file; if that can't be written, it is forgotten at the end."""
-    from prompt_toolkit.history import FileHistory
+    """Return the operator's earlier input, in a file; if that can't be written, or is another user's, it is forgotten
+    at the end."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
 
+    from dimos_streams.common.process.ownership import stranger_with
     from dimos_streams.runtime.registry import keep_private, state_dir
 
     class TolerantHistory(FileHistory):
@@ -96,9 +98,13 @@ def _history() -> History:
                 super().store_string(string)
 
     keep_private()  # it has the operator's input
-    with contextlib.suppress(OSError):
-        state_dir().mkdir(parents=True, exist_ok=True)
-    return TolerantHistory(str(state_dir() / "chat_history"))
+    file = state_dir() / "chat_history"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        is_strangers = stranger_with(file) is not None
+    except OSError:
+        is_strangers = False
+    return InMemoryHistory() if is_strangers else TolerantHistory(str(file))
 
 
 class PromptScreen(Screen):

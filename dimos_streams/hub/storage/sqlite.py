@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
+from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake
@@ -69,12 +70,19 @@ class SqliteEngine(Engine):
             )
 
     def _file(self) -> Path:
-        """The file itself, whatever link leads there. Raises ``OSError`` if there can't be one."""
+        """The file itself, whatever link leads there. Raises ``OSError`` if there can't be one, and ``UserError`` if
+        another user could act as the hub."""
         file = self._path.resolve()
         if file.is_dir():
             raise IsADirectoryError(0, "it is a directory")
         if not file.parent.is_dir():
             raise FileNotFoundError(0, f"there is no directory {file.parent}")
+        for each in (file.parent, *_with_what_is_beside(file)):
+            if (user := stranger_with(each)) is not None:
+                raise UserError(
+                    f"the hub's database {self._path}: {each} belongs to user {user}, who could act as the hub;"
+                    " let it be yours or root's, or name another file"
+                )
         return file
 
     def transaction(self) -> AbstractContextManager[Transaction]:
@@ -181,7 +189,7 @@ class SqliteEngine(Engine):
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
                 return
-            for each in (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm", ".lock"))):
+            for each in _with_what_is_beside(file):
                 with contextlib.suppress(FileNotFoundError):
                     if (found := each.stat()).st_mode & 0o077 and found.st_uid == os.geteuid():
                         each.chmod(0o600)
@@ -193,6 +201,11 @@ class SqliteEngine(Engine):
                 f"the hub's database {self.where} has {names} names (hard links), and another one may be in use:"
                 " remove the others, or make a copy"
             )
+
+
+def _with_what_is_beside(file: Path) -> tuple[Path, ...]:
+    """A database's file, and those that SQLite and the hub make beside it."""
+    return (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm", ".lock")))
 
 
 def _check_kind(file: Path) -> None:
