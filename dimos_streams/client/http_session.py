@@ -8,7 +8,7 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
 which describes its skills in a heartbeat."""
 _PIECE = 2**16
+WHOLE_S = 20.0
+"""Time, in seconds, that an answer that is no stream may take beyond the one in which its next part has to come."""
 _LOST = frozenset({502, 504})
 """What a proxy answers that has passed a request on and gets no answer."""
 
@@ -46,8 +48,8 @@ Opener = Callable[[str, int, float | None], socket.socket]
 
 class CuttableSession(StraightSession):
     """A session for one request or stream, or for several to one server, one after the other; none may be redirected.
-    An answer that is no stream has ``MAX_ANSWER`` bytes at most, and is not packed. ``cut`` may be called from any
-    thread at any moment.
+    An answer that is no stream has ``MAX_ANSWER`` bytes at most, is not packed, and is whole ``WHOLE_S`` after the
+    timeout for its parts: one that drips ends. ``cut`` may be called from any thread at any moment.
 
     Closing a response or a socket does not wake a thread that waits for it; shutting the socket down does, while it
     connects, shakes hands, or reads. So the session keeps a duplicate of its socket's descriptor, from before the
@@ -73,16 +75,46 @@ class CuttableSession(StraightSession):
             self.mount(scheme, _CuttableAdapter(self._open))
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed or too
-        large."""
-        response = super().send(request, **{**options, "stream": True})
-        if not options.get("stream"):
+        """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed, too large
+        or too late."""
+        if options.get("stream"):
+            return super().send(request, **options)
+        with self._whole_within(options.get("timeout")):
+            response = super().send(request, **{**options, "stream": True})
             try:
                 response._content = _whole(response)
             except BaseException:
                 response.close()
                 raise
         return response
+
+    @contextlib.contextmanager
+    def _whole_within(self, timeout: Any) -> Iterator[None]:
+        """Cut the session if what is done here takes too long for a timeout of requests. Without one nothing does."""
+        waits_s = timeout[-1] if isinstance(timeout, tuple) else timeout
+        if waits_s is None:
+            yield
+            return
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            self.cut()
+
+        timer = threading.Timer(waits_s + WHOLE_S, give_up)
+        timer.daemon = True
+        timer.start()
+        error: Exception | None = None
+        try:
+            yield
+        except (requests.RequestException, OSError) as failure:
+            if not late.is_set():
+                raise
+            error = failure
+        finally:
+            timer.cancel()
+        if late.is_set():  # also where the end of the connection looks like the end of the answer
+            raise requests.ReadTimeout(f"its answer was not whole within {waits_s + WHOLE_S:g} s") from error
 
     def cut(self) -> None:
         """End what the session does with an error in its thread; new connections are refused. Never waits."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
-from dimos_streams.cli.bridge_client.robot_orders import receivers
+from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.runtime import registry
+from tests.client.event_server import Peer, event_server
+from tests.helpers import until
 from tests.runtime.test_registry import living_record
 
 
@@ -30,3 +35,30 @@ def test_a_run_is_stopped_by_the_bridge_that_its_other_commands_ask(
     assert receiver.name == record.run_id
     assert (receiver.address and receiver.address.url) == url
     assert (receiver.address and receiver.address.token) == (url and "secret")
+
+
+def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
+    """Whoever stops robots must not wait for one that hangs to know of the others."""
+    asked = {"slow": threading.Event(), "over": threading.Event()}
+
+    def hang(peer: Peer) -> None:
+        asked["slow"].set()
+        assert asked["over"].wait(20)
+
+    def answer(peer: Peer) -> None:
+        assert asked["slow"].wait(20)
+        peer.answer("200 OK", b'{"confirmed": true, "text": "all stand still"}')
+
+    async def main(urls: list[str]) -> None:
+        heard: list[OrderResult] = []
+        to = [Receiver(url, BridgeAddress(url)) for url in urls]
+        giving = asyncio.create_task(give("/robots/stop", "", "", to, heard.append))
+        await until(lambda: heard)
+        assert [(result.receiver, result.done, result.text) for result in heard] == [
+            (urls[1], True, "all stand still")
+        ]
+        asked["over"].set()
+        assert [result.done for result in await giving] == [False, True]
+
+    with event_server(hang) as slow, event_server(answer) as quick:
+        asyncio.run(main([slow.url.rstrip("/"), quick.url.rstrip("/")]))

@@ -9,10 +9,12 @@ import random
 import re
 import threading
 import tracemalloc
+from functools import partial
 
 import pytest
 import requests
 
+from dimos_streams.client import http_session
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.http_session import MAX_ANSWER, CuttableSession
 from dimos_streams.errors import SkillError
@@ -46,6 +48,30 @@ def elsewhere(peer: Peer) -> None:
     peer.send(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /other\r\nContent-Length: %d\r\n\r\n" % size)
     for _ in range(size // 65536):
         peer.send(b"A" * 65536)
+
+
+def _drips(peer: Peer, head: bytes) -> None:
+    peer.send(head)
+    while not peer.gone.wait(0.01):
+        with contextlib.suppress(OSError):
+            peer.send(b"A")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.1 200 OK\r\nX-Long: ",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n",
+    ],
+    ids=["the head", "a body with a length", "a body without one"],
+)
+def test_an_answer_that_drips_ends(head: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its parts is in time."""
+    monkeypatch.setattr(http_session, "WHOLE_S", -29.8)
+    late = pytest.raises(requests.ReadTimeout, match=r"^its answer was not whole within 0\.2 s$")
+    with event_server(partial(_drips, head=head)) as server, CuttableSession() as session, late:
+        session.get(server.url, timeout=30)
 
 
 def packed(peer: Peer) -> None:

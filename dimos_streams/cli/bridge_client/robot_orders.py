@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,13 +63,27 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
     ]
 
 
-async def give(order: Order, robot: str, reason: str, to: list[Receiver]) -> list[OrderResult]:
-    """Give an order to all at once. A receiver that can't be reached does not keep it from the others.
+async def give(
+    order: Order,
+    robot: str,
+    reason: str,
+    to: list[Receiver],
+    heard: Callable[[OrderResult], None] = lambda result: None,
+) -> list[OrderResult]:
+    """Give an order to all at once, and call ``heard`` with each result when it comes. A receiver that can't be
+    reached, or takes long, keeps neither the order from the others nor their results from who waits.
 
     Raises ``UnknownRobotError`` if nobody has such a robot.
     """
     body = {"robot": robot, "reason": reason}
-    found = await asyncio.gather(*(_give(order, body, receiver) for receiver in to))
+
+    async def ask(receiver: Receiver) -> OrderResult | UnknownRobotError:
+        result = await _give(order, body, receiver)
+        if isinstance(result, OrderResult):
+            heard(result)
+        return result
+
+    found = await asyncio.gather(*map(ask, to))
     known = [result for result in found if isinstance(result, OrderResult)]
     if not known:
         raise next(error for error in found if isinstance(error, UnknownRobotError))

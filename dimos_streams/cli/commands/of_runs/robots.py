@@ -11,6 +11,7 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.robot_orders import OrderResult
     from dimos_streams.client.orders import Order
 
 Robot = Annotated[
@@ -80,10 +81,14 @@ def _order(
     from dimos_streams.cli.bridge_client.robot_orders import give, receivers
     from dimos_streams.cli.system.async_runner import run_async
 
-    results = run_async(give(order, robot, reason, receivers(run, url, port, token)))
+    to = receivers(run, url, port, token)
+
+    def show(result: OrderResult) -> None:
+        if not as_json:
+            write(f"{result.receiver}: {result.text}" if len(to) > 1 else result.text)
+
+    results = run_async(give(order, robot, reason, to, show))
     if as_json:
         write_json([result.to_dict() for result in results], indent=2)
-    for result in [] if as_json else results:
-        write(f"{result.receiver}: {result.text}" if len(results) > 1 else result.text)
     if not all(result.done for result in results):
         raise typer.Exit(1)
