@@ -116,7 +116,9 @@ def test_nothing_of_somebodys_is_overwritten_or_deleted(package: Package) -> Non
         ("p/T.lcm", "// package p;\nstruct T { int8_t a; }", r":2: .* struct T of package p .* has T of no package$"),
         ("p/T.lcm", "// ours\npackage q;\n\nstruct T { int8_t a; }", r":2: .* of package p .* has T of package q$"),
         ("p/T.lcm", "package p;\nstruct T {\n int8_t n;\n double x[n][2];\n}", r":4: x has 2 dimensions"),
-        ("p/T.lcm", '// """\npackage p;\n// A """ quote.\nstruct T { int8_t a; }', "quotes in a comment"),
+        ("p/T.lcm", 'package p;\n/*\n"""\nprint(1)\n"""\n*/\nstruct T { int8_t a; }', r":3: .* three quotes"),
+        ("p/T.lcm", "package p;\nstruct T {\n  // \\u002a/ int x;\n  int8_t a;\n}", r":3: .* a backslash"),
+        ("p/T.lcm", "package p;\nstruct T {\n  // */ int x; /*\n  int8_t a;\n}", r":3: .* the end of a comment in"),
         (
             "std_msgs/Bool.lcm",
             "package std_msgs;\nstruct Bool { int8_t a; }",

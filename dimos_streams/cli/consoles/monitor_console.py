@@ -35,6 +35,12 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     from websockets.asyncio.client import connect
     from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+    class StraightConnect(connect):
+        """Follows no redirection, which could lead the token elsewhere."""
+
+        def process_redirect(self, exc: Exception) -> Exception:
+            return exc
+
     from dimos_streams.common.bearer import bearer_headers
 
     query = f"?{urlencode({'agent': agent})}" if agent else ""
@@ -42,7 +48,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     headers = bearer_headers(address.token)
     lines = Lines()
     try:
-        async with connect(url, additional_headers=headers, max_size=None, proxy=None) as socket:
+        async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None) as socket:
             async for text in socket:
                 if as_json:
                     write_json(json.loads(text))

@@ -20,6 +20,7 @@ from dimos_streams.messages.registry import type_names
 
 _PLACE = re.compile(r"^(?P<file>.*\.lcm) : (?:(?P<line>\d+)|(?P<why>.*))$")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_ESCAPES = re.compile(r'"{3}|\\')
 _AFTER_NAME = r"\s*[;=\[,]"
 _SLOTS = re.compile(r"^    __slots__ = (\[.*\])$", re.MULTILINE)
 _CONSTANT = re.compile(r"^    (\w+) = [-\d]", re.MULTILINE)
@@ -113,6 +114,8 @@ def definition_files(folder: Path) -> list[Path]:
 
 def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
     """Have lcm-gen write classes. Raises as ``read_definitions`` does."""
+    for source in sources:
+        _refuse_escapes(source)
     command = [str(lcm_gen()), *options, *map(str, sources)]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode != 0:
@@ -120,6 +123,21 @@ def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
         if not complaints:
             raise LcmGenError(f"lcm-gen failed: {(result.stderr or result.stdout).strip()}")
         raise UserError(complaints)
+
+
+def _refuse_escapes(source: Path) -> None:
+    """Refuse what could make code of a comment: lcm-gen writes comments into the classes as they are, between the
+    quotes or the marks of that language."""
+    text = source.read_text(encoding="utf-8")
+    line_comments = [found for found in _COMMENT.finditer(text) if found[0].startswith("//")]
+    places = [found.start() for found in _ESCAPES.finditer(text)]
+    places += [found.start() + found[0].index("*/") for found in line_comments if "*/" in found[0]]
+    if places:
+        line = text.count("\n", 0, min(places)) + 1
+        raise UserError(
+            f"{source}:{line}: a definition can't have three quotes, a backslash, or the end of a comment in another"
+            " one: classes have its comments as they are, and would take the rest for code"
+        )
 
 
 def _complaints(output: str) -> str:
@@ -189,9 +207,7 @@ def _class_in(source: Path, text: str) -> tuple[ast.ClassDef, dict[str, Any]]:
         tree = ast.parse(text)
     except SyntaxError as error:
         why = f"{error.msg}: {(error.text or '').strip()!r}"
-        raise UserError(
-            f"{source}:1: lcm-gen's Python of it is damaged, by quotes in a comment perhaps ({why})"
-        ) from error
+        raise UserError(f"{source}:1: lcm-gen's Python of it is damaged ({why})") from error
     [found] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     values = {
         node.targets[0].id: ast.literal_eval(node.value)
