@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from dimos_streams.common.printable import printable
 from dimos_streams.errors import (
     CallRejectedError,
     ConflictError,
@@ -80,8 +81,9 @@ def problem_fields(error: SkillError) -> dict[str, Any]:
 
 
 def problem_error(problem: Mapping[str, Any]) -> SkillError:
-    """The error of a problem's type, with the same text."""
-    detail = str(problem["detail"])
+    """The error of a problem's type, with the same text, in one line: a server's line ends would be taken for our
+    own."""
+    detail = printable(str(problem["detail"]))
     name = str(problem.get("type", "")).rpartition(":")[2]
     error = _BY_NAME.get(name, _FORMS[SkillError]).make(detail, problem)
     error.args = (detail,)

@@ -82,3 +82,8 @@ def test_an_error_without_a_kind_of_its_own_has_that_of_the_nearest_class() -> N
     assert type(problem_error(answered(CallInDoubtError("perhaps")))) is SkillUnavailableError
     assert type(problem_error(answered(MissionIncompleteError("ended", result={})))) is SkillError
     assert type(problem_error({"detail": "no type"})) is SkillError
+
+
+def test_what_a_server_says_is_one_line() -> None:
+    error = problem_error({"detail": "no\nerror: all is well\u202e \x1b[2J"})
+    assert str(error) == r"no\nerror: all is well\u202e \x1b[2J"

@@ -9,6 +9,7 @@ import pytest
 
 from dimos_streams.cli.entry import run_command
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from tests.hub.serving import Robot, added, served_hub
 
 
 def run(*words: str) -> int:
@@ -37,6 +38,21 @@ def test_robots_are_added_listed_and_removed(tmp_path: Path, capsys: pytest.Capt
     assert run("robots", "remove", "r1", *database) == 0
     assert run("migrate", *database) == 0
     assert capsys.readouterr().out == "schema 1, as before\n"
+
+
+@pytest.mark.slow
+def test_what_a_robot_says_of_itself_is_no_order_for_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        assert robot.report(hub, notes=["all \u202e \u009b2J well"]).status_code == 200
+        for more in ([], ["--json"]):
+            assert run("robots", "list", "--database", database, *more) == 0
+            said = capsys.readouterr().out
+            assert "all " in said
+            assert said.removesuffix("\n").isprintable(), said
 
 
 @pytest.mark.slow

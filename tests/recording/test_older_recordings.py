@@ -108,6 +108,20 @@ def test_it_is_not_by_a_run_that_does_not_start(older: Path, command: Any) -> No
     assert contents(older.parent) == before
 
 
+def test_one_that_can_not_be_put_aside_is_named(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As that of another user in a sticky directory, for all but root."""
+    before = contents(older.parent)
+
+    def replace(self: Path, target: Path) -> Path:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "replace", replace)
+    why = "can't be replaced: it can't be put aside: Operation not permitted; give --record another name"
+    with pytest.raises(UserError, match=why), replacing(older):
+        pass
+    assert contents(older.parent) == before
+
+
 @pytest.mark.parametrize("starts", [False, True])
 def test_nor_by_one_that_was_killed_while_it_started(older: Path, starts: bool) -> None:
     before = contents(older.parent)

@@ -38,7 +38,7 @@ M = TypeVar("M", bound=BaseModel)
 _TIMEOUT_S = (5.0, 20.0)
 _KEEP_S = 3.0
 """Time, in seconds, after which an unused connection may be found closed by the other side."""
-_HUNG_UP = (ConnectionError, ssl.SSLEOFError)
+_HUNG_UP = (BrokenPipeError, ConnectionAbortedError, ConnectionResetError, ssl.SSLEOFError)
 _MAX_TEXT = 500
 _MAX_RETRY_AFTER_S = 60.0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.output import write_json
 from dimos_streams.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -155,8 +156,6 @@ def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None
 
 def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json = False) -> None:
     """Show the robots that may connect, and how they are."""
-    from pydantic_core import to_json
-
     from dimos_streams.common.printable import printable
     from dimos_streams.hub.fleet_view import FleetRobot
 
@@ -167,7 +166,7 @@ def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json =
     finally:
         storage.close()
     if as_json:
-        print(to_json(views).decode())
+        write_json([view.model_dump(mode="json") for view in views])
         return
     for view in views:
         heard = "never heard of" if view.heard_s is None else f"heard of {view.heard_s:.0f} s ago"

@@ -34,7 +34,7 @@ def replacing(path: Path) -> Iterator[None]:
         if part_numbers(aside):  # what is there is of a run that was killed while it started
             _remove(path)
         else:
-            _move(path, aside)
+            _put_aside(path, aside)
         try:
             yield
         except BaseException:
@@ -65,6 +65,14 @@ def _is_part(place: Path, path: Path) -> bool:
 def _move(path: Path, to: Path) -> None:
     for number in part_numbers(path):
         part_path(path, number).replace(part_path(to, number))
+
+
+def _put_aside(path: Path, aside: Path) -> None:
+    try:
+        _move(path, aside)
+    except OSError as error:
+        why = f"it can't be put aside: {error.strerror}"
+        raise UserError(f"log {str(path)!r} can't be replaced: {why}; give --record another name") from error
 
 
 def _remove(path: Path) -> None:

@@ -392,6 +392,8 @@ def test_foreign_hosts_and_origins_are_refused() -> None:
         ):
             asks = {"Host": here, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
             assert raw_get(bridge.port, asks) == status, asks
+        form = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        problem(bridge.post("/robots/release", headers=form), 403, "foreign-origin")
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ class Guard:
         origin = headers.get(b"origin")
         if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
             return problem(problem_kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
-        if _is_inside_another_page(headers):
+        if _is_of_another_page(scope, headers):
             return problem(
                 problem_kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it"
             )
@@ -193,12 +193,13 @@ def _has_token(scope: Scope, headers: Mapping[bytes, str], token: str) -> bool:
     return has_token(token, headers.get(b"authorization", ""), query)
 
 
-def _is_inside_another_page(headers: Mapping[bytes, str]) -> bool:
+def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:
     """Return whether a browser says that a page of another origin asks, for a picture or a frame in it for instance:
-    for those it sends no ``Origin``. Whoever follows a link sees the page itself."""
+    for those it sends no ``Origin``. Whoever follows a link, which only reads, sees the page itself."""
     if headers.get(b"sec-fetch-site", "none") in ("none", "same-origin"):
         return False
-    return (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) != ("navigate", "document")
+    is_link = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")
+    return not (is_link and scope["type"] == "http" and scope["method"] in _READING)
 
 
 class _BadBodyError(Exception):

@@ -83,7 +83,7 @@ def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
     try:
-        _signal(run)
+        _signal(run, watched)
         left = _wait_for_end(watched)
     finally:
         for fd in watched.values():
@@ -102,13 +102,14 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _signal(run: RunRecord) -> None:
+def _signal(run: RunRecord, watched: dict[int, int]) -> None:
     from dimos_streams.common.process.run_owner import process_start
 
-    if process_start(run.pid) != run.pid_started:  # it ended since we looked, and its number may be another's
+    # What is watched stays the same process; that it is the run's is looked at again, as it may have ended before.
+    if run.pid not in watched or process_start(run.pid) != run.pid_started:
         return
     try:
-        os.kill(run.pid, signal.SIGTERM)
+        signal.pidfd_send_signal(watched[run.pid], signal.SIGTERM)
     except ProcessLookupError:
         return
     except PermissionError as error:
