@@ -35,7 +35,7 @@ from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSki
 if TYPE_CHECKING:
     import requests
 
-    from dimos_streams.client.http_session import CuttableSession
+    from dimos_streams.client.http_session import CuttableSession, Tls
 
 T = TypeVar("T")
 
@@ -68,10 +68,17 @@ class HttpGateway:
     """
 
     def __init__(
-        self, url: str, *, rng: random.Random, token: str | None = None, timeout_s: float = 10.0, ping_s: float = 10.0
+        self,
+        url: str,
+        *,
+        rng: random.Random,
+        token: str | None = None,
+        timeout_s: float = 10.0,
+        ping_s: float = 10.0,
+        tls: Tls | None = None,
     ) -> None:
         """``timeout_s`` bounds each wait for the bridge: for a connection, for an answer, and for more of one.
-        ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter.
+        ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter. ``tls`` is for a URL of ``https``.
 
         Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """
@@ -83,6 +90,7 @@ class HttpGateway:
         self._headers = bearer_headers(token)
         self._timeout_s = timeout_s
         self._ping_s = ping_s
+        self._tls = tls
         self._guard = threading.Lock()
         self._sessions: set[CuttableSession] = set()
         self._closed = False
@@ -212,6 +220,7 @@ class HttpGateway:
             headers=self._headers,
             last_event_id=str(after),
             ping_s=self._ping_s,
+            tls=self._tls,
         )
         async with contextlib.aclosing(client.events()) as events:
             async for event in events:
@@ -303,7 +312,7 @@ class HttpGateway:
         from dimos_streams.client.http_session import CuttableSession
 
         # One for each request: nothing is shared between threads, and no connection is found dead when it is used.
-        with CuttableSession() as session:
+        with CuttableSession(self._tls) as session:
             with self._guard:
                 if self._closed:
                     raise ConnectionAbortedError("the gateway is closed")

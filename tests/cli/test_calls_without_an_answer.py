@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from dimos_streams.cli.bridge_client.event_watch import Milestone
-from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+from dimos_streams.cli.bridge_client.calls.event_watch import Milestone
+from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_new_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry

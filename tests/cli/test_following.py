@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.call_beginning import begin_in_turn
-from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_call
+from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
+from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent

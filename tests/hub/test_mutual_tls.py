@@ -10,15 +10,21 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from websockets.asyncio import client
+from websockets.exceptions import InvalidStatus
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
+from dimos_streams.cli.bridge_client.answers import HEALTH
+from dimos_streams.cli.bridge_client.certificates import own_context
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_batch, encoded_event
 from dimos_streams.fleet.commands import Hello
 from tests.certificates import certificates
-from tests.hub.serving import added, event, served_hub
+from tests.hub.serving import Robot, added, event, served_hub
 
 Connect = Callable[[Mapping[str, Path]], contextlib.AbstractAsyncContextManager[HubConnection]]
 
@@ -87,6 +93,53 @@ def test_a_robot_with_a_certificate_ships_and_takes_commands(connect: Connect, t
                 assert isinstance(await anext(commands), Hello)
 
     asyncio.run(main())
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_an_operator_with_a_certificate_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``monitor``, which a hub has not, is asked for at the proxy all the same: its WebSocket is another client."""
+    ours = certificates(tmp_path / "ours")
+    for name in ("ca", "cert", "key"):
+        monkeypatch.setenv(f"DIMOS_STREAMS_{name.upper()}", str(ours[name]))
+
+    async def main(port: int) -> None:
+        async with tls_proxy(ours, port) as url:
+            address = BridgeAddress(url, "operators-token")
+            assert (await address.get("/healthz", HEALTH)).is_hub
+            async with open_gateway(address) as gateway:
+                assert await gateway.skills() == []
+                async with contextlib.aclosing(gateway.events(after=0)) as events:
+                    assert (await anext(events)).event.text == "hello"
+            async with client.connect(f"{url.replace('http', 'ws', 1)}/nothing", ssl=own_context()):
+                pass
+
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database, token="operators-token") as hub:
+        robot.ship(hub, encoded_event(1, event(1, "hello")))
+        with pytest.raises(InvalidStatus, match="HTTP 40"):
+            asyncio.run(main(int(hub.url.rpartition(":")[2])))
+
+
+@pytest.mark.parametrize(
+    ("variables", "why"),
+    [
+        (
+            {"CA": "/nowhere"},
+            "DIMOS_STREAMS_CA '/nowhere': No such file or directory; valid: a file of certificates",
+        ),
+        ({"KEY": __file__}, "DIMOS_STREAMS_KEY is the key of a certificate: set DIMOS_STREAMS_CERT too"),
+        ({"CA": __file__}, "the files of DIMOS_STREAMS_CA, .* can.t be used: "),
+    ],
+)
+def test_files_that_are_no_certificates_are_named(
+    variables: Mapping[str, str], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"DIMOS_STREAMS_{name}", value)
+    with pytest.raises(UserError, match=f"^{why}"):
+        own_context()
 
 
 @pytest.mark.slow

@@ -83,12 +83,13 @@ class BridgeAddress:
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
         import requests
 
+        from dimos_streams.cli.bridge_client.certificates import own_tls
         from dimos_streams.client.http_session import CuttableSession, check_arrived, why
         from dimos_streams.client.problems import problem_error
         from dimos_streams.common.bearer import bearer_headers
 
         headers = bearer_headers(self.token)
-        session = CuttableSession()
+        session = CuttableSession(own_tls())
         try:
             with session:
                 response = session.request(
@@ -171,11 +172,12 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     further one shows whether there is no bridge; then ``BridgeUnreachableError`` is raised instead.
     """
     from dimos_streams.cli.bridge_client.answers import HEALTH
+    from dimos_streams.cli.bridge_client.certificates import own_tls
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.client.orders import ANSWER_S
 
     rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
-    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S)
+    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S, tls=own_tls())
     try:
         yield gateway
     except SkillError as error:

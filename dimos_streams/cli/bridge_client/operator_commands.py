@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
-from dimos_streams.cli.bridge_client.event_watch import watching
+from dimos_streams.cli.bridge_client.calls.event_watch import watching
 from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments

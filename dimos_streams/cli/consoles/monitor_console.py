@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dimos_streams.cli.bridge_client.answers import HEALTH
+from dimos_streams.cli.bridge_client.certificates import own_context
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import plural, write, write_json
@@ -46,9 +47,10 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
     headers = bearer_headers(address.token)
+    context = own_context() if url.startswith("wss:") else None
     lines = Lines()
     try:
-        async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None) as socket:
+        async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None, ssl=context) as socket:
             async for text in socket:
                 if as_json:
                     write_json(json.loads(text))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import find_say
+from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show, watching, watching_bus
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
-from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show, watching, watching_bus
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI

@@ -11,7 +11,7 @@ from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
 
 if TYPE_CHECKING:
-    from dimos_streams.cli.bridge_client.event_watch import EventWatch
+    from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch
     from dimos_streams.tool_stream.event import ToolEvent
 
 STALLED_S = 600.0

@@ -60,7 +60,7 @@ def call(
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.refusals import ways_on
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
     from dimos_streams.operator.reporting import CLI
@@ -123,7 +123,7 @@ def follow(
     Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
     have come already, counts as success. One that is over is shown as far as the bridge still has it.
     """
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_call
 
     wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
     _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, wish), url, port, token))
@@ -141,7 +141,7 @@ def calls(
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
     programs only look at agents are left out."""
-    from dimos_streams.cli.bridge_client.skill_calls import call_table, in_families, shown_calls
+    from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, in_families, shown_calls
 
     found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
     found = found if every else shown_calls(found)
@@ -185,7 +185,7 @@ def cancel(
 
         cancel_all(reason, None, url, port, token, as_json=as_json)
         return
-    from dimos_streams.cli.bridge_client.skill_calls import cancel_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import cancel_call
 
     view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), url, port, token)
     if as_json:
@@ -219,9 +219,9 @@ def say(
     that comes before the reply counts in the same way.
     """
     from dimos_streams.cli.bridge_client.agents import agents_named_by
+    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_saying
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
-    from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_saying
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")

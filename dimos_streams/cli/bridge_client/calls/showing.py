@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.event_watch import EventWatch, Show
+from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
 from dimos_streams.cli.terminal.approval_text import awaited
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
-from dimos_streams.cli.bridge_client.call_beginning import begin_in_turn
-from dimos_streams.cli.bridge_client.call_showing import show_end, show_with, without_needless_gaps
-from dimos_streams.cli.bridge_client.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
+from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import duration, note
 from dimos_streams.cli.terminal.reporter import create_reporter

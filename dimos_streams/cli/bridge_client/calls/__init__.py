@@ -1,0 +1,1 @@
+"""Calls at a bridge: how one is begun, followed and shown."""
