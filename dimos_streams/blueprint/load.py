@@ -12,6 +12,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.process.nearby import command_with
 from dimos_streams.documents.document import display_path, read_document
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module
@@ -75,13 +76,11 @@ class _Loader:
     def draft(self, reference: str, folder: Path) -> Draft:
         """The draft of the blueprint that a reference in a file of ``folder`` means. Raises ``UserError``."""
         if reference.endswith(".py"):
-            parts = Path(display_path(Path(reference))).with_suffix("").parts
-            name = ".".join(parts) if all(map(str.isidentifier, parts)) else "package.module"
-            raise UserError(f"{reference!r} is Python code, whose blueprints are given as '{name}:ATTRIBUTE'")
+            raise UserError(f"{reference!r} is Python code, whose blueprints are given as {_in_code(reference)}")
         if is_path(reference):
             return self.load(folder / Path(reference).expanduser())
         target = reference if ":" in reference else find_stock(reference, folder).target
-        found = target if isinstance(target, Path) else import_attribute(target)
+        found = target if isinstance(target, Path) else import_attribute(target, str(folder))
         if isinstance(found, Path):
             return self.load(found)
         if isinstance(found, type) and issubclass(found, Module):
@@ -110,3 +109,13 @@ class _Loader:
         if isinstance(found, UserError):
             raise found
         return found
+
+
+def _in_code(file: str) -> str:
+    """How the blueprints of a file with Python code are given."""
+    path = Path(display_path(Path(file)))
+    if all(map(str.isidentifier, path.with_suffix("").parts)):
+        return f"'{'.'.join(path.with_suffix('').parts)}:ATTRIBUTE'"
+    if not path.stem.isidentifier():
+        return "'package.module:ATTRIBUTE'"
+    return f"'{path.stem}:ATTRIBUTE', behind `{command_with(str(path.parent))}`"

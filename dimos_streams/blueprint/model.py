@@ -6,6 +6,7 @@ channel) is absolute; everything else is relative to the namespace of the module
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -78,6 +79,11 @@ class ModuleSpec(_DescribedModel):
     def prefix(self) -> str:
         """The prefix of the module's topics and resources: ``"robot1/"``, or nothing."""
         return prefix_of(self.name)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file that names its class; empty for the working directory, or if there is no file."""
+        return os.path.dirname(self.where("type").rpartition(":")[0])
 
     def topic(self, stream: str) -> str | None:
         """The topic of a stream of this module, or None for an input that is left unwired."""
