@@ -34,6 +34,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
+from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 WAIT_S = 60.0
 Mode = Literal["live", "in-process", "virtual"]
@@ -240,6 +241,7 @@ def set_up_logging(mode: Mode, options: RunOptions, *, warn: bool, in_background
         file = logging.StreamHandler(open_log(options.run_dir / "logs" / "main.log"))
         file.setFormatter(timed)
         handlers = [shown, file] if warn and not in_background else [file]
+    warn_each_time()
     logs_are_shown_by(options.log_selector if mode == "in-process" else None)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 

@@ -95,7 +95,7 @@ def call(
     from dimos_streams.cli.bridge_client.skill_calls import Wish, follow_new_call
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
     from dimos_streams.skill import public_names
-    from dimos_streams.tool_stream.event import MISFIT
+    from dimos_streams.tool_stream.event import OF_AUTHORS
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
@@ -114,8 +114,9 @@ def call(
             raise RobotNeededError(f"several robots have a skill {skill!r}; {remedy}") from error
 
     event = at_bridge(work, url, port, token)
-    if MISFIT in event.data:
-        note(f"warning: {event.data[MISFIT]}")
+    for key in OF_AUTHORS:
+        if key in event.data:
+            note(f"warning: {event.data[key]}")
     _exit_by(event)
 
 
