@@ -35,7 +35,7 @@ def instantiate(spec: ModuleSpec, context: RunContext) -> Module:
 def module_class(spec: ModuleSpec) -> type[Module]:
     """The class of a module. Raises ``BlueprintError`` that says what is missing and how to get it."""
     try:
-        return import_module_class(spec.type)
+        return import_module_class(spec.type, spec.folder)
     except UserError as error:
         raise BlueprintError([Problem(f"module {spec.name!r}: {error}", spec.where("type"))]) from error
 
@@ -141,9 +141,9 @@ def missing_packages(cls: type[Module]) -> list[str]:
     return [how_to_get(package) for package in packages if importlib.util.find_spec(package) is None]
 
 
-def import_module_class(reference: str) -> type[Module]:
-    """The class that ``"package.module:Class"`` names. Raises ``UserError``."""
-    found = import_attribute(reference)
+def import_module_class(reference: str, beside: str = "") -> type[Module]:
+    """The class that ``"package.module:Class"`` names. Raises ``UserError``; see ``import_attribute``."""
+    found = import_attribute(reference, beside)
     if not (isinstance(found, type) and issubclass(found, Module)):
         raise UserError(f"{reference!r} is not a Module class but {found!r}")
     try:

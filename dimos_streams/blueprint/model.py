@@ -6,6 +6,7 @@ channel) is absolute; everything else is relative to the namespace of the module
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,10 @@ Restart = Literal["never", "on-failure", "always"]
 MAX_MODULES = 5000
 """The largest number of a blueprint's modules: files that include each other twice and again make too many to
 hold."""
+
+
+class UnknownModuleError(UserError):
+    """Raised for a name that no module of a blueprint has."""
 
 
 class _DescribedModel(FrozenModel):
@@ -74,6 +79,11 @@ class ModuleSpec(_DescribedModel):
     def prefix(self) -> str:
         """The prefix of the module's topics and resources: ``"robot1/"``, or nothing."""
         return prefix_of(self.name)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the file that names its class; empty for the working directory, or if there is no file."""
+        return os.path.dirname(self.where("type").rpartition(":")[0])
 
     def topic(self, stream: str) -> str | None:
         """The topic of a stream of this module, or None for an input that is left unwired."""
@@ -230,7 +240,7 @@ class Blueprint(_DescribedModel):
     def _known(self, name: str) -> str:
         if name not in self.modules:
             near = suggest(name, self.modules) or f" (modules: {', '.join(self.modules) or 'none'})"
-            raise UserError(f"blueprint {self.name!r} has no module {name!r}{near}")
+            raise UnknownModuleError(f"blueprint {self.name!r} has no module {name!r}{near}")
         return name
 
 
@@ -239,24 +249,26 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
 
     Raises ``BlueprintError`` if two modules have the same name, ``UserError`` for too many modules.
     """
+    parts = list(parts)
+    if problems := doubles(parts):
+        raise BlueprintError(problems)
+    return joined(name, parts, description=description)
+
+
+def joined(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: str = "") -> Blueprint:
+    """The same, with the last of the modules of one name. Raises ``UserError`` for too many modules."""
     modules: dict[str, ModuleSpec] = {}
     external: dict[str, None] = {}
     delivery: dict[str, Delivery] = {}
     sources: dict[str, str] = {}
-    problems = []
     for part in parts:
         if isinstance(part, Blueprint):
             external |= dict.fromkeys(part.external)
             delivery |= part.delivery
             sources |= part.sources
-        for spec in part.modules.values() if isinstance(part, Blueprint) else [part]:
-            if spec.name in modules:
-                problems.append(_twice(modules[spec.name], spec))
-            modules[spec.name] = spec
+        modules |= {spec.name: spec for spec in _modules_of(part)}
         if len(modules) > MAX_MODULES:
             raise UserError(f"blueprint {name!r} has more than {MAX_MODULES} modules")
-    if problems:
-        raise BlueprintError(problems)
     return Blueprint(
         name=name,
         description=description,
@@ -265,6 +277,21 @@ def merge(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: st
         delivery=delivery,
         sources=sources,
     )
+
+
+def doubles(parts: Iterable[ModuleSpec | Blueprint]) -> list[Problem]:
+    """The problems of modules with the name of another one."""
+    seen: dict[str, ModuleSpec] = {}
+    problems = []
+    for spec in (spec for part in parts for spec in _modules_of(part)):
+        if spec.name in seen:
+            problems.append(_twice(seen[spec.name], spec))
+        seen[spec.name] = spec
+    return problems
+
+
+def _modules_of(part: ModuleSpec | Blueprint) -> Iterable[ModuleSpec]:
+    return part.modules.values() if isinstance(part, Blueprint) else [part]
 
 
 def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +10,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams.blueprint.classes import module_class, module_config
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.draft import Draft, Findings
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
 from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled
-from dimos_streams.documents.problem import BlueprintError, Problem, problems_of
+from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.live_settings import live_settings
 
@@ -46,19 +46,25 @@ def apply_settings(
     Values are read as YAML 1.2, or as plain text where that does not fit the field. Only modules that are set are
     imported. Raises ``BlueprintError`` that names every unknown module, unknown field and bad value.
     """
-    problems: list[Problem] = []
-    touched: set[str] = set()
-    for source, address, text in _addresses(blueprint, environment or {}, assignments, problems):
-        with _noting(problems, source):
+    return with_settings(Draft(blueprint), environment, assignments).sound()
+
+
+def with_settings(
+    draft: Draft, environment: Mapping[str, str] | None = None, assignments: Iterable[str] = ()
+) -> Draft:
+    """The same on a draft, with everything that is wrong among its problems."""
+    findings = Findings()
+    findings.note(draft.problems, wiring=not draft.whole)
+    blueprint = draft.blueprint
+    for source, address, text in _addresses(draft, environment or {}, assignments, findings):
+        with findings.at(source, among=draft):
             module, path = blueprint.split_address(address)
             blueprint = blueprint.with_modules([_set(blueprint.modules[module], path.split("."), text, source)])
-            touched.add(module)
-    for name in sorted(touched):
-        with _noting(problems, ""):
-            module_config(blueprint.modules[name], module_class(blueprint.modules[name]))
-    if problems:
-        raise BlueprintError(problems)
-    return blueprint
+    for name, spec in sorted(blueprint.modules.items()):
+        if spec is not draft.blueprint.modules[name]:
+            with findings.at(""):
+                module_config(spec, module_class(spec))
+    return findings.draft(blueprint)
 
 
 def explain(blueprint: Blueprint) -> list[SettingRow]:
@@ -66,13 +72,12 @@ def explain(blueprint: Blueprint) -> list[SettingRow]:
 
     Raises ``BlueprintError`` with all the problems of all configs.
     """
-    problems: list[Problem] = []
+    findings = Findings()
     rows: list[SettingRow] = []
     for spec in blueprint.modules.values():
-        with _noting(problems, ""):
+        with findings.at(""):
             rows += settings_of(spec)
-    if problems:
-        raise BlueprintError(problems)
+    findings.draft(blueprint).sound()
     return rows
 
 
@@ -84,29 +89,22 @@ def settings_of(spec: ModuleSpec) -> list[SettingRow]:
     return [dataclasses.replace(row, live=row.field in live) for row in rows]
 
 
-@contextlib.contextmanager
-def _noting(problems: list[Problem], source: str) -> Iterator[None]:
-    try:
-        yield
-    except UserError as error:
-        problems += problems_of(error, source)
-
-
 def _addresses(
-    blueprint: Blueprint, environment: Mapping[str, str], assignments: Iterable[str], problems: list[Problem]
+    draft: Draft, environment: Mapping[str, str], assignments: Iterable[str], findings: Findings
 ) -> Iterator[tuple[str, str, str]]:
     """Yield source, ``module.field`` and text of each setting, in the order in which they count."""
     for variable, text in sorted(environment.items()):
         if variable.startswith(PREFIX):
             source = f"environment {variable}"
-            with _noting(problems, source):
-                yield source, _address_of(blueprint, variable), text
+            with findings.at(source, among=draft):
+                yield source, _address_of(draft.blueprint, variable), text
     for assignment in assignments:
         address, equals, text = assignment.partition("=")
         if equals:
             yield "command line", address.strip(), text
         else:
-            problems.append(Problem(f"{assignment!r} is not of the form module.field=value", "command line"))
+            with findings.at("command line"):
+                raise UserError(f"{assignment!r} is not of the form module.field=value")
 
 
 def _address_of(blueprint: Blueprint, variable: str) -> str:
@@ -118,7 +116,7 @@ def _address_of(blueprint: Blueprint, variable: str) -> str:
             return f"{name}.{rest.removeprefix(start).replace('__', '.')}"
     module = rest.rpartition("__")[0].replace("__", "/") or rest
     near = suggest(module, blueprint.modules)
-    raise UserError(f"it names no module and setting of blueprint {blueprint.name!r}{near}")
+    raise UnknownModuleError(f"it names no module and setting of blueprint {blueprint.name!r}{near}")
 
 
 def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpec:

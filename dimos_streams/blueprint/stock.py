@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.common.process.nearby import folders_in
 from dimos_streams.errors import UserError, suggest
 
 GROUP = "dimos_streams.blueprints"
@@ -37,26 +40,33 @@ def find_stock(name: str, folder: Path | None = None) -> StockBlueprint:
         known = stock_blueprints()
     if name not in known:
         offered = ", ".join(known) or "none"
-        near = _not_installed(folder, name) or suggest(name, _files(folder, name)) or suggest(name, known)
+        near = _there(folder, name) or suggest(name, known)
         raise UserError(f"no blueprint is called {name!r}{near} (stock: {offered})")
     return known[name]
 
 
-def _not_installed(folder: Path | None, name: str) -> str:
-    """What is to be done for a name that the package in a folder registers where it is installed."""
+def _there(folder: Path | None, name: str) -> str:
+    """What is there under a name in a folder and those in it: a package that registers it where it is installed, or a
+    file."""
     if folder is None:
         return ""
-    try:
-        found: Any = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
-        found["project"]["entry-points"][GROUP][name]
-    except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is not as such a file is
-        return ""
-    why = "the package of pyproject.toml registers it, and is not installed here"
-    return f": {why}: `pip install --editable {folder}`"
+    folders = [folder, *(folder / inner for inner in folders_in(folder))]
+    files = (str(file) for each in folders for file in sorted(each.glob("*.y*ml")) if file.stem == name)
+    return _not_installed(folders, name) or next((f"; did you mean {file!r}?" for file in files), "")
 
 
-def _files(folder: Path | None, name: str) -> list[str]:
-    return [] if folder is None else [file.name for file in sorted(folder.glob("*.y*ml")) if file.stem == name]
+def _not_installed(folders: Iterable[Path], name: str) -> str:
+    """What is to be done for a name that a package of ``folders`` registers where it is installed."""
+    for folder in folders:
+        project = folder / "pyproject.toml"
+        try:
+            found: Any = tomllib.loads(project.read_text(encoding="utf-8"))
+            found["project"]["entry-points"][GROUP][name]
+        except (OSError, ValueError, LookupError, TypeError):  # there is none, or it is not as such a file is
+            continue
+        why = f"the package of {project} registers it, and is not installed here"
+        return f": {why}: `pip install --editable {shlex.quote(str(folder))}`"
+    return ""
 
 
 def _own() -> dict[str, StockBlueprint]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dimos_streams.common.process.nearby import where_it_lies
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError, suggest
@@ -28,6 +29,7 @@ EXTRAS = {
 _MAX_SHOWN = 300
 _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 """Packages of extras that have no wheels for other machines, where the extra brings nothing."""
+_NOWHERE = " in the working directory, on PYTHONPATH, or installed"
 _NO_SUCH_NAME = re.compile(r"(cannot import name '(.+)' from '(.+)') \(.*\)")
 """Python's text for a name that a module does not have, with the module's file."""
 
@@ -38,25 +40,27 @@ def is_reference(text: str) -> bool:
     return bool(colon) and all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
 
 
-def import_attribute(reference: str) -> Any:
+def import_attribute(reference: str, beside: str = "") -> Any:
     """The object that ``"package.module:attribute"`` names. Raises ``UserError`` that names the nearest, or what is
-    missing."""
+    missing. A module that is not found may lie nearby, for instance in or around the folder ``beside``."""
     if not is_reference(reference):
         colon = ":".join(reference.rsplit(".", 1))
         near = suggest(reference, [colon] if is_reference(colon) else [])
         raise UserError(f"{reference!r} is not of the form 'package.module:Name'{near}")
     module_name, _, attribute = reference.partition(":")
-    found: Any = import_module(module_name)
+    found: Any = import_module(module_name, beside)
     for part in attribute.split("."):
         if not hasattr(found, part):
             names = [name for name in dir(found) if not name.startswith("_")]
-            raise UserError(f"{module_name!r} has no {attribute!r}{suggest(part, names)}")
+            near = suggest(part, names) or _elsewhere(module_name, beside)
+            raise UserError(f"{module_name!r} has no {attribute!r}{near}")
         found = getattr(found, part)
     return found
 
 
-def import_module(name: str) -> ModuleType:
-    """The module of a dotted name. Raises ``UserError`` that says what is missing, or what went wrong in it."""
+def import_module(name: str, beside: str = "") -> ModuleType:
+    """The module of a dotted name. Raises ``UserError`` that says what is missing, or what went wrong in it; see
+    ``import_attribute`` for ``beside``."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise UserError(f"{name!r} is not of the form 'package.module'")
     try:
@@ -64,9 +68,13 @@ def import_module(name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            where = _near(missing) or " in the working directory, on PYTHONPATH, or installed"
+            where = (
+                _near(missing)
+                or where_it_lies(name, beside)
+                or " in the working directory, on PYTHONPATH, or installed"
+            )
             raise UserError(f"there is no Python module {missing!r}{where}") from error
-        raise _unfit(name, _not_generated(missing) or _not_there(missing), error) from error
+        raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:
         raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
     except Exception as error:  # somebody's module may raise anything when it is imported
@@ -93,9 +101,15 @@ def _no_such_name(error: ImportError) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def _not_there(missing: str) -> str:
+def _elsewhere(name: str, beside: str) -> str:
+    """Return where a module lies of which a mere folder was imported; empty if it was the module."""
+    imported = sys.modules.get(name)
+    return "" if imported is None or imported.__file__ else where_it_lies(name, beside)
+
+
+def _not_there(missing: str, beside: str) -> str:
     """Return why a module that another one imports is not there, and how to get it."""
-    if near := _near(missing):
+    if near := _near(missing) or where_it_lies(missing, beside):
         return f"there is no Python module {missing!r}{near}"
     return f"{how_to_get(missing)}{_or_own(missing)}"
 

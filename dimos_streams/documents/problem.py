@@ -46,6 +46,11 @@ def problems_of(error: UserError, where: str) -> tuple[Problem, ...]:
     return (Problem(str(error), where),)
 
 
+def errors_among(problems: Iterable[Problem]) -> list[Problem]:
+    """Return the problems with which nothing can run."""
+    return [problem for problem in problems if problem.severity == "error"]
+
+
 def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
     """Return the error with the path that leads through ``data``: pydantic's has a union's members in it."""
     path: list[int | str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,25 +18,49 @@ Naming = Callable[[Sequence[str | int]], str]
 """A function that says in words what a path leads to."""
 
 
-def validated(document: Document, model: type[M], called: Naming) -> M:
-    """The document as a model; an empty one counts as an empty mapping. Raises ``BlueprintError`` with a line for
-    each fault."""
-    if document.data is None:
-        document = replace(document, data={})
+def validated(document: Document, model: type[M], called: Naming, at: Sequence[str | int] = ()) -> M:
+    """The document as a model, or what is ``at`` a path of it; an empty one counts as an empty mapping. Raises
+    ``BlueprintError`` with a line for each fault."""
+    data = document.data
+    for part in at:
+        data = data[part]
     try:
-        return model.model_validate(document.data)
+        return model.model_validate({} if data is None and not at else data)
     except ValidationError as error:
-        problems = [_problem(document, model, called, detail) for detail in error.errors()]
+        problems = [_problem(document, model, called, placed(detail, data), at) for detail in error.errors()]
         raise BlueprintError(problems) from error
 
 
-def _problem(document: Document, model: type[BaseModel], called: Naming, detail: ErrorDetails) -> Problem:
-    detail = placed(detail, document.data)
-    *around, last = [part for part in detail["loc"] if part != "[key]"] or [""]
+def usable(document: Document, model: type[M], called: Naming) -> tuple[M, dict[str, list[Problem]]]:
+    """The document as a model of which every field has a default, without the keys that are wrong, and what is wrong
+    with these. Raises ``BlueprintError`` for a document that has no keys."""
+    if not isinstance(document.data, dict):
+        return validated(document, model, called), {}
+    try:
+        return model.model_validate(document.data), {}
+    except ValidationError as error:
+        faults: dict[str, list[Problem]] = {}
+        for detail in error.errors():
+            problem = _problem(document, model, called, placed(detail, document.data))
+            faults.setdefault(str(detail["loc"][0]), []).append(problem)
+    rest = {key: value for key, value in document.data.items() if key not in faults}
+    return model.model_validate(rest), faults
+
+
+def _problem(
+    document: Document,
+    model: type[BaseModel],
+    called: Naming,
+    detail: ErrorDetails,
+    at: Sequence[str | int] = (),
+) -> Problem:
+    """The line for a fault, whose place is one inside of what is ``at`` a path."""
+    *inside, last = [part for part in detail["loc"] if part != "[key]"] or [""]
+    around = (*at, *inside)
     where = document.where((*around, last))
     if detail["type"] == "extra_forbidden":
-        near = suggest(str(last), fields_at(model, list(map(str, around))))
+        near = suggest(str(last), fields_at(model, list(map(str, inside))))
         return Problem(f"unknown key {last!r} in {called(around)}{near}", where)
     if detail["type"] == "missing":
         return Problem(f"{called(around)} needs the key {last!r}", where)
-    return Problem(fault(detail), where)
+    return Problem(fault({**detail, "loc": (*at, *detail["loc"])}), where)

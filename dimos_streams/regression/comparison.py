@@ -17,7 +17,7 @@ from dimos_streams.regression.differences import (
 )
 from dimos_streams.regression.matching import Matcher, Output, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import EVENTS, MISFIT, ToolEvent
+from dimos_streams.tool_stream.event import EVENTS, OF_AUTHORS, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 160
@@ -210,8 +210,9 @@ class _Order:
 
 
 def _compared(event: ToolEvent) -> dict[str, Any]:
-    """What two events are compared by. How a result differs from what its skill declares follows from the result."""
-    data = {name: value for name, value in event.data.items() if name != MISFIT}
+    """What two events are compared by. What is wrong with the code of a skill follows from the result, or names lines
+    of that code."""
+    data = {name: value for name, value in event.data.items() if name not in OF_AUTHORS}
     return {"type": event.type, "text": event.text, "data": data}
 
 

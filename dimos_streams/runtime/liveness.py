@@ -1,4 +1,4 @@
-"""The beats of workers' loops, which tell the hung from the running, and the report of hung ones on the bus.
+"""The beats of workers' loops, which tell the hung from the running, and reports on modules that can't speak.
 
 The beats go through the worker's pipe, so that whatever stops the loop stops them: a skill that blocks, code that
 keeps the interpreter's lock, a stopped process.
@@ -73,7 +73,7 @@ class _Witness(threading.Thread):
             seen = self.beats
 
 
-class HangReporter:
+class ModuleReporter:
     """A reporter for modules that can't report themselves; it opens the bus when there is something to say."""
 
     def __init__(self, bus_url: str) -> None:

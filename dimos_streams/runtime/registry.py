@@ -21,7 +21,8 @@ from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 _KEPT_RUNS = 20
 _DIGITS = 13
 """The number of digits with which each run's directory begins: they are in the order of their names."""
-_FILE = "run.json"
+RECORD_FILE = "run.json"
+"""The name, in a run's directory, of the record of a run that lives."""
 _FOR_ALL = 0o1777
 """The mode of a directory in which each user may write, and remove only what is their own."""
 
@@ -152,13 +153,13 @@ def cannot_write(directory: Path, error: OSError) -> UserError:
 
 def write(record: RunRecord) -> None:
     """Make a run known, or renew what is known of it, atomically. Raises ``OSError``; what was known stays then."""
-    replace_text(record.run_dir / _FILE, record.model_dump_json(indent=1))
+    replace_text(record.run_dir / RECORD_FILE, record.model_dump_json(indent=1))
 
 
 def remove(record: RunRecord) -> None:
     """Make a run unknown; its other files stay. Calling it twice is fine."""
     try:
-        (record.run_dir / _FILE).unlink(missing_ok=True)
+        (record.run_dir / RECORD_FILE).unlink(missing_ok=True)
     except OSError as error:  # its process ends now, so nobody takes it for a living one
         _logger.warning("the run %s can't be taken off the list: %s", record.run_id, error)
 
@@ -169,7 +170,7 @@ def runs() -> list[RunRecord]:
     its processes' ids are others' here, and commands would end those."""
     found: list[RunRecord] = []
     here = pid_space()
-    for path in sorted((state_dir() / "runs").glob(f"*/{_FILE}"), reverse=True):
+    for path in sorted((state_dir() / "runs").glob(f"*/{RECORD_FILE}"), reverse=True):
         try:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)

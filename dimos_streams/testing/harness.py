@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -36,7 +36,7 @@ from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import request_call
-from dimos_streams.tool_stream.event import MISFIT, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import MISFIT, STATUS, UNAWAITED, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.withdrawal import request_end
 
@@ -71,11 +71,11 @@ class HarnessCall:
 
     async def answer(self, timeout_s: float = 30.0) -> str:
         """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed, and
-        ``TypeError`` as ``result`` does."""
+        for mistakes of the skill's author as ``result`` does."""
         event = await self.wait_for(lambda event: event.type in ("update", "close"), timeout_s)
         if event.outcome not in (None, Outcome.COMPLETED):
             raise SkillError(event.text)
-        _check_fit(event)
+        _check_author(event)
         return event.text
 
     async def closed(self, timeout_s: float = 30.0) -> ToolEvent:
@@ -84,11 +84,12 @@ class HarnessCall:
 
     async def result(self, timeout_s: float = 30.0) -> Any:
         """The value that the skill returned, as JSON. For another outcome raises ``SkillError`` with the close's
-        text, and what there is of a result; raises ``TypeError`` for a value that the skill does not declare."""
+        text, and what there is of a result; raises ``TypeError`` for a value that the skill does not declare, and
+        ``RuntimeWarning`` if it did not await what it was to, which leaving the harness raises, too."""
         event = await self.closed(timeout_s)
         if event.outcome is not Outcome.COMPLETED:
             raise SkillError(event.text, result=event.data.get("result"))
-        _check_fit(event)
+        _check_author(event)
         return event.data.get("result")
 
     def texts(self, type: str) -> list[str]:
@@ -105,10 +106,18 @@ class HarnessCall:
         self._changed.set()
 
 
-def _check_fit(event: ToolEvent) -> None:
+def _check_author(event: ToolEvent) -> None:
+    check_awaited([event])
     misfit = event.data.get(MISFIT)
     if misfit is not None:
         raise TypeError(misfit)
+
+
+def check_awaited(events: Iterable[ToolEvent]) -> None:
+    """Raise ``RuntimeWarning`` for what the skills of some events did not await."""
+    for event in events:
+        if UNAWAITED in event.data and event.type == "close":
+            raise RuntimeWarning(event.data[UNAWAITED])
 
 
 def _made(
@@ -170,10 +179,14 @@ class ModuleHarness:
             undo.pop_all()
         return self
 
-    async def __aexit__(self, *exc_info: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
         self._block.end()
         try:
             await self._host.stop()
+            if kind is None:
+                check_awaited(
+                    [*self._other_events, *(event for call in self._calls.values() for event in call.events)]
+                )
         finally:
             self._receiver.stop()
             for subscription in self._subscriptions:

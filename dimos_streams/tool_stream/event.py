@@ -47,6 +47,11 @@ receivers don't wait for that."""
 MISFIT = "misfit"
 """The key in a completed close under which stands, in words, how the result is not as its skill declares it."""
 
+UNAWAITED = "unawaited"
+"""The key in a close under which stands, in words, what the skill made and did not await."""
+OF_AUTHORS = (MISFIT, UNAWAITED)
+"""The keys in a close of what is wrong with the code of its skill, though the call has ended as it says."""
+
 MAX_PAYLOAD = 48_000
 """Maximum size of text and data in one event, in bytes: with its other fields it stays below what an untuned machine
 delivers."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dimos_streams.blueprint.check import check
-from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.check import check_draft
+from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.documents.problem import BlueprintError, Problem
 from tests.blueprint.conftest import Write
 
 
 def check_reference(reference: str) -> tuple[Blueprint | None, list[Problem]]:
-    """The result of ``resolve`` and the problems of the blueprint; None in its place if its very form is wrong.
+    """What could be read of the blueprint of a reference, and its problems; None in its place if nothing could.
 
     Raises ``UserError`` if there is no blueprint to look at.
     """
     try:
-        blueprint = resolve(reference)
+        draft = drafted(reference)
     except BlueprintError as error:
         return None, list(error.problems)
-    return blueprint, check(blueprint)
+    return draft.blueprint, check_draft(draft)
 
 
 def found_in(write: Write, text: str) -> list[str]:

@@ -168,9 +168,10 @@ def test_check_tells_what_a_changed_include_lacks(write: Write) -> None:
     name = write(
         "x.yaml", "include:\n  - blueprint: base.yaml\n    types: {walk: 'tests.blueprint.toy_modules:Strol'}\n"
     )
-    [line] = problem_lines(name)
+    line, doubt = problem_lines(name)
     assert line.endswith("has no 'Strol'; did you mean 'Stroll'?")
     assert line.startswith("x.yaml:3: module 'walk'")
+    assert doubt == "warning: whether anything publishes for wheels.cmd_vel is judged once every module can be used"
     name = write("x.yaml", "include:\n  - blueprint: base.yaml\n    set: {route.stops.0.wait: 1}\n")
     assert problem_lines(name) == ["x.yaml:3: module 'route' has no setting 'stops.0.wait'; did you mean 'wait_s'?"]
 

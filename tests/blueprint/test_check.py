@@ -35,7 +35,8 @@ def test_one_without_modules_is_warned_of(write: Write) -> None:
 
 def test_problems_of_form_are_given_back_too(write: Write) -> None:
     found, problems = check_reference(write("x.yaml", "modules:\n  a: {typ: b}\n"))
-    assert found is None
+    assert found is not None
+    assert not found.modules
     assert str(problems[0]).startswith("x.yaml:2: module 'a' needs the key 'type'")
 
 
@@ -98,7 +99,7 @@ def test_a_missing_package_is_named_with_its_extra(
         ("class A(Module", "SyntaxError: '(' was never closed"),
         ("a: In[Sting]", "NameError: name 'Sting' is not defined"),
         ("In(queue=0)", "ValueError: In(queue=0): it must be a whole number of at least 1"),
-        ("blueprint('x').without('agnt')", "UserError: blueprint 'x' has no module 'agnt' (modules: none)"),
+        ("blueprint('x').without('agnt')", "UnknownModuleError: blueprint 'x' has no module 'agnt' (modules: none)"),
         (
             "from dimos_streams.errors import UserEror",
             "ImportError: cannot import name 'UserEror' from 'dimos_streams.errors'; did you mean 'UserError'?",

@@ -242,9 +242,3 @@ def test_bad_external_channels(write: Write, channel: str, expected: str) -> Non
     [line] = found_in(write, f"name: x\nexternal:\n  - {channel}\n")
     assert line.startswith("x.yaml:3: ")
     assert expected in line
-
-
-def test_wiring_is_not_judged_while_a_class_is_missing(write: Write) -> None:
-    text = f"modules:\n  camera: {{type: 'no_such:Camera'}}\n  walk: {{type: '{WALK}'}}\n"
-    where = "in the working directory, on PYTHONPATH, or installed"
-    assert found_in(write, text) == [f"x.yaml:2: module 'camera': there is no Python module 'no_such' {where}"]

@@ -241,7 +241,11 @@ def test_python_references() -> None:
             "'./porter/greet.py' is Python code, whose blueprints are given as 'porter.greet:ATTRIBUTE'",
         ),
         ("greet.py", "blueprints are given as 'greet:ATTRIBUTE'"),
-        ("../my-robot/greet.py", "blueprints are given as 'package.module:ATTRIBUTE'"),
+        (
+            "../my-robot/greet.py",
+            "blueprints are given as 'greet:ATTRIBUTE', behind `PYTHONPATH=../my-robot dimos-streams …`",
+        ),
+        ("../my-robot/my-greet.py", "blueprints are given as 'package.module:ATTRIBUTE'"),
         ("folow-person", "no blueprint is called 'folow-person'; did you mean 'follow-person'?"),
     ],
 )

@@ -85,6 +85,11 @@ class Rover(Module):
         """Forget to return what is promised."""
         return None  # type: ignore[return-value]
 
+    @skill
+    async def mutter(self, call: Call) -> None:
+        """Forget to wait."""
+        call.update("Never said")  # type: ignore[unused-coroutine]
+
     @skill(motion=True, approval="ask")
     async def trip(self) -> None:
         """Have a bug."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.machine import ROVER, Machine
@@ -32,6 +34,37 @@ def test_check_for_scripts(machine: Machine, settings: list[str]) -> None:
     assert result.json["ok"] is (not settings)
     assert len(result.json["problems"]) == len(settings) // 2
     assert result.code == (2 if settings else 0)
+
+
+WRONG = """\
+modules:
+  rover: {{type: "tests.cli.modules:Rover", config: {{speed_m_s: fast}}}}
+  bridge: {{type: "dimos_streams.bridge.module:Brige"}}
+  agent: {{type: "dimos_streams.agent.module:Agnt"{more}}}
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--in-process", "--hub", "http://127.0.0.1:1"]])
+def test_run_refuses_with_the_errors_of_check(machine: Machine, tmp_path: Path, options: list[str]) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(WRONG.format(more=', process: "P"'))
+    settings = ["--set", "wheels.x=1", "--set", "agent.x=1"]
+    said = machine("check", str(file), *settings).out.splitlines()
+    assert said[-1] == f"{file}: 5 errors"
+    ran = machine("run", str(file), *settings, *options)
+    assert ran.code == 2
+    assert ran.err.splitlines() == [f"error: {line}" for line in said[:-1]]
+
+
+def test_a_part_of_a_run_is_refused_with_the_errors_of_all_parts_if_it_can_not_know_what_crosses(
+    machine: Machine, tmp_path: Path
+) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(WRONG.format(more="") + "machines: {one: [rover], two: [bridge, agent]}\n")
+    said = machine("check", str(file)).out.splitlines()
+    assert said[-1] == f"{file}: 3 errors"
+    ran = machine("run", str(file), "--machine", "one")
+    assert ran.err.splitlines() == [f"error: {line}" for line in said[:-1]]
 
 
 def test_graph(machine: Machine) -> None:

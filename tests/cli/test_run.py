@@ -28,6 +28,14 @@ def pid_of(machine: Machine, label: str) -> int:
     return int(pid)
 
 
+def how_it_ended(machine: Machine) -> str:
+    """What `status --all` says of the newest run that has ended, and has been that of the rover."""
+    ended = machine("status", "--all", "--json").json["ended"][-1]
+    assert ended["blueprint"] == "rover"
+    assert 0 < ended["ended_utime"] - ended["began_utime"] < 60e6
+    return str(ended["how"])
+
+
 @pytest.mark.live
 def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
     with machine.started(*run_of(machine, "--duration", "4")) as process:
@@ -38,6 +46,7 @@ def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
     assert "wander            cancelled: the run's duration of 4 s is over" in rest
     assert re.search(r"ran 4\.\d s; 1 call: 1 cancelled\n$", rest)
     assert machine.leaves_nothing()
+    assert how_it_ended(machine) == "the run's duration of 4 s is over"
 
 
 @pytest.mark.live
@@ -61,6 +70,7 @@ def test_exit_when_done(machine: Machine) -> None:
     assert "completed: Moved 0.2 m fast" in result.out
     assert result.out.endswith("1 call: 1 completed\n")
     assert machine.leaves_nothing()
+    assert how_it_ended(machine) == "all that was said is over (exit code 0)"
 
 
 @pytest.mark.live
@@ -187,6 +197,12 @@ def test_stop(machine: Machine) -> None:
         assert stopped.out.endswith("has stopped\n")
         assert process.wait(20) == 143
     assert machine.leaves_nothing()
+    assert "`status --all` lists those that have ended" in machine("status").err
+    names, row = machine("status", "--all").out.splitlines()
+    run_id = re.sub(" has stopped\n", "", stopped.out)
+    assert names.split() == ["RUN", "BEGAN", "ENDED", "LOGS", "HOW"]
+    assert re.fullmatch(rf"{run_id}(  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d){{2}}  {machine.state}/\S+/logs  stopped", row)
+    assert machine("logs", run_id).out, "it is called so by other commands, too"
 
 
 @pytest.mark.live
@@ -209,6 +225,7 @@ def test_a_module_that_fails_later_ends_the_run(machine: Machine) -> None:
     assert process.returncode == 1
     assert "error: process 'rover' ended by SIGKILL" in rest
     assert machine.leaves_nothing()
+    assert how_it_ended(machine).startswith("failed: process 'rover' ended by SIGKILL (log: ")
 
 
 @pytest.mark.live

@@ -76,6 +76,18 @@ def test_a_result_that_is_not_as_declared_is_said(rover: Machine) -> None:
         assert result.err.startswith("warning: skill 'mumble' has returned null, declared as str: ")
 
 
+def test_what_a_skill_does_not_await_is_said_each_time_and_logged_with_its_line(rover: Machine) -> None:
+    said = "skill 'mutter' does not await `call.update(\"Never said\")"
+    for _ in range(2):
+        result = rover("call", "mutter")
+        assert result.code == 0
+        assert result.err.startswith(f"warning: {said}")
+    place = f"({REPOSITORY / 'tests' / 'cli' / 'modules.py'}:"
+    logged = [line for line in rover("logs").out.splitlines() if said in line]
+    assert len(logged) == 2
+    assert all("WARNING dimos_streams.module.rover: " in line and place in line for line in logged)
+
+
 def test_a_failed_call_fails(rover: Machine) -> None:
     result = rover("call", "stumble")
     assert result.code == 1

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from dimos_streams.blueprint import load, stock
+from dimos_streams.blueprint import stock
+from dimos_streams.blueprint.files import forms
 from dimos_streams.bridge.http.call_routes import CallBody
 from dimos_streams.messages import image, registry
 from dimos_streams.streams import In, Out
@@ -41,9 +42,9 @@ def table(page: str, heading: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("heading", "form"),
     [
-        ("### Keys of a file", load._FileForm),
-        ("### Keys of a module", load._ModuleForm),
-        ("### Keys of an include", load._IncludeForm),
+        ("### Keys of a file", forms.FileForm),
+        ("### Keys of a module", forms.ModuleForm),
+        ("### Keys of an include", forms.IncludeForm),
     ],
 )
 def test_every_key_of_a_blueprint_is_there_with_its_default(heading: str, form: type[BaseModel]) -> None:
@@ -60,7 +61,7 @@ def test_every_key_of_a_blueprint_is_there_with_its_default(heading: str, form: 
 
 
 def test_a_replacement_has_the_keys_of_a_module_but_for_its_namespace() -> None:
-    assert set(load._ModuleForm.model_fields) - set(load._ReplacementForm.model_fields) == {"namespace"}
+    assert set(forms.ModuleForm.model_fields) - set(forms.ReplacementForm.model_fields) == {"namespace"}
 
 
 def test_every_option_of_an_input_is_there_with_its_default() -> None:

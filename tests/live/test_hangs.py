@@ -72,7 +72,7 @@ def test_a_skill_that_blocks_its_loop(bus_url: str, free_port: int, tmp_path: Pa
         assert (await mission.call("move")).outcome is Outcome.COMPLETED
 
         mission.kill("mover")
-        await until_health(mission, "mover", "gone: silent for")
+        await until_health(mission, "mover", "gone: its process ended by SIGKILL")
 
     async def main() -> None:
         async with asyncio.timeout(60), running(bus_url, free_port, run_dir, SLEEPY, hang_bound_s=3.5) as mission:

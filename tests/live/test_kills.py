@@ -32,6 +32,8 @@ def test_skills(bus_url: str, free_port: int, tmp_path: Path) -> None:
         follow = await mission.follow()
         moment = mission.kill("skills")
         assert await mission.lost_after(follow, moment) <= 2.0
+        (close,) = (event for event in mission.events if event.call_id == follow and event.type == "close")
+        assert close.text.endswith(": its process ended by SIGKILL")
         await until(lambda: mission.still_since(moment) is not None)
         still = mission.still_since(moment)
         assert still is not None

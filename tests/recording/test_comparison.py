@@ -70,10 +70,9 @@ def test_events_that_were_logged_twice_or_out_of_order_count_once() -> None:
         assert (result.matched, result.wrong) == (4, 0), order
 
 
-def test_how_a_result_misfits_follows_from_it_and_is_not_compared_besides() -> None:
-    (result,) = compared(
-        [packed(1), packed(2)], [packed(1), packed(2, misfit="skill 's' has returned null")]
-    ).finish()
+def test_what_is_wrong_with_a_skills_code_is_not_compared_besides() -> None:
+    wrong = {"misfit": "skill 's' has returned null", "unawaited": "skill 's' does not await `x()` (a.py:1)"}
+    (result,) = compared([packed(1), packed(2)], [packed(1), packed(2, **wrong)]).finish()
     assert (result.matched, result.wrong) == (2, 0)
     (result,) = compared([packed(1), packed(2)], [packed(1), packed(2, misfits="x")]).finish()
     assert result.wrong == 1

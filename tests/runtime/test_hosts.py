@@ -24,7 +24,7 @@ from dimos_streams.module import Module, RunContext
 from dimos_streams.runtime import liveness
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
-from dimos_streams.runtime.liveness import HangReporter, beat
+from dimos_streams.runtime.liveness import ModuleReporter, beat
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
@@ -378,7 +378,7 @@ async def test_whoever_can_not_speak_is_spoken_for(monkeypatch: pytest.MonkeyPat
         return bus
 
     monkeypatch.setattr(liveness, "create_bus", create)
-    reporter = HangReporter("memq://")
+    reporter = ModuleReporter("memq://")
     await reporter.close()
     for _ in range(2):
         await reporter.report(["a", "b"], 7, "hung: for 1.2 s")
@@ -399,7 +399,7 @@ async def test_that_nobody_can_be_spoken_for_ends_nothing(
             raise BusError("no route to the bus")
 
     monkeypatch.setattr(liveness, "create_bus", NoRoute)
-    reporter = HangReporter("memq://")
+    reporter = ModuleReporter("memq://")
     with caplog.at_level(logging.WARNING):
         await reporter.report(["a"], 7, "hung: for 1.2 s")
     assert "no route to the bus" in caplog.text

@@ -18,7 +18,7 @@ from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
-from dimos_streams.runtime.liveness import HangReporter
+from dimos_streams.runtime.liveness import ModuleReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
@@ -55,6 +55,7 @@ class Process:
     ) -> None:
         self.plan, self.on_report, self._on_exit = plan, on_report, on_exit
         self.pid: int | None = None
+        self.last_pid: int | None = None
         self.started_at = clock.monotonic()
         self.bounds: list[float] = []
 
@@ -76,7 +77,7 @@ class Process:
             Process.refused -= 1
             raise self.refusal
         self.made.append(self)
-        self.pid = 1000 + len(self.made)
+        self.pid = self.last_pid = 1000 + len(self.made)
         self._beating = asyncio.create_task(self._beat())
 
     async def _beat(self) -> None:
@@ -365,13 +366,36 @@ async def test_a_process_that_a_defect_keeps_from_starting_is_tried_again_and_th
 
 
 @pytest.mark.virtual_time
+async def test_the_end_of_a_process_is_reported_for_its_modules_but_not_that_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    reported: list[tuple[tuple[str, ...], int, str]] = []
+
+    async def report(_: ModuleReporter, modules: tuple[str, ...], pid: int, health: str) -> None:
+        reported.append((modules, pid, health))
+
+    monkeypatch.setattr(ModuleReporter, "report", report)
+    run = Run(two(), run_dir=tmp_path)
+    await run.supervisor.start()
+    (tmp_path / "logs" / "talker.log").write_text("what is for the log only\n")
+    for code in (-9, 3):
+        Process.made[-1 if code == 3 else 0].exit(code)
+        await until(lambda: run.states() == ["ready", "ready"])
+    await run.supervisor.stop()
+    assert reported == [
+        (("talker",), 1001, "gone: its process ended by SIGKILL"),
+        (("talker",), 1003, "gone: its process ended with exit code 3"),
+    ]
+
+
+@pytest.mark.virtual_time
 async def test_a_defect_in_a_report_does_not_end_the_watch_over_hung_processes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def report(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(HangReporter, "report", report)
+    monkeypatch.setattr(ModuleReporter, "report", report)
     run = Run(two(), hang_bound_s=4.0)
     await run.supervisor.start()
     for process in Process.made[:2]:

@@ -75,4 +75,4 @@ async def test_a_supervisor_that_was_stopped_takes_nobody_for_hung(tmp_path: Pat
     assert process.killed
     tasks[0].cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await supervisor._hang_reporter.close()
+    await supervisor._reporter.close()

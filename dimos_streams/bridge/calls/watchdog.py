@@ -19,6 +19,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillC
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
@@ -212,7 +213,8 @@ class Watchdog:
         if now < self._listening_since + ALIVE_S:
             return ""
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
-            return f"module {call.module!r} is gone: its links have ended"
+            why = process_ended(how) if (how := self._how_ended(call)) else "gone: its links have ended"
+            return f"module {call.module!r} is {why}"
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._listening_since, call.listed, self._receiver.heard_at(call.call_id))
         silent = now - heard
@@ -220,7 +222,8 @@ class Watchdog:
         if silent <= alive_s:
             return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
-            return f"module {call.module!r} was started again while the call ran"
+            why = f": its process {how}" if (how := self._how_ended(call)) else ""
+            return f"module {call.module!r} was started again while the call ran{why}"
         module = self._directory.module(call.module)
         silence_s = CONTINUE_S if call.on_loss == "continue" else alive_s
         if module is None:
@@ -230,6 +233,9 @@ class Watchdog:
         if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
+
+    def _how_ended(self, call: CallState) -> str:
+        return self._directory.how_ended(call.module, call.instance)
 
     def _extended(self, seconds: float, since: float) -> float:
         """Return a timeout for messages: ``seconds``, or more if messages were missed since."""

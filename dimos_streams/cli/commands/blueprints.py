@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dimos_streams.cli.exit_codes import FAILED, MISUSED
-from dimos_streams.cli.running.configured_blueprint import configured_blueprint
+from dimos_streams.cli.running.configured_blueprint import configured, configured_blueprint
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_lines, write_table
@@ -59,7 +59,8 @@ def check(
     """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run, with 1
     if something that it needs is not on the bus."""
     from dimos_streams.blueprint import BlueprintError
-    from dimos_streams.blueprint.check import check as problems_of
+    from dimos_streams.blueprint.check import check_draft
+    from dimos_streams.blueprint.load import drafted
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.live_check.live_check import listen_to
     from dimos_streams.cli.live_check.report import HEADERS
@@ -67,8 +68,8 @@ def check(
 
     blueprint, problems = None, []
     try:
-        blueprint = configured_blueprint(reference, settings)
-        problems = problems_of(blueprint)
+        draft = configured(drafted(reference), settings)
+        blueprint, problems = draft.blueprint, check_draft(draft)
     except BlueprintError as error:
         problems = list(error.problems)
     if not live and (seconds, bus) != (None, None):

@@ -115,8 +115,8 @@ def _execute(plan: RunPlan, known: frozenset[str], *, daemon: bool) -> None:
 
 
 def _fork_server(plan: RunPlan, known: frozenset[str]) -> None:
-    from dimos_streams.runtime.plan import library_imports, own_packages, plan_run
+    from dimos_streams.runtime.plan import library_imports, own_packages, plan_modules
     from dimos_streams.runtime.processes.fork_server import fork_server_from_here
 
-    modules = plan_run(plan.blueprint)
+    modules = plan_modules(plan.blueprint)
     fork_server_from_here(library_imports(modules), own_packages(modules), known)

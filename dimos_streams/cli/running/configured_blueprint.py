@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
@@ -12,24 +11,40 @@ from dimos_streams.common.secrets import know_settings, masked, telling_name
 
 if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint
+    from dimos_streams.blueprint.draft import Draft
 
 
-def configured_blueprint(
-    reference: str, settings: list[str] | None, change: Callable[[Blueprint], Blueprint] = lambda blueprint: blueprint
-) -> Blueprint:
-    """Return the blueprint with the environment's and the command line's settings. Raises ``UserError``,
-    also for a level of logs that its processes would not take.
+def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprint:
+    """Return the blueprint with the environment's and the command line's settings. Raises ``UserError``."""
+    from dimos_streams.blueprint.load import drafted
 
-    ``change`` is made before the settings, which may be about what it adds.
-    """
-    from dimos_streams.blueprint.load import resolve
-    from dimos_streams.blueprint.settings import apply_settings
+    return configured(drafted(reference), settings).sound()
+
+
+def configured(draft: Draft, settings: list[str] | None) -> Draft:
+    """Return a draft with the environment's and the command line's settings. Raises ``UserError`` for a level of logs
+    that its processes would not take."""
+    from dimos_streams.blueprint.settings import with_settings
 
     log_level(os.environ)
-    blueprint = apply_settings(change(resolve(reference)), os.environ, settings or ())
-    know_settings(blueprint.model_dump())
+    draft = with_settings(draft, os.environ, settings or ())
+    know_settings(draft.blueprint.model_dump())
     for assignment in settings or ():
         address, _, text = assignment.partition("=")
         if masked(text, telling_name(address.strip().split(".")[1:])) != text:
             note(f"--set {address} shows a secret in the list of processes, to every user; the environment does not")
-    return blueprint
+    return draft
+
+
+def refuse_errors(draft: Draft) -> None:
+    """Raise ``BlueprintError`` with the errors that `check` finds, after its warnings; these alone are for who runs
+    it."""
+    from dimos_streams.blueprint.check import check_draft
+    from dimos_streams.documents.problem import BlueprintError, errors_among
+
+    problems = check_draft(draft)
+    if errors := errors_among(problems):
+        for problem in problems:
+            if problem not in errors:
+                note(str(problem))
+        raise BlueprintError(errors)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.run_owner import pid_space, process_start, run_id_of
 from dimos_streams.runtime import registry
+from dimos_streams.runtime.ended_runs import write_end
 from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.options import RunOptions
 
@@ -55,11 +57,14 @@ class RunEntry:
                 raise registry.cannot_write(options.run_dir, error) from error
             self._renew_later(error)
 
-    def remove(self) -> None:
-        """Take the entry back; ``renew`` does nothing from now on."""
+    def remove(self, how: str) -> None:
+        """Take the entry back, and write down how the run has ended; ``renew`` does nothing from now on."""
         self._removed = True
-        if self.record is not None:
-            registry.remove(self.record)
+        if self.record is None:
+            return
+        with contextlib.suppress(OSError):  # on a full disk its directory does not say it
+            write_end(self.record, how)
+        registry.remove(self.record)
 
     def _present(self, run_dir: Path) -> registry.RunRecord:
         pid, options = os.getpid(), self._options

@@ -7,24 +7,25 @@ import logging
 import re
 import socket
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dimos_streams.blueprint.classes import module_class
-from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
-from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
-from dimos_streams.cli.running.configured_blueprint import configured_blueprint
+from dimos_streams.cli.running.configured_blueprint import configured, refuse_errors
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.operator.agents import addressee, public_name
@@ -33,6 +34,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
+from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 WAIT_S = 60.0
 Mode = Literal["live", "in-process", "virtual"]
@@ -143,16 +145,28 @@ def prepare(
     ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the hub, and
     ``foxglove`` the address of the server for Foxglove; settings may say more of both. Raises ``UserError``.
     """
-    if hub is not None:
-        settings = [f"{_bridge_for(reference)}.hub.url={hub}", *(settings or ())]
-    viewers = partial(with_foxglove, address=foxglove, machine=machine)
-    blueprint = _with_port(configured_blueprint(reference, settings, viewers), port, virtual=virtual)
-    if machine is None:
-        return blueprint, None
-    part = part_of(blueprint, machine)
+    draft = drafted(reference)
+    of_hub = [f"{bridge}.hub.url={hub}" for bridge in [bridge_of(draft.blueprint)] if bridge and hub is not None]
+    viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=foxglove, machine=machine))
+    whole = configured(viewed, [*of_hub, *(settings or ())])
+    whole = replace(whole, blueprint=_with_port(whole.blueprint, port, virtual=virtual))
+    part = whole.blueprint if machine is None else _part_of(whole, machine)
+    refuse_errors(replace(whole, blueprint=part))
     if hub is not None and bridge_of(part) is None:
-        raise UserError(f"machine {machine!r} has no bridge, so there is no journal to ship to --hub")
-    return part, Part.of(resolve(reference), machine, bridge_of(blueprint))
+        where = f"blueprint {part.name!r}" if machine is None else f"machine {machine!r}"
+        raise UserError(f"{where} has no bridge, so there is no journal to ship to --hub")
+    if machine is None:
+        return part, None
+    return part, Part.of(draft.blueprint, machine, bridge_of(whole.blueprint))
+
+
+def _part_of(draft: Draft, machine: str) -> Blueprint:
+    """Return a machine's part. Raises ``UserError``, with all errors if the machine does not know what crosses."""
+    if not draft.problems:
+        with contextlib.suppress(BlueprintError):
+            return part_of(draft.blueprint, machine)
+    refuse_errors(draft)
+    return part_of(draft.blueprint, machine)
 
 
 def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blueprint:
@@ -178,21 +192,17 @@ def _free_port(host: str) -> int:
         raise UserError(f"the bridge can't listen on host {host!r}: {error.strerror}") from error
 
 
-def _bridge_for(reference: str) -> str:
-    """Return the name of the bridge that is to have a hub. Raises ``UserError``."""
-    blueprint = resolve(reference)
-    bridge = bridge_of(blueprint)
-    if bridge is None:
-        raise UserError(f"blueprint {blueprint.name!r} has no bridge, so there is no journal to ship to --hub")
-    return bridge
-
-
 def bridge_of(blueprint: Blueprint) -> str | None:
-    """Return the name of the blueprint's (first) bridge, or None. Raises ``BlueprintError`` if a class can't be
-    imported."""
+    """Return the name of the blueprint's (first) bridge, or None. A class that can't be imported is no bridge's."""
     from dimos_streams.bridge.module import Bridge
 
-    return next((name for name, spec in blueprint.modules.items() if issubclass(module_class(spec), Bridge)), None)
+    def is_bridge(spec: ModuleSpec) -> bool:
+        try:
+            return issubclass(module_class(spec), Bridge)
+        except BlueprintError:
+            return False
+
+    return next((name for name, spec in blueprint.modules.items() if is_bridge(spec)), None)
 
 
 def waits_for_the_world(blueprint: Blueprint) -> str | None:
@@ -231,6 +241,7 @@ def set_up_logging(mode: Mode, options: RunOptions, *, warn: bool, in_background
         file = logging.StreamHandler(open_log(options.run_dir / "logs" / "main.log"))
         file.setFormatter(timed)
         handlers = [shown, file] if warn and not in_background else [file]
+    warn_each_time()
     logs_are_shown_by(options.log_selector if mode == "in-process" else None)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 

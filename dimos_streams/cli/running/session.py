@@ -80,6 +80,8 @@ class _Session:
         logs = options.run_dir if plan.log_stdout else None
         self._logs = None if logs is None else LogDisplay(logs, self._log_line)
         self._entry = RunEntry(plan, options, self._runner.processes)
+        self._how = ""
+        """How the run has ended."""
         self._ready_at: tuple[float, float] | None = None
         """The time at which all was ready, on the loop's clock and on the wall's; None before."""
 
@@ -104,6 +106,9 @@ class _Session:
                     await link.introduced([name for process in self._runner.processes() for name in process.modules])
                     self._announce()
                     return await self._attend(link, part)
+        except BaseException as error:
+            self._how = "stopped" if isinstance(error, asyncio.CancelledError) else f"failed: {error}"
+            raise
         finally:
             await finish(self._end())
 
@@ -131,13 +136,17 @@ class _Session:
             ended = next((end for end in ends if end.done()), None)
             if ended is not None:
                 code: int = ended.result()
+                self._how = f"all that was said is over (exit code {code})"
                 return code
             # What goes on now was to be ended by the duration; what has ended before counts.
             code = worst_of(self._closes.values())
-            self._reporter.note(f"the run's duration of {duration:g} s is over")
+            self._how = f"the run's duration of {duration:g} s is over"
+            self._reporter.note(self._how)
             failing = [process for process in self._runner.processes() if process.failing]
             for process in failing:
-                self._reporter.note(f"process {process.label!r} keeps failing or is down: {process.failing}")
+                down = f"process {process.label!r} keeps failing or is down: {process.failing}"
+                self._reporter.note(down)
+                self._how += f"; {down}"
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
             return max(code, 1) if failing else code
         except asyncio.CancelledError:
@@ -236,7 +245,7 @@ class _Session:
     async def _end(self) -> None:
         ran = self._measured()
         await self._runner.stop()
-        self._entry.remove()
+        self._entry.remove(self._how)
         if self._logs is not None:
             self._logs.stop()
         self._reporter.close()

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from dimos_streams.cli.system import signals
@@ -84,3 +85,14 @@ def duration(seconds: float, digits: int = 2) -> str:
     if seconds < 7200.0:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172_800.0 else f"{seconds / 86_400:.0f} days"
+
+
+def local_time(utime: int | None) -> str:
+    """Return ``"2026-11-22 20:12:19"``, by this machine's clock and zone, for µs since the Unix epoch; ``"-"`` for
+    None, and the number itself if it is not a date."""
+    if utime is None:
+        return "-"
+    try:
+        return f"{datetime.fromtimestamp(utime / 1e6).astimezone():%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError, OSError):  # of a damaged file
+        return f"{utime} µs"

@@ -11,7 +11,7 @@ from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.runtime.events import RunEventKind
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot
-from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, HangReporter
+from dimos_streams.runtime.liveness import BEAT_S, HUNG_AFTER_S, ModuleReporter
 from dimos_streams.runtime.options import RunOptions
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
@@ -27,7 +27,7 @@ class SilenceWatch:
     """A watch that looks at a supervisor's processes as often as they beat."""
 
     def __init__(
-        self, slots: Sequence[Slot], options: RunOptions, reporter: HangReporter, emit: EmitRunEvent
+        self, slots: Sequence[Slot], options: RunOptions, reporter: ModuleReporter, emit: EmitRunEvent
     ) -> None:
         self._slots = slots
         self._options = options

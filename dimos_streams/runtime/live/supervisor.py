@@ -21,7 +21,7 @@ from dimos_streams.runtime.live.ending import end_all
 from dimos_streams.runtime.live.kept_ports import KeptPorts
 from dimos_streams.runtime.live.silence import SilenceWatch
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, crowded, overdue, slot_with
-from dimos_streams.runtime.liveness import BEAT_S, HangReporter
+from dimos_streams.runtime.liveness import BEAT_S, ModuleReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_processes, plan_run, shared_imports
@@ -30,6 +30,7 @@ from dimos_streams.runtime.processes.process import SupervisedProcess, describe_
 from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
 from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 
 _logger = logging.getLogger(__name__)
 
@@ -63,8 +64,8 @@ class Supervisor:
         self._changed = asyncio.Event()
         self._stopping = False
         self._tasks = OwnedTasks()
-        self._hang_reporter = HangReporter(options.bus_url)
-        self._watch = SilenceWatch(self._slots, options, self._hang_reporter, self._emit).run
+        self._reporter = ModuleReporter(options.bus_url)
+        self._watch = SilenceWatch(self._slots, options, self._reporter, self._emit).run
         self._neighbours = Neighbours(create_bus(options.bus_url), list(blueprint.modules))
 
     async def start(self) -> None:
@@ -126,7 +127,7 @@ class Supervisor:
         await self._tasks.end()  # a process that is being forked can be ended only then
         await end_all(self._slots, self._end)
         self._ports.close()
-        await self._hang_reporter.close()
+        await self._reporter.close()
         await self._neighbours.close()
         if self._failed is not None and self._failed.done() and not self._failed.cancelled():
             self._failed.exception()  # it has been reported, or nobody waits for it any more
@@ -259,6 +260,8 @@ class Supervisor:
         was_up = slot.state in UP
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
         policy, replaced = slot.plan.restart, slot.replaced
+        if process.last_pid is not None:
+            self._tell_end(slot, process.last_pid, describe_exit(code, None))
         slot.settle(text)
         if code == 0 and policy != "always":
             slot.state = "stopped"
@@ -270,6 +273,11 @@ class Supervisor:
             self._emit("failed", slot, text=text)
             if not replaced:
                 self._fail(slot, text)
+
+    def _tell_end(self, slot: Slot, pid: int, how: str) -> None:
+        """Have callers learn how the process of their calls has ended; what it logged last is for the log only."""
+        report = self._reporter.report(slot.plan.names, pid, process_ended(how))
+        self._tasks.spawn(report, name=f"tell the end of {slot.plan.label}")
 
     def _fail(self, slot: Slot, text: str) -> None:
         assert self._failed is not None

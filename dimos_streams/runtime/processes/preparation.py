@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dimos_streams.blueprint.check import unfed_problem, usable_class
+from dimos_streams.blueprint.check import usable_class
+from dimos_streams.blueprint.checks.wiring_check import unfed_problem
 from dimos_streams.blueprint.classes import config_problems, hook_problems, module_config, required_inputs
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.wiring import output_channels, ports_of, topics_of

@@ -40,6 +40,8 @@ class SupervisedProcess:
             target=main, args=(task, self._worker_end), name=f"dimos-streams:{plan.label}", daemon=True
         )
         self._exited = asyncio.Event()
+        self.last_pid: int | None = None
+        """Its number, also after its end; None before its start."""
 
     @property
     def pid(self) -> int | None:
@@ -64,6 +66,7 @@ class SupervisedProcess:
 
     def _watch(self) -> None:
         self._worker_end.close()
+        self.last_pid = self._process.pid
         loop = asyncio.get_running_loop()
         loop.add_reader(self._reports.fileno(), self._read)
         loop.add_reader(self._process.sentinel, self._ended)

@@ -37,6 +37,7 @@ from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.processes.reports import ReportWriter
 from dimos_streams.runtime.processes.sources import LoadedSources
 from dimos_streams.runtime.registry import keep_private
+from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 if TYPE_CHECKING:
     from dimos_streams.module import Module
@@ -82,6 +83,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     give_back_large_blocks()
     know_environment(os.environ)
     show_tracebacks()
+    warn_each_time()
     _set_up_logging(task)
     sources = LoadedSources()
     if task.supplied is not None:

@@ -15,7 +15,8 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _logger = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class RunningCall(Call):
         """The time, in seconds, for which its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
         """The work that runs in a thread for it, which goes on when the call is cancelled; None if there is none."""
+        self.unawaited: Unawaited | None = None
+        """What its skill did not await; None before that begins."""
         self._begun_at = clock.monotonic()
         self._final: tuple[Outcome, str] | None = None
 
@@ -114,6 +117,9 @@ class RunningCall(Call):
             (outcome, text), data = self._final, {}
         elif outcome in (Outcome.CANCELLED, Outcome.TIMED_OUT):
             text += self.overdue
+        if self.unawaited is not None and (texts := self.unawaited.texts):
+            more = {UNAWAITED: "; ".join(texts)}
+            data = {**data, **more} if _size(text, {**data, **more}) <= MAX_PAYLOAD else data
         self.writer.close(outcome, text, data)
 
     def close_disowned(self, more: str) -> None:
@@ -125,6 +131,7 @@ class RunningCall(Call):
 async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> None:
     """Run a skill to its end and close its stream, whatever happens."""
     call.limit = limit = asyncio.timeout(spec.policy.time_limit_s)
+    call.unawaited = note_unawaited(spec, module.log)
     try:
         async with limit:
             result = await _invoke(module, spec, call, arguments)

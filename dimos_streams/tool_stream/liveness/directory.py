@@ -144,6 +144,12 @@ class ModuleDirectory:
         so."""
         return self.is_bound(name, instance) and self._entries[name].departed(self._attention.now())
 
+    def how_ended(self, name: str, instance: str) -> str:
+        """Return how the process of a module's instance has ended, as in "ended by SIGKILL", if its supervisor has
+        said it and the instance is not heard; else an empty text. Only words: anybody may say it."""
+        entry = self._entries.get(name)
+        return "" if entry is None else entry.how_ended(instance)
+
     def superseded(self, name: str, instance: str) -> bool:
         """Return whether an instance of a module has fallen silent and another one has taken its place."""
         entry = self._entries.get(name)

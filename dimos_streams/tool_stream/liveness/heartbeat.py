@@ -17,6 +17,7 @@ STOPPING = "stopping"
 """The health of a module from the moment on at which it begins to stop, with the reason unless that is ``STOPS``."""
 STOPS = "the module is stopping"
 """The reason that callers hear where nobody gave another."""
+_PROCESS_ENDED = "gone: its process "
 MAX_CALLS = 1280
 """Maximum number of calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
 CALLS_BYTES = 16_000
@@ -50,6 +51,16 @@ def stop_reason(health: str) -> str | None:
     """Return the reason for which a module stops, or None if it does not."""
     word, _, reason = health.partition(": ")
     return (reason or STOPS) if word == STOPPING else None
+
+
+def process_ended(how: str) -> str:
+    """Return the health that a supervisor reports of a module whose process has ended by itself or was killed."""
+    return f"{_PROCESS_ENDED}{how}"
+
+
+def end_of_process(health: str) -> str | None:
+    """Return how a module's process has ended, or None if a report says something else."""
+    return health.removeprefix(_PROCESS_ENDED) if health.startswith(_PROCESS_ENDED) else None
 
 
 class Head(NamedTuple):

@@ -177,6 +177,7 @@ class HeartbeatIntake:
         skills = None if is_fragment(status.skills_json) else self._skills_in(status, known)
         if entry is None:
             entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
+        entry.lives(status.instance)
         # What a module is said to be is said by one instance, as long as it lives: others can't make it flap.
         if not entry.instances.heard(status, now, self.missed_at):
             return
@@ -228,4 +229,4 @@ class HeartbeatIntake:
         """Take a status without an instance, which is not the module's own: it says what is wrong with the module."""
         entry = self._entries.get(status.module)
         if entry is not None:
-            entry.reported_health, entry.reported_at = at_most(status.health, MAX_HEALTH), clock.monotonic()
+            entry.reported(at_most(status.health, MAX_HEALTH), status.pid)

@@ -123,6 +123,11 @@ class Instances:
         """The time since which the bound instance speaks for the module, without another one in between."""
         return self._spoken_since
 
+    def of_process(self, pid: int) -> Instance | None:
+        """Return the instance that was last heard from a process of that number, or None."""
+        of_it = [each for each in self._all() if each.instance.pid == pid]
+        return max(of_it, key=lambda each: each.last).instance if of_it else None
+
     def is_bound(self, id: str) -> bool:
         """Return whether an instance is the one that speaks for the module."""
         return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, end_of_process, process_ended
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -13,6 +14,7 @@ from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 _REPORT_S = 1.5
 """The time, in seconds, for which somebody else's word about a module holds."""
 _MAX_CONTRADICTION = 500
+_MAX_ENDS = 3
 DEPARTED_S = 0.5
 """The time, in seconds, after which an instance whose token has vanished, and that is not heard, has gone: two
 heartbeats."""
@@ -37,6 +39,8 @@ class ModuleEntry:
     reported_at: float = float("-inf")
     _reports: dict[str, InstanceReport] = field(default_factory=dict)
     """The reports of the bound instance and the settled one, by their ids."""
+    _ends: dict[str, str] = field(default_factory=dict)
+    """How the processes of instances that are not heard any more have ended, by their ids, as somebody else said."""
 
     @property
     def bytes(self) -> int:
@@ -118,6 +122,25 @@ class ModuleEntry:
         if report is not None:
             report.token_lost_at = float("-inf") if is_there else clock.monotonic()
 
+    def reported(self, health: str, pid: int) -> None:
+        """Take somebody else's word about the module, or about that instance of it which is a process's."""
+        how, instance = end_of_process(health), self.instances.of_process(pid)
+        if how is not None and self.current.health == ENDED:
+            return  # it has said so itself
+        self.reported_health, self.reported_at = health, clock.monotonic()
+        if how is not None and instance is not None:
+            self._ends[instance.id] = how
+            while len(self._ends) > _MAX_ENDS:
+                del self._ends[next(iter(self._ends))]
+
+    def lives(self, instance: str) -> None:
+        """Note that an instance is heard, whatever was said of its end."""
+        self._ends.pop(instance, None)
+
+    def how_ended(self, instance: str) -> str:
+        """Return how the process of an instance has ended, if somebody has said it, else an empty text."""
+        return self._ends.get(instance, "")
+
     def excuse(self, break_s: float) -> None:
         """Do not count silence of the last ``break_s`` seconds, in which the owner of this entry was held up."""
         self.heard += break_s
@@ -140,6 +163,8 @@ class ModuleEntry:
             return f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
         if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             return self.reported_health
+        if how := self.how_ended(self.instances.bound.id if self.instances.bound else ""):
+            return process_ended(how)
         if self.departed(now):
             return f"gone: its links ended {now - self.current.token_lost_at:.1f} s ago"
         age = now - self.heard

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bus import Bus
 from dimos_streams.bus.subscription import DEFAULT_CAPACITY
 from dimos_streams.errors import (
     CallRejectedError,
@@ -19,6 +20,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome
+from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene
 from tests.helpers import until
 
@@ -179,6 +181,62 @@ async def test_a_call_whose_module_starts_again_is_lost() -> None:
             "module 'worker' was started again while the call ran",
         )
         assert await free_base(broker)
+
+
+def say_of_worker(bus: Bus, health: str, pid: int = 0) -> None:
+    """As the supervisor of its process does; in virtual time a process has no number."""
+    bus.publish(STATUS, encode(ModuleStatus(module="worker", pid=pid, health=health)))
+
+
+@pytest.mark.feature("A11")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("then", ["silence", "a token that vanishes", "a start"])
+async def test_a_lost_call_says_how_its_process_ended_if_that_is_known(then: str) -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        await asyncio.sleep(0.5)
+        view = broker.directory.module("worker")
+        assert view is not None
+        process.bus.partitioned = True
+        say_of_worker(world.inner, process_ended("ended by SIGKILL"))
+        say_of_worker(world.inner, process_ended("ended by another's signal"), pid=1)
+        if then == "a token that vanishes":
+            broker.directory._on_token(view.instance, False)
+        elif then == "a start":
+            await world.add(Worker(name="worker"))
+        lost = await closed(broker, call_id)
+        again = "was started again while the call ran: " if then == "a start" else "is gone: "
+        assert (lost.outcome, lost.text) == (
+            Outcome.LOST,
+            f"module 'worker' {again}its process ended by SIGKILL",
+        )
+        await asyncio.sleep(3)
+        health = {} if then == "a start" else {"worker": "gone: its process ended by SIGKILL"}
+        assert broker.directory.unwell() == health
+
+
+@pytest.mark.virtual_time
+async def test_the_end_of_a_process_that_is_heard_is_not_believed() -> None:
+    async with scene() as world:
+        broker, process = world.broker, world.processes[1]
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call_id)
+        say_of_worker(world.inner, process_ended("ended by a liar"))
+        await asyncio.sleep(2)
+        assert broker.directory.unwell() == {}
+        process.bus.partitioned = True
+        assert (await closed(broker, call_id)).text.startswith("module 'worker' is gone: silent for")
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_has_said_goodbye_is_not_said_to_have_died() -> None:
+    async with scene() as world:
+        await world.processes[1].host.stop()
+        say_of_worker(world.inner, process_ended("ended with exit code 0"))
+        await asyncio.sleep(0.5)
+        assert world.broker.directory.unwell() == {"worker": "ended"}
 
 
 @pytest.mark.virtual_time

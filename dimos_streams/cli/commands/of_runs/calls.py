@@ -256,9 +256,10 @@ def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port
 
 
 def _exit_by(event: ToolEvent) -> None:
-    from dimos_streams.tool_stream.event import MISFIT
+    from dimos_streams.tool_stream.event import OF_AUTHORS
 
-    if MISFIT in event.data:
-        note(f"warning: {event.data[MISFIT]}")
+    for key in OF_AUTHORS:
+        if key in event.data:
+            note(f"warning: {event.data[key]}")
     if code := code_of(event):
         raise typer.Exit(code)

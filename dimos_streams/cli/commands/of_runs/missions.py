@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def _row(mission: RecordedMission) -> tuple[str, ...]:
     return (
         summary["id"],
         summary["agent"],
-        _time(summary["began_utime"]),
+        local_time(summary["began_utime"]),
         summary["reason"] or "not over",
         str(summary["input_tokens"] + summary["output_tokens"]),
         "-" if cost is None else f"{cost:.4f}",
@@ -108,7 +107,7 @@ def _show(mission: RecordedMission, as_json: bool) -> None:
         write_json({**_summary(mission), "events": events}, indent=2)
         return
     for event in mission.events:
-        write(f"{_time(event.utime)}  {event.kind:15}  {_text(event)}")
+        write(f"{local_time(event.utime)}  {event.kind:15}  {_text(event)}")
     summary = _summary(mission)
     cost = "" if summary["cost"] is None else f", cost {summary['cost']:.4f}"
     tokens = f"{summary['input_tokens']} + {summary['output_tokens']} tokens"
@@ -123,7 +122,3 @@ def _text(event: AgentEvent) -> str:
         data.pop(name, None)
     rest = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
     return beginning("  ".join(part for part in (said, rest) if part), _LINE)
-
-
-def _time(utime: int) -> str:
-    return datetime.datetime.fromtimestamp(utime / 1e6).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,14 +1,19 @@
-"""The command that shows the living runs."""
+"""The command that shows the living runs, and those that have ended."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json
+from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
 from dimos_streams.errors import DimosStreamsError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.ended_runs import EndedRun
 
 
 def status(
@@ -19,28 +24,48 @@ def status(
             "--ready", help="Exit with 1 unless a run lives and all of each is ready: processes, modules, bridge."
         ),
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Before them those that have ended and are kept, newest last: when, how, logs."),
+    ] = False,
 ) -> None:
     """Show the living runs: processes, modules' health, the bridge."""
     from dimos_streams.cli.bridge_client.readiness import unready
     from dimos_streams.cli.bridge_client.run_state import states_of
     from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.runtime.ended_runs import ended_runs
     from dimos_streams.runtime.registry import runs
 
-    states = run_async(states_of(runs()))
-    if states or not ready:
-        _write_states(states, as_json=as_json)
+    ended, states = ended_runs(), run_async(states_of(runs()))
+    if every and as_json:
+        write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
+    elif as_json:
+        if states or not ready:
+            write_json(states, indent=2)
+    else:
+        _write_runs(ended if every else [], states)
+        if not states and not ready:
+            more = ", `status --all` lists those that have ended" if ended and not every else ""
+            note(f"no run lives; `dimos-streams run BLUEPRINT` starts one{more}")
     if ready and (missing := unready(states)):
         raise DimosStreamsError(f"not ready: {'; '.join(missing)}")
 
 
-def _write_states(states: list[dict[str, Any]], *, as_json: bool) -> None:
+def _end(run: EndedRun) -> dict[str, Any]:
+    """Return what is known of an ended run, for JSON."""
+    return {**asdict(run), "run_dir": str(run.run_dir), "logs": str(run.logs)}
+
+
+def _write_runs(ended: Sequence[EndedRun], states: Sequence[dict[str, Any]]) -> None:
     from dimos_streams.cli.terminal.run_text import write_run
 
-    if as_json:
-        write_json(states, indent=2)
-    elif not states:
-        note("no run lives; `dimos-streams run BLUEPRINT` starts one")
-    for number, state in enumerate([] if as_json else states):
-        if number:
+    if ended:
+        rows = [
+            (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), str(run.logs), run.how)
+            for run in ended
+        ]
+        write_table(("RUN", "BEGAN", "ENDED", "LOGS", "HOW"), rows)
+    for number, state in enumerate(states):
+        if number or ended:
             write("")
         write_run(state)

@@ -1,0 +1,1 @@
+"""What a blueprint may have wrong, one file for each kind of problem: each yields what it finds."""

@@ -1,0 +1,59 @@
+"""The check of the skills of a blueprint's modules: their names, their descriptions, what others say of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from dimos_streams.blueprint.classes import failing_hook, module_config, module_skills
+from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.wiring import public_skills
+from dimos_streams.documents.problem import Problem
+from dimos_streams.errors import UserError
+from dimos_streams.module import ConfigFault, Module
+
+
+def colliding_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield public names that two skills share."""
+    owners: dict[str, str] = {}
+    for module, cls in classes.items():
+        for skill in public_skills(blueprint.modules[module], cls):
+            if skill in owners:
+                text = f"skill {skill!r} is offered by both {owners[skill]!r} and {module!r}; use another namespace"
+                yield Problem(text, blueprint.modules[module].where())
+            owners.setdefault(skill, module)
+
+
+def skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield the warnings of modules about configs that concern the skills of others."""
+    specs = blueprint.modules
+    skills = {
+        name: [skill.info(specs[name].prefix) for skill in module_skills(specs[name], cls).values()]
+        for name, cls in classes.items()
+    }
+    vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
+    for name, cls in classes.items():
+        spec = specs[name]
+        with contextlib.suppress(UserError):  # a config that is none is a problem of its own
+            config = module_config(spec, cls)
+            try:
+                warnings = [ConfigFault(*each) for each in cls.skill_warnings(config, name, skills)]
+            except Exception as error:
+                yield failing_hook(spec, "skill_warnings", error, "pairs of a path and a text")
+                continue
+            for path, text in warnings:
+                if vary and path[-1].isdigit():
+                    continue  # an entry of a list, which may mean a skill that is known only while it runs
+                yield Problem(f"module {name!r}: {text}", spec.where("config", *path), "warning")
+
+
+def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of skills for everyone that nobody could know what to do with."""
+    for module, cls in classes.items():
+        spec = blueprint.modules[module]
+        skills = module_skills(spec, cls).values()
+        names = [skill.name for skill in skills if skill.policy.audience == "everyone" and not skill.description]
+        if names:
+            text = f"module {module!r}: {spec.type} has skills without a docstring: {', '.join(names)}"
+            why = "a model knows nothing else of a skill"
+            yield Problem(f"{text}; {why}", spec.where("type"), "warning")

@@ -1,0 +1,139 @@
+"""``check`` tells everything at once: what can be known beside a mistake is told together with it."""
+
+from __future__ import annotations
+
+from dimos_streams.blueprint.check import check_draft
+from dimos_streams.blueprint.load import drafted
+from dimos_streams.blueprint.settings import with_settings
+from tests.blueprint.checked import found_in
+from tests.blueprint.conftest import Write
+
+TOYS = "tests.blueprint.toy_modules"
+TWO_WALKS = f"""\
+modules:
+  walk: {{type: {TOYS}:Walk, config: {{distance_m: 0}}}}
+  other: {{type: {TOYS}:Walk, config: {{speed: 1}}, remap: {{scn: scan}}}}
+"""
+SETTINGS = [
+    "x.yaml:2: module 'walk': distance_m: it must be more than 0 (given: 0)",
+    "x.yaml:3: module 'other' has no setting 'speed' (valid: distance_m, label, slow_m, fast_m)",
+    "x.yaml:3: module 'other' has no stream 'scn' to remap; did you mean 'scan'?",
+]
+PUBLISHERS = (
+    "x.yaml:3: warning: channel '/cmd_vel#geometry_msgs.Twist' has 2 publishers: walk.cmd_vel, other.cmd_vel; "
+    "remap one, or list it in the class's shared_outputs (walk.cmd_vel, other.cmd_vel)"
+)
+SKILLS = "x.yaml:3: skill 'walk' is offered by both 'walk' and 'other'; use another namespace"
+
+
+def unfed(line: int, module: str) -> str:
+    return (
+        f"x.yaml:{line}: module {module!r} requires its input 'color_image', but nothing publishes "
+        "'/color_image#sensor_msgs.Image'; no module has an output of that type"
+    )
+
+
+def doubt(*inputs: str) -> str:
+    return f"warning: whether anything publishes for {', '.join(inputs)} is judged once every module can be used"
+
+
+def test_settings_wiring_and_skills_are_judged_together(write: Write) -> None:
+    assert found_in(write, TWO_WALKS) == [*SETTINGS, PUBLISHERS, SKILLS, unfed(2, "walk"), unfed(3, "other")]
+
+
+def test_what_a_class_that_can_not_be_imported_might_send_is_not_missed_and_all_else_is_told(write: Write) -> None:
+    missing = f"  camera: {{type: '{TOYS}:Camra'}}\n  eye: {{type: '{TOYS}:Ey'}}\n"
+    assert found_in(write, TWO_WALKS + missing) == [
+        *SETTINGS,
+        f"x.yaml:4: module 'camera': {TOYS!r} has no 'Camra'; did you mean 'Camera'?",
+        f"x.yaml:5: module 'eye': {TOYS!r} has no 'Ey'",
+        PUBLISHERS,
+        SKILLS,
+        doubt("walk.color_image", "other.color_image"),
+    ]
+
+
+def test_an_input_that_is_left_unwired_is_wrong_whatever_else_there_is(write: Write) -> None:
+    text = f"modules:\n  eye: {{type: '{TOYS}:Ey'}}\n  walk: {{type: '{TOYS}:Walk', remap: {{color_image: null}}}}\n"
+    assert found_in(write, text)[1].startswith(
+        "x.yaml:3: module 'walk' requires its input 'color_image', it can't be"
+    )
+
+
+def test_what_is_wrong_with_the_form_does_not_hide_the_rest(write: Write) -> None:
+    write("inner.yaml", f"modules:\n  wheels: {{typ: {TOYS}:Wheels}}\n  camera: {{type: {TOYS}:Camera}}\n")
+    text = f"""\
+        moduls: {{}}
+        include:
+          - {{blueprint: inner.yaml, namespace: a, set: {{camera.rate: 1, camra.rate_hz: 1}}}}
+          - nowhere.yaml
+        modules:
+          My-Walk: {{type: {TOYS}:Walk, process: P, config: {{speed: 1}}}}
+          wheels: {{type: {TOYS}:Wheels, remp: {{}}}}
+          bare:
+        delivery: {{cmd_vel: fast}}
+    """
+    must = "a name: use a-z, 0-9 and single underscores, beginning with a letter"
+    assert found_in(write, text) == [
+        "x.yaml:9: delivery.cmd_vel: it must be 'reliable' or 'latest' (given: 'fast')",
+        "x.yaml:1: unknown key 'moduls' in the blueprint; did you mean 'modules'?",
+        "inner.yaml:2: module 'wheels' needs the key 'type'",
+        "inner.yaml:2: unknown key 'typ' in module 'wheels'; did you mean 'type'?",
+        "x.yaml:3: warning: as far as it could be read, blueprint 'inner' has no module 'camra'; did you mean"
+        " 'camera'?",
+        "x.yaml:4: there is no blueprint file 'nowhere.yaml'; did you mean 'inner.yaml'?",
+        f"x.yaml:6: 'My-Walk' can't be {must}",
+        f"x.yaml:6: 'P' can't be {must}",
+        "x.yaml:7: unknown key 'remp' in module 'wheels'; did you mean 'remap'?",
+        "x.yaml:8: modules.bare: it must be an object, names with their values (given: None)",
+        "x.yaml:3: module 'a/camera' has no setting 'rate'; did you mean 'rate_hz'?",
+        "x.yaml:6: module 'My-Walk' has no setting 'speed' (valid: distance_m, label, slow_m, fast_m)",
+        doubt("My-Walk.color_image"),
+    ]
+
+
+def test_a_wrong_delivery_hides_nothing_of_the_wiring(write: Write) -> None:
+    text = f"delivery: {{cmd_vel: fast}}\nmodules:\n  walk: {{type: '{TOYS}:Walk'}}\n"
+    assert found_in(write, text)[1:] == [unfed(3, "walk")]
+
+
+def test_a_module_that_is_there_twice_is_judged_too(write: Write) -> None:
+    write("inner.yaml", f"modules:\n  walk: {{type: {TOYS}:Walk}}\n")
+    text = f"include: [inner.yaml]\nmodules:\n  walk: {{type: {TOYS}:Walk, config: {{speed: 1}}}}\n"
+    twice, *rest = found_in(write, text)
+    assert twice.startswith("x.yaml:3: module 'walk' is there twice (also at inner.yaml:2)")
+    assert [line.partition(" (valid")[0] for line in rest] == [
+        "x.yaml:3: module 'walk' has no setting 'speed'",
+        doubt("walk.color_image"),
+    ]
+
+
+def test_a_wrong_name_leaves_the_others_of_its_machine_there(write: Write) -> None:
+    text = f"modules:\n  camera: {{type: '{TOYS}:Camera'}}\n  key: {{type: '{TOYS}:Keyless'}}\n"
+    assert found_in(write, f"{text}machines: {{robot: [camra, camera, key]}}\n") == [
+        "x.yaml:4: blueprint 'x' has no module 'camra'; did you mean 'camera'?",
+        "x.yaml:3: module 'key' needs the setting 'key'",
+    ]
+
+
+def test_settings_on_top_are_told_together_with_the_blueprint(write: Write) -> None:
+    reference = write("x.yaml", f"modules:\n  walk: {{type: '{TOYS}:Walk', config: {{speed: 1}}}}\n")
+    settings = ["wak.label=a", "walk.distance_m=0", "walk"]
+    problems = check_draft(with_settings(drafted(reference), {"DIMOS_STREAMS__WAK__X": "1"}, settings))
+    assert [str(problem).partition(" (valid")[0] for problem in problems] == [
+        "environment DIMOS_STREAMS__WAK__X: it names no module and setting of blueprint 'x'; did you mean 'walk'?",
+        "command line: blueprint 'x' has no module 'wak'; did you mean 'walk'?",
+        "command line: 'walk' is not of the form module.field=value",
+        "command line: module 'walk': distance_m: it must be more than 0 (given: 0)",
+        "x.yaml:2: module 'walk' has no setting 'speed'",
+        unfed(2, "walk"),
+    ]
+
+
+def test_a_setting_of_a_module_that_may_be_what_could_not_be_read_is_a_warning(write: Write) -> None:
+    reference = write("x.yaml", "modules:\n  walk: {typ: a}\n")
+    *_, last = check_draft(with_settings(drafted(reference), None, ["walk.distance_m=0"]))
+    assert (
+        str(last)
+        == "command line: warning: as far as it could be read, blueprint 'x' has no module 'walk' (modules: none)"
+    )
