@@ -56,6 +56,10 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/runtime/processes/worker.py",
         "threading.Timer",
     ): "says where a module of a live process is that has not started; virtual time has no workers",
+    (
+        "dimos_streams/client/http_session.py",
+        "threading.Timer",
+    ): "bounds requests to real servers, which are late by the wall clock",
     ("dimos_streams/common/waiting.py", "threading.Thread"): "says where threads of live processes are, begins none",
     (
         "dimos_streams/cli/running/session.py",

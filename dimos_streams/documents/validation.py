@@ -24,8 +24,9 @@ def validated(document: Document, model: type[M], called: Naming, at: Sequence[s
     data = document.data
     for part in at:
         data = data[part]
+    data = {} if data is None and not at else data
     try:
-        return model.model_validate({} if data is None and not at else data)
+        return model.model_validate(data)
     except ValidationError as error:
         problems = [_problem(document, model, called, placed(detail, data), at) for detail in error.errors()]
         raise BlueprintError(problems) from error
