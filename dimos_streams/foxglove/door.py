@@ -23,6 +23,7 @@ import h11
 
 from dimos_streams.common.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
@@ -95,9 +96,10 @@ class ViewerDoor:
         """True if the SDK gets rid of what it has for viewers; it holds the rest once for each viewer."""
         return sum(map(_unread, self._from_sdk)) < _BEHIND
 
-    async def open(self, host: str, port: int) -> int:
-        """Serve and return the port. Raises ``OSError``."""
-        self._server = await asyncio.start_server(self._accept, host, port, limit=_CHUNK)
+    async def open(self, host: str, port: int, *, port_is_kept: bool = False) -> int:
+        """Serve and return the port; ``port_is_kept`` is true if a ``KeptPort`` keeps it. Raises ``OSError``."""
+        listening = listening_socket(host, port, kept=port_is_kept)
+        self._server = await asyncio.start_server(self._accept, sock=listening, limit=_CHUNK)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:

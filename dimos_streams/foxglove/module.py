@@ -46,6 +46,11 @@ class FoxgloveServer(Module):
     port = 0
     """The port that is served; for port 0 in the config, the one that was free."""
 
+    @classmethod
+    def listens_at(cls, config: FoxgloveConfig) -> tuple[str, int] | None:
+        """See ``Module``."""
+        return (config.host, config.port) if config.port else None
+
     async def start(self) -> None:
         """Serve, but not in virtual time, which no viewer keeps. Raises ``UserError`` for an address that can't be
         had, and for one that others reach where there is no token."""
@@ -68,7 +73,7 @@ class FoxgloveServer(Module):
             # First of all: an order that waits for its answer would keep a thread of the SDK, and so the process.
             self._to_undo.push_async_callback(operator.close)
         self._show(server.begin())
-        self.port = await server.open(config.host, config.port)
+        self.port = await server.open(config.host, config.port, port_is_kept=self.context.port_is_kept)
         self.log.info("viewers are served on %s", url_of(config.host, self.port))
 
     async def stop(self) -> None:

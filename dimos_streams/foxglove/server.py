@@ -71,12 +71,13 @@ class ViewerServer:
             self._sdk = started(self._host)
         return channels
 
-    async def open(self, host: str, port: int) -> int:
-        """Let viewers in and return the port. Raises ``UserError`` for an address that can't be had."""
+    async def open(self, host: str, port: int, *, port_is_kept: bool = False) -> int:
+        """Let viewers in and return the port; ``port_is_kept`` is true if a ``KeptPort`` keeps it. Raises
+        ``UserError`` for an address that can't be had."""
         assert self._sdk is not None
         self._door = ViewerDoor(self._rules, (self._host, self._sdk.port))
         try:
-            return await self._door.open(host, port)
+            return await self._door.open(host, port, port_is_kept=port_is_kept)
         except OSError as error:
             raise UserError(
                 f"viewers can't be served on {host}:{port}: {error.strerror or error}; name another address with"

@@ -26,7 +26,7 @@ class KeptPorts:
         return frozenset(name for name, port in self._ports.items() if port.is_kept)
 
     def take(self) -> None:
-        """Keep the ports. Raises ``UserError`` for one that somebody has."""
+        """Keep those of the ports that are free."""
         for port in self._ports.values():
             port.take()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import end_tasks
+from dimos_streams.errors import UserError
 
 _SEND_BUFFER = 256 * 1024
 ACCEPTED = 16
@@ -76,8 +78,16 @@ class HttpServer:
 
     def bind(self) -> None:
         """Take the port. Raises ``UserError`` if it can't be had."""
-        # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
-        bound = listening_socket(self._host, self._port, send_buffer=_SEND_BUFFER, kept=self._port_is_kept)
+        try:
+            # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
+            bound = listening_socket(self._host, self._port, send_buffer=_SEND_BUFFER, kept=self._port_is_kept)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UserError(
+                    f"port {self._port} is taken on {self._host!r}; choose another with --port"
+                ) from error
+            why = error.strerror or str(error)
+            raise UserError(f"can't listen on {self._host!r}, port {self._port}: {why}") from error
         self._port = bound.getsockname()[1]
         # libuv accepts one connection in each turn of the loop for each descriptor that listens. With a single one,
         # who connects would wait for as many turns as others came before, and greedy clients make turns long.
