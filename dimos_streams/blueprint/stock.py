@@ -51,8 +51,10 @@ def _there(folder: Path | None, name: str) -> str:
     if folder is None:
         return ""
     folders = [folder, *(folder / inner for inner in folders_in(folder))]
-    files = (str(file) for each in folders for file in sorted(each.glob("*.y*ml")) if file.stem == name)
-    return _not_installed(folders, name) or next((f"; did you mean {file!r}?" for file in files), "")
+    files = (file for each in folders for file in sorted(each.glob("*.y*ml")) if file.stem == name)
+    return _not_installed(folders, name) or next(
+        (f"; did you mean {str(file.relative_to(folder))!r}?" for file in files), ""
+    )
 
 
 def _not_installed(folders: Iterable[Path], name: str) -> str:

@@ -68,11 +68,7 @@ def import_module(name: str, beside: str = "") -> ModuleType:
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
-            where = (
-                _near(missing)
-                or where_it_lies(name, beside)
-                or " in the working directory, on PYTHONPATH, or installed"
-            )
+            where = _near(missing) or where_it_lies(name, beside) or _NOWHERE
             raise UserError(f"there is no Python module {missing!r}{where}") from error
         raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:

@@ -72,7 +72,7 @@ def ended_runs() -> list[EndedRun]:
 def _ended_run(run_dir: Path) -> EndedRun:
     run_id, last = run_id_of(run_dir), max(_written(run_dir), default=None)
     try:
-        end = RunEnd.model_validate_json((run_dir / END_FILE).read_text())
+        end = RunEnd.model_validate_json((run_dir / END_FILE).read_bytes())
     except (OSError, ValidationError):
         record = _left_record(run_dir)
         if record is None:
@@ -85,7 +85,7 @@ def _ended_run(run_dir: Path) -> EndedRun:
 def _left_record(run_dir: Path) -> RunRecord | None:
     """The record of a run that did not take it back, or None."""
     try:
-        return RunRecord.model_validate_json((run_dir / RECORD_FILE).read_text())
+        return RunRecord.model_validate_json((run_dir / RECORD_FILE).read_bytes())
     except (OSError, ValidationError):
         return None
 

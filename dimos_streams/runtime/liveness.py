@@ -79,6 +79,7 @@ class ModuleReporter:
     def __init__(self, bus_url: str) -> None:
         self._bus_url = bus_url
         self._bus: Bus | None = None
+        self._opening = asyncio.Lock()
 
     async def report(self, modules: Iterable[str], pid: int, health: str) -> None:
         """Report what is wrong with modules.
@@ -103,12 +104,13 @@ class ModuleReporter:
             await bus.close()
 
     async def _opened(self) -> Bus | None:
-        if self._bus is None:
-            bus = create_bus(self._bus_url)
-            try:
-                await bus.open()
-            except BusError as error:
-                _logger.warning("it can't be reported: %s", error)
-                return None
-            self._bus = bus
-        return self._bus
+        async with self._opening:
+            if self._bus is None:
+                bus = create_bus(self._bus_url)
+                try:
+                    await bus.open()
+                except BusError as error:
+                    _logger.warning("it can't be reported: %s", error)
+                    return None
+                self._bus = bus
+            return self._bus

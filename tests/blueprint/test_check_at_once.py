@@ -137,3 +137,10 @@ def test_a_setting_of_a_module_that_may_be_what_could_not_be_read_is_a_warning(w
         str(last)
         == "command line: warning: as far as it could be read, blueprint 'x' has no module 'walk' (modules: none)"
     )
+
+
+def test_what_a_wrong_namespace_would_have_kept_apart_is_not_told_as_twice_there(write: Write) -> None:
+    write("walk.yaml", f"modules: {{walk: {{type: {TOYS}:Walk}}}}")
+    text = "include:\n  - {blueprint: walk.yaml, namespace: r 1}\n  - {blueprint: walk.yaml, namespace: r 2}\n"
+    found = found_in(write, text)
+    assert [line.partition(" can't be a name")[0] for line in found] == ["x.yaml:2: 'r 1'", "x.yaml:3: 'r 2'"]

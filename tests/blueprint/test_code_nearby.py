@@ -99,3 +99,14 @@ def test_a_name_whose_package_or_file_lies_in_a_folder(write: Write) -> None:
         "no blueprint is called 'flat': the package of nearby_i/pyproject.toml registers it, and is not installed"
         " here: `pip install --editable nearby_i` (stock: "
     )
+
+
+def test_a_link_that_leads_to_itself_hides_no_folder(write: Write) -> None:
+    write("inner/nearby_l.py", "")
+    Path("loop").symlink_to("loop")
+    assert "inner/nearby_l.py is there" in refusal("nearby_l:B")
+
+
+def test_a_file_beside_a_blueprint_is_named_as_it_would_include_it(write: Write) -> None:
+    write("parts/beside.yaml", "name: beside")
+    assert "did you mean 'beside.yaml'?" in refusal(str(write("parts/whole.yaml", "include: [beside]")))

@@ -18,7 +18,7 @@ from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.cli.bridge_client.answers import HEALTH
-from dimos_streams.cli.bridge_client.certificates import own_context
+from dimos_streams.cli.bridge_client.certificates import own_context, own_tls
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_batch, encoded_event
@@ -111,7 +111,7 @@ def test_an_operator_with_a_certificate_commands(tmp_path: Path, monkeypatch: py
                 assert await gateway.skills() == []
                 async with contextlib.aclosing(gateway.events(after=0)) as events:
                     assert (await anext(events)).event.text == "hello"
-            async with client.connect(f"{url.replace('http', 'ws', 1)}/nothing", ssl=own_context()):
+            async with client.connect(f"{url.replace('http', 'ws', 1)}/nothing", ssl=own_context("wss://")):
                 pass
 
     database = f"sqlite:///{tmp_path}/hub.sqlite"
@@ -130,7 +130,7 @@ def test_an_operator_with_a_certificate_commands(tmp_path: Path, monkeypatch: py
             "DIMOS_STREAMS_CA '/nowhere': No such file or directory; valid: a file of certificates",
         ),
         ({"KEY": __file__}, "DIMOS_STREAMS_KEY is the key of a certificate: set DIMOS_STREAMS_CERT too"),
-        ({"CA": __file__}, "the files of DIMOS_STREAMS_CA, .* can.t be used: "),
+        ({"CA": __file__}, "the files of DIMOS_STREAMS_CA can't be used: "),
     ],
 )
 def test_files_that_are_no_certificates_are_named(
@@ -138,8 +138,11 @@ def test_files_that_are_no_certificates_are_named(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"DIMOS_STREAMS_{name}", value)
-    with pytest.raises(UserError, match=f"^{why}"):
-        own_context()
+    for asked in (lambda: own_context("wss://hub"), lambda: own_tls("https://hub")):
+        with pytest.raises(UserError, match=f"^{why}"):
+            asked()
+    assert own_context("ws://hub") is None
+    assert own_tls("http://127.0.0.1:7780") is None, "nor does a wrong file keep a stop from a robot here"
 
 
 @pytest.mark.slow

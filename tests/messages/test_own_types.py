@@ -199,6 +199,14 @@ def test_classes_of_one_name_stay_apart_in_a_stub(package: Package) -> None:
     assert "    b: builtin_interfaces_Time\n" in stub
 
 
+def test_a_definition_that_is_no_utf_8_is_named_with_its_line(package: Package) -> None:
+    package.define({"p/T.lcm": "package p;\n// Grad\nstruct T { int8_t a; }"})
+    file = package.messages / "p" / "T.lcm"
+    file.write_bytes(file.read_bytes().replace(b"Grad", b"\xb0"))
+    with pytest.raises(UserError, match=r"T\.lcm:2: it is not UTF-8"):
+        package.generate()
+
+
 @pytest.mark.parametrize("prefix", [(), ("--package-prefix", "weather")])
 def test_plain_classes_of_lcm_gen_are_taken_in(prefix: tuple[str, ...], package: Package) -> None:
     package.define()

@@ -108,18 +108,27 @@ def test_it_is_not_by_a_run_that_does_not_start(older: Path, command: Any) -> No
     assert contents(older.parent) == before
 
 
-def test_one_that_can_not_be_put_aside_is_named(older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As that of another user in a sticky directory, for all but root."""
+@pytest.mark.parametrize("strangers", [0, 1])
+def test_one_that_can_not_be_put_aside_is_named(older: Path, strangers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a part were another user's in a sticky directory, for all but root."""
     before = contents(older.parent)
+    move = Path.replace
 
     def replace(self: Path, target: Path) -> Path:
-        raise PermissionError(1, "Operation not permitted")
+        if self == part_path(older, strangers):
+            raise PermissionError(1, "Operation not permitted")
+        return move(self, target)
 
     monkeypatch.setattr(Path, "replace", replace)
     why = "can't be replaced: it can't be put aside: Operation not permitted; give --record another name"
     with pytest.raises(UserError, match=why), replacing(older):
         pass
     assert contents(older.parent) == before
+
+
+def test_a_name_too_long_for_what_is_beside_it_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="File name too long"), replacing(tmp_path / f"{'x' * 245}.lcmlog"):
+        pass
 
 
 @pytest.mark.parametrize("starts", [False, True])

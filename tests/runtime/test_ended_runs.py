@@ -74,3 +74,10 @@ def test_what_a_run_writes_of_its_end_has_no_secret_and_is_short() -> None:
     (run,) = ended_runs()
     assert run.how.startswith("failed: [redacted] xxx")
     assert len(run.how) == 300
+
+
+def test_a_damaged_end_is_as_none() -> None:
+    run_dir = make_run("0001-rover-7")
+    (run_dir / END_FILE).write_bytes(b"\xff\xfe")
+    (ended,) = ended_runs()
+    assert (ended.run_id, ended.how) == ("rover-7", "it did not begin")

@@ -60,9 +60,11 @@ class _Reading:
         for address, value in form.set.items():
             with self._at(*place, "set", address, among=draft) as where:
                 blueprint = blueprint.configured({address: value}, source=where)
-        with self._at(*place, "namespace"):
-            return blueprint.namespaced(form.namespace) if form.namespace else blueprint
-        return blueprint
+        if not form.namespace:
+            return blueprint
+        with self._at(*place, "namespace", wiring=True):
+            return blueprint.namespaced(form.namespace)
+        return blueprint.model_copy(update={"modules": {}})  # which without it may have others' names
 
     def _reconnected(self, draft: Draft, form: IncludeForm, place: tuple[str | int, ...]) -> Blueprint:
         """The included blueprint with other modules, and with these otherwise connected."""

@@ -16,31 +16,36 @@ if TYPE_CHECKING:
 CA, CERT, KEY = "DIMOS_STREAMS_CA", "DIMOS_STREAMS_CERT", "DIMOS_STREAMS_KEY"
 
 
-def own_tls() -> Tls:
-    """Return the files that the environment names: an authority's certificates, this person's own and its key.
+def own_tls(url: str) -> Tls | None:
+    """Return the files that the environment names: an authority's certificates, this person's own and its key; None
+    for a URL without TLS, which needs none of them.
 
-    Raises ``UserError`` for one that can't be read, and for a key without a certificate.
+    Raises ``UserError`` for files that can't be used, and for a key without a certificate.
     """
+    return _checked()[0] if url.startswith("https:") else None
+
+
+def own_context(url: str) -> ssl.SSLContext | None:
+    """Return the same for a WebSocket's URL. Raises as ``own_tls`` does."""
+    return _checked()[1] if url.startswith("wss:") else None
+
+
+def _checked() -> tuple[Tls, ssl.SSLContext]:
+    import ssl
+
     from dimos_streams.client.http_session import Tls
 
     tls = Tls(*map(_file, (CA, CERT, KEY)))
     if tls.key is not None and tls.cert is None:
         raise UserError(f"{KEY} is the key of a certificate: set {CERT} too")
-    return tls
-
-
-def own_context() -> ssl.SSLContext:
-    """Return the same for a WebSocket. Raises as ``own_tls`` does, also for files that are no certificates."""
-    import ssl
-
-    tls = own_tls()
     try:
         context = ssl.create_default_context(cafile=tls.ca)
         if tls.cert is not None:
             context.load_cert_chain(tls.cert, tls.key)
     except OSError as error:
-        raise UserError(f"the files of {CA}, {CERT} and {KEY} can't be used: {error}") from error
-    return context
+        named = " and ".join(variable for variable in (CA, CERT, KEY) if os.environ.get(variable))
+        raise UserError(f"the files of {named} can't be used: {error}") from error
+    return tls, context
 
 
 def _file(variable: str) -> Path | None:
@@ -51,6 +56,5 @@ def _file(variable: str) -> Path | None:
         with open(given, "rb"):
             return Path(given)
     except OSError as error:
-        raise UserError(
-            f"{variable} {given!r}: {error.strerror}; valid: a file of certificates or a key (PEM)"
-        ) from error
+        valid = "a file of certificates or a key (PEM)"
+        raise UserError(f"{variable} {given!r}: {error.strerror}; valid: {valid}") from error

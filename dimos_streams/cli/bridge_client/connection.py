@@ -89,7 +89,7 @@ class BridgeAddress:
         from dimos_streams.common.bearer import bearer_headers
 
         headers = bearer_headers(self.token)
-        session = CuttableSession(own_tls())
+        session = CuttableSession(own_tls(self.url))
         try:
             with session:
                 response = session.request(
@@ -177,7 +177,7 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     from dimos_streams.client.orders import ANSWER_S
 
     rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
-    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S, tls=own_tls())
+    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S, tls=own_tls(address.url))
     try:
         yield gateway
     except SkillError as error:

@@ -47,7 +47,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
     headers = bearer_headers(address.token)
-    context = own_context() if url.startswith("wss:") else None
+    context = own_context(url)
     lines = Lines()
     try:
         async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None, ssl=context) as socket:

@@ -39,9 +39,16 @@ def folders_in(folder: str | os.PathLike[str]) -> list[str]:
     """Return the names of the folders in a folder, in order, without hidden ones; of very many the first."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(each.name for each in entries if each.name[0] != "." and each.is_dir())[:_MOST_FOLDERS]
+            return sorted(each.name for each in entries if each.name[0] != "." and _is_folder(each))[:_MOST_FOLDERS]
     except OSError:  # it was deleted, or may not be read
         return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _roots(beside: str) -> Iterator[str]:

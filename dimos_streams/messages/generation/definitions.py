@@ -128,7 +128,11 @@ def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
 def _refuse_escapes(source: Path) -> None:
     """Refuse what could make code of a comment: lcm-gen writes comments into the classes as they are, between the
     quotes or the marks of that language."""
-    text = source.read_text(encoding="utf-8")
+    try:
+        text = source.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{source}:{line}: it is not UTF-8 ({error.reason})") from error
     line_comments = [found for found in _COMMENT.finditer(text) if found[0].startswith("//")]
     places = [found.start() for found in _ESCAPES.finditer(text)]
     places += [found.start() + found[0].index("*/") for found in line_comments if "*/" in found[0]]

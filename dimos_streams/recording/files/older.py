@@ -54,7 +54,11 @@ def _claim_all(files: Iterable[Path], claims: ExitStack) -> None:
 
 
 def _files_of(path: Path) -> list[Path]:
-    return [part_path(path, number) for number in part_numbers(path)]
+    """The files of a log that are there. Raises ``UserError`` for a name that no file can have."""
+    try:
+        return [part_path(path, number) for number in part_numbers(path)]
+    except OSError as error:
+        raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
 
 
 def _is_part(place: Path, path: Path) -> bool:
@@ -68,9 +72,15 @@ def _move(path: Path, to: Path) -> None:
 
 
 def _put_aside(path: Path, aside: Path) -> None:
+    """Move all parts, or none. Raises ``UserError``."""
+    moved: list[int] = []
     try:
-        _move(path, aside)
+        for number in part_numbers(path):
+            part_path(path, number).replace(part_path(aside, number))
+            moved.append(number)
     except OSError as error:
+        for number in moved:
+            part_path(aside, number).replace(part_path(path, number))
         why = f"it can't be put aside: {error.strerror}"
         raise UserError(f"log {str(path)!r} can't be replaced: {why}; give --record another name") from error
 

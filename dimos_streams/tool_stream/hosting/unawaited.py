@@ -6,6 +6,8 @@ Here the warning is put to the call whose skill it was.
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import inspect
 import linecache
 import logging
@@ -36,7 +38,7 @@ class Unawaited:
     def note(self, coroutine: str, file: str, line: int) -> None:
         """Log that a coroutine function's coroutine was dropped at a line, once for each such line."""
         code = linecache.getline(file, line).strip()
-        if coroutine in code:
+        if re.search(rf"\b{coroutine}\s*\(", code):
             text = f"skill {self._spec.name!r} does not await `{shortened(code, _MAX_LINE)}` ({file}:{line})"
         else:  # it was kept for a while, and dropped elsewhere
             text = f"skill {self._spec.name!r}{_place_of(self._spec)} does not await what {coroutine}() gives"
@@ -55,7 +57,31 @@ def note_unawaited(spec: SkillSpec, log: logging.Logger) -> Unawaited:
     _OF_CALL.set(noted)
     if not (isinstance(warnings.showwarning, partial) and warnings.showwarning.func is _show):
         warnings.showwarning = partial(_show, warnings.showwarning)
+    if _collector.note not in gc.callbacks:
+        gc.callbacks.append(_collector.note)
     return noted
+
+
+class _Collector:
+    """Whether Python's collector runs: what it drops may be of any call, whichever runs at that moment."""
+
+    runs = False
+
+    def note(self, phase: str, info: object) -> None:
+        """Take the collector's word that it begins or has ended."""
+        self.runs = phase == "start"
+
+
+_collector = _Collector()
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task that runs is being cancelled: what it would have awaited it does not any more."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # there is no loop here
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def warn_each_time() -> None:
@@ -75,7 +101,7 @@ def _show(
     line: str | None = None,
 ) -> None:
     noted, found = _OF_CALL.get(), _NEVER_AWAITED.match(str(message))
-    if noted is not None and found is not None:
+    if noted is not None and found is not None and not (_collector.runs or _is_cancelled()):
         noted.note(found[1], filename, lineno)
     elif callable(otherwise):
         otherwise(message, category, filename, lineno, file, line)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import warnings
 from pathlib import Path
@@ -53,6 +54,36 @@ class Absent(Module):
         return "kept"
 
     @skill
+    async def replace(self) -> str:
+        """Drop what was kept in a line that awaits something else."""
+        kept: object = self._part()
+        kept = await asyncio.sleep(0, "its _parting")
+        return str(kept)
+
+    @skill
+    async def leave(self) -> str:
+        """Leave it where only the collector finds it."""
+        left: list[object] = [self._part()]
+        left.append(left)
+        return "left"
+
+    @skill
+    async def collect(self) -> str:
+        """Have everything collected."""
+        gc.collect()
+        return "collected"
+
+    @skill
+    async def in_steps(self) -> str:
+        """Await one after the other."""
+        for step in [self._step(), self._step()]:
+            await step
+        return "done"
+
+    async def _step(self) -> None:
+        await asyncio.sleep(10)
+
+    @skill
     async def fail(self) -> str:
         """Fail besides."""
         self._part()  # type: ignore[unused-coroutine]
@@ -99,6 +130,29 @@ async def test_what_was_kept_is_named_with_its_skill() -> None:
     _, raised = await closed_of("keep")
     assert raised.startswith(f"skill 'keep' ({HERE}:")
     assert raised.endswith(") does not await what _part() gives, so it does nothing: put `await` before it")
+
+
+async def test_a_line_is_named_only_if_it_makes_what_it_drops() -> None:
+    _, raised = await closed_of("replace")
+    assert raised.startswith(f"skill 'replace' ({HERE}:")
+
+
+async def test_nobody_is_blamed_for_what_the_collector_finds() -> None:
+    async with ModuleHarness(Absent) as harness:
+        assert await (await harness.call("leave")).result() == "left"
+        with pytest.warns(RuntimeWarning, match="coroutine 'Absent._part' was never awaited"):
+            assert await (await harness.call("collect")).result() == "collected"
+
+
+async def test_who_is_cancelled_need_not_await_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Absent) as harness:
+        call = await harness.call("in_steps")
+        await asyncio.sleep(1)
+        call.cancel("enough")
+        with pytest.warns(RuntimeWarning, match="coroutine 'Absent._step' was never awaited"):
+            closed = await call.closed()
+    assert (closed.outcome, "unawaited" in closed.data) == (Outcome.CANCELLED, False)
+    assert "does not await" not in caplog.text
 
 
 async def test_a_call_that_fails_says_it_too() -> None:

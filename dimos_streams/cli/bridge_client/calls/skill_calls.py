@@ -64,17 +64,20 @@ async def follow_new_call(
 
     When time is up or we are cancelled, the call is cancelled and its close still shown, also that of a call which
     had begun already with the same key: both commands have asked for this one. A decision that is waited for is said
-    on standard error: who only keeps what a call says would wait for it in vain.
+    on standard error: who only keeps what a call says would wait for it in vain. A wait for what another call holds
+    counts: nobody expects the robot to move so late.
     """
     reporter = create_reporter(as_json=wish.as_json, with_data=only)
+    began = clock.monotonic()
     call_id, offset = await _begin(gateway, skill, arguments, wish)
+    waited_s = clock.monotonic() - began
     with contextlib.closing(reporter):
         one = call_id if only else None
         show = show_with(reporter, call_id, as_json=wish.as_json)
         async with watching(gateway, show, after=offset, call_id=one, robot=wish.robot) as watch:
             try:
                 closed = None if wish.key is None else await _if_closed(gateway, call_id, wish.robot)
-                return await _reached(watch, call_id, wish, closed)
+                return await _reached(watch, call_id, wish, closed, waited_s)
             except TimeoutError:
                 await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
                 if call_id in watch.open:
@@ -111,10 +114,12 @@ async def follow_call(gateway: HttpGateway, start: str, wish: Wish) -> ToolEvent
                 raise
 
 
-async def _reached(watch: EventWatch, call_id: str, wish: Wish, closed: CallView | None) -> ToolEvent:
+async def _reached(
+    watch: EventWatch, call_id: str, wish: Wish, closed: CallView | None, waited_s: float = 0.0
+) -> ToolEvent:
     """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
-    ``TimeoutError`` when the time that is wished for is up."""
-    async with asyncio.timeout(wish.timeout_s):
+    ``TimeoutError`` when the time that is wished for is up, of which ``waited_s`` seconds are over."""
+    async with asyncio.timeout(None if wish.timeout_s is None else wish.timeout_s - waited_s):
         if closed is not None:
             await show_end(watch, closed)
         with _told_if_unanswered(wish, call_id):
@@ -165,7 +170,8 @@ async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any],
     async def cancel(call_id: str) -> None:
         await gateway.cancel(call_id, "the caller left", robot=wish.robot)
 
-    return await begin_in_turn(ask, cancel, wish.lease_wait_s)
+    lease_wait_s = wish.lease_wait_s if wish.timeout_s is None else min(wish.lease_wait_s, wish.timeout_s)
+    return await begin_in_turn(ask, cancel, lease_wait_s)
 
 
 async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish: Wish) -> ToolEvent:

@@ -36,7 +36,8 @@ def status(
     from dimos_streams.runtime.ended_runs import ended_runs
     from dimos_streams.runtime.registry import runs
 
-    ended, states = ended_runs(), run_async(states_of(runs()))
+    states = run_async(states_of(runs()))
+    ended = ended_runs() if every or not (states or as_json or ready) else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
     elif as_json:
