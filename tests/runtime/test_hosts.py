@@ -427,3 +427,20 @@ def test_a_module_that_swallows_its_cancellation_holds_up_nobodys_end(
     with pytest.raises(UnendingError, match=r"\n  deaf:(run|stop): await asyncio\.sleep\(0\.5\)  \("):
         clock.run_virtual(main())
     assert said in caplog.text
+
+
+def test_reports_at_the_same_time_open_one_bus(zenoh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Bus] = []
+
+    def create(url: str) -> Bus:
+        made.append(create_bus(url))
+        return made[-1]
+
+    async def main() -> None:
+        reporter = ModuleReporter(zenoh_url)
+        await asyncio.gather(*(reporter.report((name,), 1, "gone") for name in ("a", "b")))
+        await reporter.close()
+
+    monkeypatch.setattr(liveness, "create_bus", create)
+    asyncio.run(main())
+    assert len(made) == 1
