@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import cast
 
+import pytest
+import typer
+
+from dimos_streams.cli.system.completion import offering
 from tests.cli.machine import Machine
 
 pytestmark = pytest.mark.live
@@ -40,3 +44,13 @@ def test_what_runs_is_offered(rover: Machine) -> None:
     assert offered(rover, "cancel ") == {answered["call_id"]: "wander"}
     assert rover("cancel", answered["call_id"]).code == 0
     assert offered(rover, "follow ") == {}
+
+
+def test_a_shell_gets_nothing_to_evaluate() -> None:
+    """Zsh evaluates values and words as they come, with escapes that a backslash undoes."""
+    hostile = "Don't $(touch x) `touch y` \\\\$(z) \"; rm -rf ~ \n\x1b[2J\u202e it"
+    names = ["move", "robot1/move", "$(touch x)", "a b", "a'b", "a;b", "`x`", "a\\b", "é", ""]
+    source = offering(lambda context: [(name, hostile) for name in names])
+    offered = source(cast("typer.Context", None), "")
+    assert [value for value, _ in offered] == ["move", "robot1/move"]
+    assert {words for _, words in offered} == {"Don t touch x touch y z rm -rf 2J it"}

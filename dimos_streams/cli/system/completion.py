@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 import typer
@@ -12,23 +13,32 @@ from dimos_streams.errors import DimosStreamsError
 _LONGEST_WORDS = 55
 """Maximum characters of the words on a value: shells show them beside it, and longer ones would be wrapped."""
 
+_VALUE = re.compile(r"[\w./@+-]+", re.ASCII)
+_NO_WORDS = re.compile(r"[^\w .,/+-]+")
+"""What is left out of words. Shells evaluate what they are given, and what modules say of themselves is anybody's."""
+
 Offer = tuple[str, str]
 """A value, and a few words on it for shells that show them."""
 Source = Callable[[typer.Context, str], list[Offer]]
 
 
 def offering(source: Callable[[typer.Context], Iterable[Offer]]) -> Source:
-    """Offer of a source's values those that begin as the person has begun. A source that can't be asked offers
-    nothing: a shell has no place for the reason, and the command itself will say it."""
+    """Offer of a source's values those that begin as the person has begun, and that mean nothing to a shell. A source
+    that can't be asked offers nothing: a shell has no place for the reason, and the command itself will say it."""
 
     def offered(context: typer.Context, incomplete: str) -> list[Offer]:
         try:
             found = list(source(context))
         except DimosStreamsError:
             return []
-        return [(value, shortened(words, _LONGEST_WORDS)) for value, words in found if value.startswith(incomplete)]
+        fitting = [offer for offer in found if offer[0].startswith(incomplete) and _VALUE.fullmatch(offer[0])]
+        return [(value, shortened(_plain(words), _LONGEST_WORDS)) for value, words in fitting]
 
     return offered
+
+
+def _plain(words: str) -> str:
+    return " ".join(_NO_WORDS.sub(" ", words).split())
 
 
 @offering
