@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,10 +21,7 @@ Naming = Callable[[Sequence[str | int]], str]
 def validated(document: Document, model: type[M], called: Naming, at: Sequence[str | int] = ()) -> M:
     """The document as a model, or what is ``at`` a path of it; an empty one counts as an empty mapping. Raises
     ``BlueprintError`` with a line for each fault."""
-    data = document.data
-    for part in at:
-        data = data[part]
-    data = {} if data is None and not at else data
+    data = _part(document, at)
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -32,20 +29,32 @@ def validated(document: Document, model: type[M], called: Naming, at: Sequence[s
         raise BlueprintError(problems) from error
 
 
-def usable(document: Document, model: type[M], called: Naming) -> tuple[M, dict[str, list[Problem]]]:
-    """The document as a model of which every field has a default, without the keys that are wrong, and what is wrong
-    with these. Raises ``BlueprintError`` for a document that has no keys."""
-    if not isinstance(document.data, dict):
-        return validated(document, model, called), {}
+def usable(
+    document: Document, model: type[M], called: Naming, at: Sequence[str | int] = ()
+) -> tuple[M, dict[str, list[Problem]]]:
+    """The document as a model, or what is ``at`` a path of it, without the keys that are wrong, and what is wrong
+    with these. Raises ``BlueprintError`` for what has no keys, and where one that is wrong can't be left out."""
+    data = _part(document, at)
+    if not isinstance(data, dict):
+        return validated(document, model, called, at), {}
     try:
-        return model.model_validate(document.data), {}
+        return model.model_validate(data), {}
     except ValidationError as error:
         faults: dict[str, list[Problem]] = {}
         for detail in error.errors():
-            problem = _problem(document, model, called, placed(detail, document.data))
+            problem = _problem(document, model, called, placed(detail, data), at)
             faults.setdefault(str(detail["loc"][0]), []).append(problem)
-    rest = {key: value for key, value in document.data.items() if key not in faults}
-    return model.model_validate(rest), faults
+    try:
+        return model.model_validate({key: value for key, value in data.items() if key not in faults}), faults
+    except ValidationError as error:
+        raise BlueprintError([problem for found in faults.values() for problem in found]) from error
+
+
+def _part(document: Document, at: Sequence[str | int]) -> Any:
+    data = document.data
+    for part in at:
+        data = data[part]
+    return {} if data is None and not at else data
 
 
 def _problem(

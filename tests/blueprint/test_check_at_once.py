@@ -144,3 +144,13 @@ def test_what_a_wrong_namespace_would_have_kept_apart_is_not_told_as_twice_there
     text = "include:\n  - {blueprint: walk.yaml, namespace: r 1}\n  - {blueprint: walk.yaml, namespace: r 2}\n"
     found = found_in(write, text)
     assert [line.partition(" can't be a name")[0] for line in found] == ["x.yaml:2: 'r 1'", "x.yaml:3: 'r 2'"]
+
+
+def test_a_wrong_key_of_a_module_hides_nothing_of_it(write: Write) -> None:
+    text = f"modules:\n  walk: {{type: '{TOYS}:Walk', procces: x, config: {{speed: 1}}, remap: {{scn: scan}}}}\n"
+    assert [line.partition(" (valid")[0] for line in found_in(write, text)] == [
+        "x.yaml:2: unknown key 'procces' in module 'walk'; did you mean 'process'?",
+        "x.yaml:2: module 'walk' has no setting 'speed'",
+        "x.yaml:2: module 'walk' has no stream 'scn' to remap; did you mean 'scan'?",
+        doubt("walk.color_image"),
+    ]

@@ -113,7 +113,7 @@ def test_what_was_typed_wrong_is_2_in_each_command(talking: Machine) -> None:
 @pytest.mark.live
 def test_calls_are_taken_back_from_the_command_line(talking: Machine) -> None:
     nothing = talking("undo")
-    assert (nothing.code, nothing.out) == (0, "there is nothing to take back\n")
+    assert (nothing.code, nothing.out) == (0, "there is nothing of the agent's to take back\n")
 
 
 @pytest.mark.live

@@ -35,12 +35,12 @@ async def test_a_call_that_cant_be_taken_back_is_named() -> None:
     async with stage() as s:
         gateway = Bridge(s.agent.context.services)
         await until(lambda: "agent" in {view.name for view in s.bridge.broker.directory.modules() if view.skills})
-        assert await chat_command(gateway, "", "undo", []) == "there is nothing to take back"
+        assert await chat_command(gateway, "", "undo", []) == "there is nothing of the agent's to take back"
         moved = await s.say("move 1")
         await moved.closed()
         with pytest.raises(SkillError, match=r"^move \(call \S+\): impossible: it declares no undo$"):
             await chat_command(gateway, "", "undo", ["2"])
-        assert await take_back(gateway, 1) == CommandResult("there is nothing to take back", [])
+        assert await take_back(gateway, 1) == CommandResult("there is nothing of the agent's to take back", [])
         for words in (["all"], ["0"], ["1", "2"]):
             with pytest.raises(UserError):
                 await chat_command(gateway, "", "undo", words)

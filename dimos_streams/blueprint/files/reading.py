@@ -85,7 +85,9 @@ class _Reading:
         return blueprint
 
     def _own_module(self, name: str) -> ModuleSpec:
-        form = validated(self._document, ModuleForm, _called, ("modules", name))
+        form, faults = usable(self._document, ModuleForm, _called, ("modules", name))
+        # What was meant by a key that is wrong may be a connection.
+        self._findings.note((problem for found in faults.values() for problem in found), wiring=True)
         with self._at("modules", name, "namespace"):
             checked_namespace(form.namespace or "own")
         spec = self._module(name, form, ("modules", name))

@@ -92,7 +92,7 @@ async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> Com
     view = await command(gateway, "undo", {"count": count}, agent)
     calls = view.result or ()
     lines = [f"{call['skill']} (call {call['call_id']}): {call['how']}: {call['text']}" for call in calls]
-    text = "\n".join(lines) or "there is nothing to take back"
+    text = "\n".join(lines) or "there is nothing of the agent's to take back"
     return CommandResult(text, list(calls), all(call["how"] == "undone" for call in calls))
 
 

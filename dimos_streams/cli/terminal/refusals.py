@@ -10,11 +10,14 @@ _REASON = 120
 """Maximum length of a refusal that is repeated as a reason, in characters."""
 
 
-def ways_on(error: CallRejectedError) -> str:
-    """Return what a person can do about the call in the way, behind a semicolon; empty if none is."""
+def ways_on(error: CallRejectedError, waited_s: float = 0.0) -> str:
+    """Return what a person who has waited for so long can do about the call in the way, behind a semicolon; empty if
+    none is."""
     if not error.holder:
         return ""
-    option = "--lease-wait SECONDS waits for it" if error.resource else "--on-duplicate chooses otherwise"
+    option = "--on-duplicate chooses otherwise"
+    if error.resource:
+        option = f"it was not free within {waited_s:g} s" if waited_s else "--lease-wait SECONDS waits for it"
     commands = [f"`dimos-streams {command} {error.holder}`" for command in ("follow", "cancel")]
     return f"; {option}, {commands[0]} shows that call, {commands[1]} ends it"
 

@@ -56,6 +56,11 @@ class Wish:
     robot: str | None = None
     """The robot of a fleet whose skill is called; None leaves that to the skill's name."""
 
+    @property
+    def waits_s(self) -> float:
+        """The time, in seconds, for which it waits for what another call holds."""
+        return self.lease_wait_s if self.timeout_s is None else min(self.lease_wait_s, self.timeout_s)
+
 
 async def follow_new_call(
     gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
@@ -170,8 +175,7 @@ async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any],
     async def cancel(call_id: str) -> None:
         await gateway.cancel(call_id, "the caller left", robot=wish.robot)
 
-    lease_wait_s = wish.lease_wait_s if wish.timeout_s is None else min(wish.lease_wait_s, wish.timeout_s)
-    return await begin_in_turn(ask, cancel, lease_wait_s)
+    return await begin_in_turn(ask, cancel, wish.waits_s)
 
 
 async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish: Wish) -> ToolEvent:
@@ -188,8 +192,11 @@ async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish
 
 async def cancel_call(gateway: HttpGateway, start: str, reason: str, robot: str | None = None) -> CallView:
     """Cancel the call whose id begins so, of one ``robot`` of a fleet if that is given; return the call after its
-    close, or as it is after a bound."""
+    close, or as it is after a bound. One that has ended is left as it is, with a note."""
     view = await find_call(gateway, start, robot)
+    if view.state == "closed":
+        note(f"call {view.call_id} is over already")
+        return view
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id, robot=view.robot) as watch:
         await _end(gateway, watch, view.call_id, reason, view.robot)
     return await ask_until_answered(lambda: find_call(gateway, view.call_id, view.robot), IN_DOUBT, arrived=True)

@@ -90,7 +90,7 @@ def call(
         try:
             return await follow_new_call(gateway, skill, given, wish, only=True)
         except CallRejectedError as error:
-            error.args = (f"{error}{ways_on(error)}",)
+            error.args = (f"{error}{ways_on(error, wish.waits_s)}",)
             raise
         except RobotNeededError as error:
             names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]

@@ -53,7 +53,8 @@ def skills(
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
         width = shutil.get_terminal_size((_UNBOUNDED, 0)).columns
-        write_table(SKILL_COLUMNS, skill_rows(found, width))
+        # Those by which people command agents are the most, and least often looked for here.
+        write_table(SKILL_COLUMNS, skill_rows(sorted(found, key=lambda skill: skill.agent), width))
     else:
         note("no module offers a skill")
 
