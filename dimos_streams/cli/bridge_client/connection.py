@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import UNKNOWN
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.schemas.http_url import bridge_url
@@ -132,8 +133,8 @@ def _type_of(response: requests.Response) -> str:
 
 
 def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """Return the bridge that options name, else that of the newest living run with one, else the one at the usual
-    port.
+    """Return the bridge that options name, else that of the newest living run with one, which is said if there are
+    several, else the one at the usual port.
 
     A living run's token is used if none is given. Raises ``UserError`` for options that contradict each other.
     """
@@ -146,6 +147,7 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
     living = [run for run in runs() if port in (None, run.port)]
     for run in living:
         if run.bridge_url is not None:
+            _say_which(run, [each for each in living if each.bridge_url not in (None, run.bridge_url)])
             return BridgeAddress(run.bridge_url, token or run.token)
     elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
     return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere)
@@ -207,16 +209,25 @@ def names_of(run: RunRecord) -> tuple[str, ...]:
 
 
 def find_run(selector: str | None) -> RunRecord:
-    """Return a living run by its id, blueprint, process id or machine, else the newest. Raises ``NoRunError`` if none
-    lives, and ``UserError`` if none that lives is called so."""
+    """Return a living run by its id, blueprint, process id or machine, else the newest, which is said if there are
+    several. Raises ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
     from dimos_streams.runtime.registry import runs
 
     living = runs()
     if not living:
         raise NoRunError("no run lives")
     if selector is None:
+        _say_which(living[0], living[1:])
         return living[0]
     for run in living:
         if selector in names_of(run):
             return run
     raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
+
+
+def _say_which(run: RunRecord, others: Sequence[RunRecord]) -> None:
+    """Say which run is meant where nobody has said it and there are several: a robot moves by it."""
+    if others:
+        note(
+            f"several runs live: {run.run_id}, the newest, is meant, not {', '.join(each.run_id for each in others)}"
+        )

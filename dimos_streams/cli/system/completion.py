@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable
 
@@ -28,7 +29,8 @@ def offering(source: Callable[[typer.Context], Iterable[Offer]]) -> Source:
 
     def offered(context: typer.Context, incomplete: str) -> list[Offer]:
         try:
-            found = list(source(context))
+            with contextlib.redirect_stderr(None):  # notes are for who runs a command
+                found = list(source(context))
         except DimosStreamsError:
             return []
         fitting = [offer for offer in found if offer[0].startswith(incomplete) and _VALUE.fullmatch(offer[0])]
