@@ -175,7 +175,7 @@ def runs() -> list[RunRecord]:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)
                 continue
-            record = RunRecord.model_validate_json(path.read_text())
+            record = RunRecord.model_validate_json(path.read_bytes())
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
         if record.pid_space == here and lives(record.pid, record.pid_started):

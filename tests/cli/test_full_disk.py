@@ -82,6 +82,10 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
         for skill, arguments in (("observe", {}), ("move", {"distance_m": 0.1}), ("say", {"text": "move 0.1 m"})):
             until(lambda: call(skill, **arguments).get("outcome") == "completed")  # noqa: B023
 
+        paused = machine("pause")
+        assert (paused.code, "NOT KEPT: the record in" in paused.out) == (1, True), paused
+        assert machine("resume").code == 0
+
         ballast.unlink()
         until(lambda: "messages are missing" in get("/healthz")["unwell"].get("recorder", ""))
         until(lambda: get("/healthz")["disk"] == "ok" and get("/healthz")["journal"]["state"] == "ok")

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+import re
+import unicodedata
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.common.text import TextJoiner, parse_json, repaired, well_formed, well_formed_json
+from dimos_streams.common.text import (
+    TextJoiner,
+    normalized,
+    parse_json,
+    plain,
+    repaired,
+    well_formed,
+    well_formed_json,
+)
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
 
@@ -70,3 +80,25 @@ def test_bytes() -> None:
 def test_data_that_json_does_not_have() -> None:
     assert repaired({"\ud83d": (math.nan, -math.inf, 1.5, True, None)}) == {"\ufffd": [None, None, 1.5, True, None]}
     assert repaired([10**400, -(10**309), 10**308]) == [None, None, 10**308]
+
+
+def test_runs_of_marks_cost_no_more_than_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is sorted in the square of its length, and nothing else runs meanwhile."""
+    longest = 0
+
+    def normalize(form: Any, text: str) -> str:
+        nonlocal longest
+        runs = re.findall(r"[\u0300-\u034e\u0350-\u036f]+", text)
+        longest = max(longest, *map(len, runs))
+        return text
+
+    monkeypatch.setattr("unicodedata.normalize", normalize)
+    plain("a" + "\u0345\u0316\u0301" * 100)
+    assert longest == 30
+
+
+@given(st.text())
+def test_texts_as_people_write_them_are_in_their_normal_form(text: str) -> None:
+    forms: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
+    for form in forms:
+        assert normalized(form, text) == unicodedata.normalize(form, text)

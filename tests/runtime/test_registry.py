@@ -231,3 +231,11 @@ def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logge
     assert find_run_dir(None) == refused
     living_record(living)
     assert find_run_dir(None) == living
+
+
+@pytest.mark.feature("H4")
+def test_a_damaged_record_of_one_run_hides_no_other() -> None:
+    """Whoever stops robots asks for all living runs."""
+    damaged, record = make_run("0001-rover-1"), living_record()
+    (damaged / "run.json").write_bytes(b"\xff\xfe")
+    assert runs() == [record]

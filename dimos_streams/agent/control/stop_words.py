@@ -10,13 +10,13 @@ input.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pydantic import field_validator
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.text import normalized
 from dimos_streams.common.text import plain as visible
 
 Language = Literal["en", "de", "fr", "es"]
@@ -100,4 +100,4 @@ def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 def _normalised(text: str) -> str:
     """The words of a text in small letters with one blank between them."""
-    return _NO_WORD.sub(" ", unicodedata.normalize("NFKC", visible(text)).casefold()).strip()
+    return _NO_WORD.sub(" ", normalized("NFKC", visible(text)).casefold()).strip()

@@ -81,7 +81,7 @@ class OperatorSkills(Module):
         if not core.control.paused:
             mode = core.control.mode
             raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {mode}")
-        return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held)
+        return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held, unkept=core.record.unkept)
 
     @skill(audience="operator")
     async def resume(self, reason: str = "") -> str:

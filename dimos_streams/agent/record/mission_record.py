@@ -147,6 +147,13 @@ class MissionRecord:
         if self._closed:
             self.close()
 
+    @property
+    def unkept(self) -> str:
+        """The reason why what an operator has set last will not be known after a restart; empty if it will be."""
+        if not self._lost:
+            return ""
+        return f"the record in {self._directory} can't be written, and an agent that starts again goes by it"
+
     def close(self) -> None:
         """Close the files; what is written later opens and closes them again. Twice is fine."""
         self._closed = True

@@ -57,12 +57,13 @@ async def hold(
     gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
 ) -> tuple[CallView, bool]:
     """Have an agent hold its robot still, by ``pause`` or ``abort``. Return how it ended, and whether all gates
-    confirm it.
+    confirm it and the agent will know of it when it is started again.
 
     An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
     """
     view = await command(gateway, name, arguments, agent)
-    return view, HoldView.of_result(view.result).confirmed
+    unkept = isinstance(view.result, Mapping) and view.result.get("unkept")
+    return view, HoldView.of_result(view.result).confirmed and not unkept
 
 
 async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:

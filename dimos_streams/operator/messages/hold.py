@@ -56,6 +56,9 @@ class PauseReport(HoldView):
 
     changed: bool
     """False if the agent was paused already."""
+    unkept: str = ""
+    """The reason why the agent is not paused any more when its process has ended; empty if it will be."""
 
     def __str__(self) -> str:
-        return f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}"
+        text = f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}"
+        return f"{text}; NOT KEPT: {self.unkept}" if self.unkept else text

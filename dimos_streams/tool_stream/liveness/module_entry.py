@@ -11,6 +11,9 @@ from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
+_HUNG = "hung: "
+_SILENT_S = 0.5
+"""The time, in seconds, after which others may speak for a module: two heartbeats. Before, it speaks for itself."""
 _REPORT_S = 1.5
 """The time, in seconds, for which somebody else's word about a module holds."""
 _MAX_CONTRADICTION = 500
@@ -127,6 +130,8 @@ class ModuleEntry:
         how, instance = end_of_process(health), self.instances.of_process(pid)
         if how is not None and self.current.health == ENDED:
             return  # it has said so itself
+        if how is None and not health.startswith(_HUNG):
+            return  # that it is well only it can say
         self.reported_health, self.reported_at = health, clock.monotonic()
         if how is not None and instance is not None:
             self._ends[instance.id] = how
@@ -161,13 +166,13 @@ class ModuleEntry:
     def _health(self, now: float, rivals: tuple[Instance, ...]) -> str:
         if rivals:
             return f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
-        if self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
+        age = now - self.heard
+        if age > _SILENT_S and self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             return self.reported_health
-        if how := self.how_ended(self.instances.bound.id if self.instances.bound else ""):
+        if age > _SILENT_S and (how := self.how_ended(self.instances.bound.id if self.instances.bound else "")):
             return process_ended(how)
         if self.departed(now):
             return f"gone: its links ended {now - self.current.token_lost_at:.1f} s ago"
-        age = now - self.heard
         return self.current.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
 
     def _rivals(self, now: float) -> tuple[Instance, ...]:

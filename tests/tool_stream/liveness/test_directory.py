@@ -119,10 +119,14 @@ async def test_who_is_silent_is_gone_and_somebody_elses_word_counts_meanwhile() 
         view = world.directory.module("a")
         assert view is not None
         assert not view.alive
-        await world.beat("a", "", health="crashed")
-        assert world.health("a") == "crashed"
+        await world.beat("a", "", health="ok")
+        assert world.health("a").startswith("gone: silent"), "that it is well only it can say"
+        await world.beat("a", "", health="hung: again")
+        assert world.health("a") == "hung: again"
         await world.beat("a")
         assert world.health("a") == "ok", "its own word is the newer one"
+        await world.beat("a", "", health="hung: says who")
+        assert world.health("a") == "ok", "who speaks speaks for itself"
         again = world.directory.module("a")
         assert again is not None
         assert again.alive

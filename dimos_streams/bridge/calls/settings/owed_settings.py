@@ -41,7 +41,7 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
     """Read what a bridge of the run has written; empty if there is none, or, with a log entry, if it is
     unreadable."""
     try:
-        return _OwedRecord.model_validate_json(path.read_text()).owed
+        return _OwedRecord.model_validate_json(path.read_bytes()).owed
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:

@@ -80,7 +80,7 @@ def is_of(module: str, robot: str) -> bool:
 def load(path: Path) -> StopState:
     """Read what a bridge of the run has written. An unreadable file stops every robot: it exists for a reason."""
     try:
-        record = _StopRecord.model_validate_json(path.read_text())
+        record = _StopRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return StopState()
     except (OSError, ValueError) as error:
