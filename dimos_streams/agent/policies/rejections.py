@@ -15,13 +15,15 @@ from dimos_streams.operator.messages.agent import AgentEvent
 _MISSIONS = 1000
 _CALLS = 1000
 _ASKED = 1000
+_STRUCK = "the operator has taken this step out of the plan"
 _Key: TypeAlias = tuple[str, str]
 
 
 class Rejections:
     """The rejected calls of each mission; made of the agent's events, so it outlives its process.
 
-    A mission and its sub-missions are one. What an operator approves later is not rejected any more. If the arguments
+    A mission and its sub-missions are one. Who approves a plan without one of its steps, or with another one in its
+    place, has rejected that step. What an operator approves later is not rejected any more. If the arguments
     of a rejected approval were changed, two calls are rejected: what was asked for, and what the operator made of it.
     """
 
@@ -37,11 +39,14 @@ class Rejections:
             _bound(self._asked, _ASKED)
         elif event.kind == "approval_decided":
             view = event.data["approval"]
-            keys = {*self._asked.pop(view["id"], ()), *_keys(view)}
+            asked, decided = self._asked.pop(view["id"], frozenset()), frozenset(_keys(view))
             if view["state"] == "rejected":
-                self._reject(keys, event.missions, event.data.get("why", ""))
+                self._reject(asked | decided, event.missions, event.data.get("why", ""))
             elif view["state"] == "approved":
-                self._allow(_keys(view), event.missions)
+                self._allow(decided, event.missions)
+                if view["skill"] == SUBMIT_PLAN:
+                    struck = {(skill, arguments) for skill, arguments in asked - decided if skill != SUBMIT_PLAN}
+                    self._reject(struck, event.missions, _STRUCK)
 
     def why(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> str | None:
         """The reason for which a call was rejected, empty if none was given, or None if it was not rejected."""

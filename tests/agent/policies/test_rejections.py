@@ -129,3 +129,13 @@ def test_which_calls_are_rejected() -> None:
     assert [book.why("walk", {"by": by}, ["m"]) for by in (1, 2)] == [None, "no"]
     book.apply(decided("rejected", "d", mission="", by=9))
     assert book.why("walk", {"by": 9}, []) is None
+
+
+def test_a_step_that_was_taken_out_of_a_plan_is_rejected() -> None:
+    """A model that makes it alone would do what the operator has said no to."""
+    book, steps = Rejections(), [{"skill": "walk", "arguments": {"by": by}} for by in (1, 2, 3)]
+    book.apply(decided("pending", skill="submit_plan", steps=steps))
+    book.apply(decided("approved", skill="submit_plan", steps=[steps[1], {"skill": "walk", "arguments": {"by": 4}}]))
+    whys = [book.why("walk", {"by": by}, ["m"]) for by in (1, 2, 3, 4)]
+    assert whys == ["the operator has taken this step out of the plan", None, whys[0], None]
+    assert book.why("submit_plan", {"steps": steps}, ["m"]) is None, "it may be asked for again"
