@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from pydantic import Field
+
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
@@ -56,7 +58,7 @@ class PauseReport(HoldView):
 
     changed: bool
     """False if the agent was paused already."""
-    unkept: str = ""
+    unkept: str = Field(default="", exclude_if=lambda why: not why)
     """The reason why the agent is not paused any more when its process has ended; empty if it will be."""
 
     def __str__(self) -> str:
