@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -130,11 +131,8 @@ def _make_shared(runs_dir: Path) -> None:
 
     Raises ``OSError``, and ``UserError`` if another user could replace what is in it.
     """
-    try:
+    with contextlib.suppress(FileExistsError):
         runs_dir.mkdir(parents=True)
-    except FileExistsError:
-        pass
-    else:
         if runs_dir.parent.stat().st_mode & _FOR_ALL == _FOR_ALL:
             runs_dir.chmod(_FOR_ALL)
     for directory in (runs_dir.parent, runs_dir):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
+from dimos_streams.cli.commands.of_runs.calls import say
 from dimos_streams.runtime import registry
 from tests.client.event_server import Peer, event_server
 from tests.helpers import until
@@ -62,3 +65,19 @@ def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
 
     with event_server(hang) as slow, event_server(answer) as quick:
         asyncio.run(main([slow.url.rstrip("/"), quick.url.rstrip("/")]))
+
+
+def test_which_of_several_runs_is_meant_is_said_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as taken:  # nobody listens there
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        living = [
+            SimpleNamespace(run_id=name, bridge_url=f"{url}{end}", bridge_on="", port=1, token=None)
+            for name, end in (("new-1", ""), ("old-1", "/"))
+        ]
+        monkeypatch.setattr(registry, "runs", lambda: living)
+        with pytest.raises(BridgeUnreachableError):
+            say("hello")
+    assert capsys.readouterr().err == "several runs live: new-1, the newest, is meant, not old-1\n"

@@ -17,27 +17,38 @@ CA, CERT, KEY = "DIMOS_STREAMS_CA", "DIMOS_STREAMS_CERT", "DIMOS_STREAMS_KEY"
 
 
 def own_tls(url: str) -> Tls | None:
-    """Return the files that the environment names: an authority's certificates, this person's own and its key; None
-    for a URL without TLS, which needs none of them.
+    """Return the files that the environment names: an authority's certificates, this person's own and its key. None
+    if it names none, and for a URL without TLS, which needs none of them.
 
     Raises ``UserError`` for files that can't be used, and for a key without a certificate.
     """
-    return _checked()[0] if url.startswith("https:") else None
+    named = _named() if url.startswith("https:") else None
+    if named is not None:
+        _context(named)  # requests would say of bad ones that nobody answers
+    return named
 
 
 def own_context(url: str) -> ssl.SSLContext | None:
     """Return the same for a WebSocket's URL. Raises as ``own_tls`` does."""
-    return _checked()[1] if url.startswith("wss:") else None
+    named = _named() if url.startswith("wss:") else None
+    return None if named is None else _context(named)
 
 
-def _checked() -> tuple[Tls, ssl.SSLContext]:
-    import ssl
-
+def _named() -> Tls | None:
+    files = [_file(variable) for variable in (CA, CERT, KEY)]
+    if not any(files):
+        return None
     from dimos_streams.client.http_session import Tls
 
-    tls = Tls(*map(_file, (CA, CERT, KEY)))
+    tls = Tls(*files)
     if tls.key is not None and tls.cert is None:
         raise UserError(f"{KEY} is the key of a certificate: set {CERT} too")
+    return tls
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    import ssl
+
     try:
         context = ssl.create_default_context(cafile=tls.ca)
         if tls.cert is not None:
@@ -45,7 +56,7 @@ def _checked() -> tuple[Tls, ssl.SSLContext]:
     except OSError as error:
         named = " and ".join(variable for variable in (CA, CERT, KEY) if os.environ.get(variable))
         raise UserError(f"the files of {named} can't be used: {error}") from error
-    return tls, context
+    return context
 
 
 def _file(variable: str) -> Path | None:

@@ -36,7 +36,7 @@ def configured(draft: Draft, settings: list[str] | None) -> Draft:
     return draft
 
 
-def refuse_errors(draft: Draft) -> None:
+def refuse_draft(draft: Draft) -> None:
     """Raise ``BlueprintError`` with the errors that `check` finds, after its warnings; these alone are for who runs
     it."""
     from dimos_streams.blueprint.check import check_draft

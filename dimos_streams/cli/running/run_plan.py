@@ -18,7 +18,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
-from dimos_streams.cli.running.configured_blueprint import configured, refuse_errors
+from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
@@ -151,7 +151,7 @@ def prepare(
     whole = configured(viewed, [*of_hub, *(settings or ())])
     whole = replace(whole, blueprint=_with_port(whole.blueprint, port, virtual=virtual))
     part = whole.blueprint if machine is None else _part_of(whole, machine)
-    refuse_errors(replace(whole, blueprint=part))
+    refuse_draft(replace(whole, blueprint=part))
     if hub is not None and bridge_of(part) is None:
         where = f"blueprint {part.name!r}" if machine is None else f"machine {machine!r}"
         raise UserError(f"{where} has no bridge, so there is no journal to ship to --hub")
@@ -165,7 +165,7 @@ def _part_of(draft: Draft, machine: str) -> Blueprint:
     if not draft.problems:
         with contextlib.suppress(BlueprintError):
             return part_of(draft.blueprint, machine)
-    refuse_errors(draft)
+    refuse_draft(draft)
     return part_of(draft.blueprint, machine)
 
 

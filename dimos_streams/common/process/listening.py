@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import sys
-from typing import Any
 
 _BACKLOG = 1024
 
@@ -16,18 +15,15 @@ def listening_socket(host: str, port: int, *, send_buffer: int = 0, kept: bool =
 
     Raises ``OSError`` if the port can't be had, also for an unknown host.
     """
-    family, kind, protocol, _, address = _resolve(host, port)
-    with contextlib.ExitStack() as if_it_fails:
-        sock = if_it_fails.enter_context(socket.socket(family, kind, protocol))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if kept:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock = _bound(host, port, shared=kept)
+    try:
         if send_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        sock.bind(address)
         sock.listen(_BACKLOG)
-        sock.setblocking(False)
-        if_it_fails.pop_all()
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
     return sock
 
 
@@ -55,7 +51,9 @@ class KeptPort:
         with contextlib.suppress(OSError):
             # What only keeps the port would not notice who listens.
             listening_socket(self._host, self._port).close()
-            self._socket = _kept_socket(self._host, self._port)
+            self._socket = _bound(self._host, self._port, shared=True)
+            # Left on, it would admit whoever has it on.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     def close(self) -> None:
         """Let go of the port. Twice is fine."""
@@ -64,18 +62,18 @@ class KeptPort:
             self._socket = None
 
 
-def _kept_socket(host: str, port: int) -> socket.socket:
-    family, kind, protocol, _, address = _resolve(host, port)
-    with contextlib.ExitStack() as if_it_fails:
-        sock = if_it_fails.enter_context(socket.socket(family, kind, protocol))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A socket at the first address of a host; ``shared`` admits others of this user that are shared, too."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of before may linger
+        if shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(address)
-        # Needed where connections of before linger; left on, it would admit whoever has it on.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-        if_it_fails.pop_all()
+    except OSError:
+        sock.close()
+        raise
     return sock
-
-
-def _resolve(host: str, port: int) -> tuple[Any, ...]:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]

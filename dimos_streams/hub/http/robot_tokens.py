@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from concurrent.futures import Executor
 
@@ -15,6 +14,7 @@ from dimos_streams.bridge.http.problems import problem
 from dimos_streams.common.bearer import bearer_token
 from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
+from dimos_streams.hub.storage.robots import token_hash
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 
@@ -32,7 +32,7 @@ class RobotTokens:
         self._robots, self._others = robots, others
         self._storage = storage
         self._executor = executor
-        self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
+        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
         """The robot of each token that is one's, by the token's hash, and the time until which that counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +63,7 @@ class RobotTokens:
         return None
 
     async def _robot_of(self, token: str, *, anew: bool) -> str:
-        key = hashlib.sha256(token.encode()).digest()
+        key = token_hash(token)
         robot, until = self._known.get(key, ("", 0.0))
         if clock.monotonic() < until and not anew:
             return robot

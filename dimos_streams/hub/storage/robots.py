@@ -48,7 +48,7 @@ class RobotTable:
                 "INSERT INTO robots (name, token_hash, added) VALUES (?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, connected_by = '',"
                 " connected_until = 0, process = '', replaced = '', doubled_until = 0",
-                name, _hash(token), db.now(),
+                name, token_hash(token), db.now(),
             )  # fmt: skip
         return token
 
@@ -66,7 +66,7 @@ class RobotTable:
     def of_token(self, token: str) -> str:
         """The robot that has a token; empty for nobody's."""
         with self._engine.reading() as db:
-            rows = db.rows("SELECT name FROM robots WHERE token_hash = ?", _hash(token))
+            rows = db.rows("SELECT name FROM robots WHERE token_hash = ?", token_hash(token))
         return str(rows[0][0]) if rows else ""
 
     def all(self) -> list[RobotRow]:
@@ -149,5 +149,6 @@ def new_token() -> str:
     return f"dsr_{secrets.token_urlsafe(_TOKEN_BYTES)}"
 
 
-def _hash(token: str) -> str:
+def token_hash(token: str) -> str:
+    """The form in which a robot's token is kept."""
     return hashlib.sha256(token.encode()).hexdigest()

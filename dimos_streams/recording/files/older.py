@@ -72,15 +72,10 @@ def _move(path: Path, to: Path) -> None:
 
 
 def _put_aside(path: Path, aside: Path) -> None:
-    """Move all parts, or none. Raises ``UserError``."""
-    moved: list[int] = []
     try:
-        for number in part_numbers(path):
-            part_path(path, number).replace(part_path(aside, number))
-            moved.append(number)
+        _move(path, aside)
     except OSError as error:
-        for number in moved:
-            part_path(aside, number).replace(part_path(path, number))
+        _move(aside, path)  # what had been moved before
         why = f"it can't be put aside: {error.strerror}"
         raise UserError(f"log {str(path)!r} can't be replaced: {why}; give --record another name") from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -15,6 +15,8 @@ from dimos_streams.cli.terminal.output import note, write, write_json, write_tab
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UserError
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish
+    from dimos_streams.cli.bridge_client.connection import BridgeAddress
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.event import ToolEvent
 
@@ -60,11 +62,8 @@ def call(
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
-    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_new_call
-    from dimos_streams.cli.terminal.refusals import ways_on
-    from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish
     from dimos_streams.operator.reporting import CLI
-    from dimos_streams.skill import public_names
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
@@ -80,24 +79,36 @@ def call(
         robot=robot,
     )
 
-    async def work(gateway: HttpGateway) -> ToolEvent:
-        offered = {each.name: each for each in await gateway.skills()}
-        named = offered.get(public_names(skill)[0] if robot is None else f"{robot}_{skill}")
-        schemas = named.parameters if named is not None and robot in (None, named.robot) else {}
-        given = parse_arguments(arguments or (), arguments_json, schemas)
-        if caller in {each.module for each in offered.values() if each.agent}:
-            raise UserError(f"--caller {caller!r} is the name of an agent: valid is a name of your own")
-        try:
-            return await follow_new_call(gateway, skill, given, wish, only=True)
-        except CallRejectedError as error:
-            error.args = (f"{error}{ways_on(error, wish.waits_s)}",)
-            raise
-        except RobotNeededError as error:
-            names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
-            remedy = f"call {' or '.join(names)}, or give --robot" if names else "give --robot"
-            raise RobotNeededError(f"several robots have a skill {skill!r}; {remedy}") from error
+    _exit_by(
+        at_bridge(lambda gateway: _called(gateway, skill, arguments or (), arguments_json, wish), url, port, token)
+    )
 
-    _exit_by(at_bridge(work, url, port, token))
+
+async def _called(
+    gateway: HttpGateway, skill: str, arguments: Sequence[str], arguments_json: str | None, wish: Wish
+) -> ToolEvent:
+    """Call a skill as the command line has it, and return the event waited for. Raises ``UserError`` for arguments
+    that the skill does not take, and the errors of ``follow_new_call`` with what a person can do about them."""
+    from dimos_streams.cli.bridge_client.calls.skill_calls import follow_new_call
+    from dimos_streams.cli.terminal.refusals import ways_on
+    from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+    from dimos_streams.skill import public_names
+
+    offered = {each.name: each for each in await gateway.skills()}
+    named = offered.get(public_names(skill)[0] if wish.robot is None else f"{wish.robot}_{skill}")
+    schemas = named.parameters if named is not None and wish.robot in (None, named.robot) else {}
+    given = parse_arguments(arguments, arguments_json, schemas)
+    if wish.caller in {each.module for each in offered.values() if each.agent}:
+        raise UserError(f"--caller {wish.caller!r} is the name of an agent: valid is a name of your own")
+    try:
+        return await follow_new_call(gateway, skill, given, wish, only=True)
+    except CallRejectedError as error:
+        error.args = (f"{error}{ways_on(error, wish.waits_s)}",)
+        raise
+    except RobotNeededError as error:
+        names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
+        remedy = f"call {' or '.join(names)}, or give --robot" if names else "give --robot"
+        raise RobotNeededError(f"several robots have a skill {skill!r}; {remedy}") from error
 
 
 def follow(
@@ -237,16 +248,20 @@ def say(
                 note(f"machine {machine!r} is not there, nor are its skills")
 
     with agents_named_by("--agent NAME, or begin with 'NAME: '"):
-        event = at_bridge(work, url, port, token)
+        event = _at(address, work)
     _exit_by(event)
 
 
 def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
     """The result of ``work`` with the bridge of the options. Raises ``UserError``, ``BridgeUnreachableError``."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge, open_gateway
-    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.cli.bridge_client.connection import find_bridge
 
-    address = find_bridge(url, port, token)
+    return _at(find_bridge(url, port, token), work)
+
+
+def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:
+    from dimos_streams.cli.bridge_client.connection import open_gateway
+    from dimos_streams.cli.system.async_runner import run_async
 
     async def main() -> T:
         async with open_gateway(address) as gateway:
