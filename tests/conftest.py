@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dimos_streams.common import secrets
+from tests import ports
 from tests.distribution import (  # hooks, but for the first
     import_a_share,
     pytest_collection_modifyitems,
@@ -100,11 +101,8 @@ def lcm_library() -> Any:
 
 @pytest.fixture
 def free_port() -> int:
-    """A TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port for a server of this test."""
+    return ports.free_port()
 
 
 @pytest.fixture

@@ -69,11 +69,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if group is not None:
             places[item] = order.index(group), 0
         elif several:
-            places[item] = len(order) + (not _computes(item)), zlib.crc32(item.nodeid.encode())
+            places[item] = len(order) + (not _computes(item)), zlib.crc32(_file(item.nodeid).encode())
         else:
             slow = item.get_closest_marker("slow") is not None
             places[item] = len(order) + (not slow), 0
     items.sort(key=places.__getitem__)
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def _computes(item: pytest.Item) -> bool:
@@ -106,7 +110,14 @@ def import_a_share() -> None:
 
 
 class ChainScheduling(LoadGroupScheduling):  # type: ignore[misc]
-    """Hands chains to all workers but the last ones; these take what belongs to no chain as long as there is any."""
+    """Hands chains to all workers but the last ones; these take what belongs to no chain as long as there is any.
+
+    Of what has no group a file's tests run in one worker: they share what the file makes for all of them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        group: str = super()._split_scope(nodeid)
+        return _file(nodeid) if group == nodeid else group
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if self._fills(node):

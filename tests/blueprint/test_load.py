@@ -249,7 +249,8 @@ def test_python_references() -> None:
         ("folow-person", "no blueprint is called 'folow-person'; did you mean 'follow-person'?"),
     ],
 )
-def test_references_that_lead_nowhere(reference: str, expected: str) -> None:
+def test_references_that_lead_nowhere(reference: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     with pytest.raises(UserError, match=r"^.*$") as error:
         resolve(reference)
     assert expected in str(error.value)

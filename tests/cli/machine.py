@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.warm_commands import run_warm
+from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 ROVER = "tests/cli/rover.yaml"
@@ -130,14 +131,6 @@ class Machine:
             except OSError:  # it ended while we looked, or is somebody else's
                 continue
         return found
-
-
-def free_port() -> int:
-    """A TCP port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def free_bus() -> str:

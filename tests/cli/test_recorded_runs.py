@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.recording.reader import LogReader
-from tests.cli.machine import ROVER, Machine, free_port
+from tests.cli.machine import ROVER, Machine
 from tests.helpers import until
+from tests.ports import free_port
 from tests.recording.logs import some_events, write_log
 
 pytestmark = pytest.mark.live

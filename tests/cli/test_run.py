@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.machine import ROVER, Machine, free_port, read_until
+from tests.cli.machine import ROVER, Machine, read_until
 from tests.helpers import wait_for
+from tests.ports import free_port
 
 
 def run_of(machine: Machine, *more: str) -> list[str]:

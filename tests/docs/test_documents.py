@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.skill import skills_of
+from tests import ports
 from tests.cli.warm_commands import put_warm_command
 
 ROOT = Path(__file__).parents[2]
@@ -77,16 +77,10 @@ def environment(tmp_path_factory: pytest.TempPathFactory, bus_url: str, free_por
                 break
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def hub_port(tmp_path: Path) -> Iterator[int]:
     """A port for a hub, whose process is ended if the document has not come to its end."""
-    yield _free_port()
+    yield ports.free_port()
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         os.kill(int((tmp_path / "hub.pid").read_text()), signal.SIGTERM)
 
@@ -97,7 +91,7 @@ def hub_port(tmp_path: Path) -> Iterator[int]:
 def test_a_document_runs(
     document: Path, environment: dict[str, str], hub_port: int, tmp_path: Path, commands: Path
 ) -> None:
-    viewer_port = _free_port()
+    viewer_port = ports.free_port()
     environment |= _SMALL if document in _ALL_WITH_A_ROBOT else {}
     environment |= {} if document == ROOT / "README.md" else {"PATH": f"{commands}{os.pathsep}{environment['PATH']}"}
     for block in blocks(document):

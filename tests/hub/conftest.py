@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.ports import free_port
 
 _SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 _numbers = itertools.count(1)
@@ -32,9 +33,7 @@ def postgres_server() -> Iterator[str]:
     if os.geteuid() == 0 and shutil.which("runuser") is None:
         pytest.skip("PostgreSQL does not run as root, and there is no runuser")
     bin = _SERVERS[-1].parent
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     home = Path(tempfile.mkdtemp(prefix="hub-postgres-"))
     try:
         if os.geteuid() == 0:

@@ -22,10 +22,10 @@ from pydantic_core import from_json
 
 from benchmarks.fleet import add_robots, start_hub, start_robots
 from benchmarks.postgres_cluster import PostgresCluster, is_installed, postgres_cluster
-from benchmarks.system import free_port
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
 from tests.helpers import wait_for
+from tests.ports import free_port
 
 SECONDS = float(os.environ.get("DIMOS_STREAMS_FLEET_CHAOS_S", "0"))
 SEED = os.environ.get("DIMOS_STREAMS_FUZZ_SEED", "1")

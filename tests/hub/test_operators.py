@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 
 from dimos_streams.cli.entry import run_command
 from dimos_streams.fleet.batches import encoded_event
-from tests.cli.machine import Machine, Result, free_port
+from tests.cli.machine import Machine, Result
 from tests.helpers import wait_for
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -30,10 +30,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     database = f"sqlite:///{place}/hub.sqlite"
     tokens = added(database, "robot1", "robot2")
     with machine.started("hub", "--port", url.rpartition(":")[2], "--database", database) as process:
-        wait_for(lambda: asked(f"{url}/healthz"))
+        wait_for(lambda: is_served(f"{url}/healthz"))
         for robot, token in tokens.items():
             start(machine, place, robot, token, url)
-        wait_for(lambda: {"robot1_say", "robot2_turn"} <= {skill["name"] for skill in asked(f"{url}/skills")})
+        wait_for(lambda: {"robot1_say", "robot2_turn"} <= skills_at(url))
         yield lambda *words, **more: machine(*words, "--url", url, **more)
         for _ in tokens:
             assert machine("stop").code == 0
@@ -42,11 +42,15 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     assert machine.leaves_nothing()
 
 
-def asked(url: str) -> Any:
+def is_served(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).json()
+        return requests.get(url, timeout=5).ok
     except requests.ConnectionError:
-        return None
+        return False
+
+
+def skills_at(url: str) -> set[str]:
+    return {skill["name"] for skill in requests.get(f"{url}/skills", timeout=20).json()}
 
 
 def start(machine: Machine, place: Path, robot: str, token: str, url: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.export.mcap import export_mcap
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.reader import LogReader
+from tests import ports
 from tests.foxglove.viewer import Viewer, viewing
 from tests.helpers import until
 from tests.live.mission import Mission, running
@@ -40,7 +40,7 @@ def test_a_viewer_sees_the_robot_and_holds_it(bus_url: str, free_port: int, tmp_
     log = tmp_path / "a.lcmlog"
 
     async def main() -> dict[str, tuple[str, str]]:
-        blueprint = with_foxglove(resolve("follow-person"), address=str(port := another_port()))
+        blueprint = with_foxglove(resolve("follow-person"), address=str(port := ports.free_port()))
         blueprint = blueprint.configured({"agent.approval.rules": [{"skill": "follow_person"}], "agent.zones": ZONES})
         config = {
             "path": str(log),
@@ -134,9 +134,3 @@ def channels_of(log: Path, target: Path) -> dict[str, tuple[str, str]]:
     assert summary is not None
     schemas = {number: (schema.name, schema.data.decode()) for number, schema in summary.schemas.items()}
     return {channel.topic: schemas[channel.schema_id] for channel in summary.channels.values()}
-
-
-def another_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

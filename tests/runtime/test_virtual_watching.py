@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from dimos_streams.clock import run_virtual
-from tests.cli.machine import free_port
+from tests.ports import free_port
 from tests.runtime.virtual_mission import mission
 
 SECONDS = 8.0
