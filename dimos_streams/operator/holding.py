@@ -26,7 +26,8 @@ HOLD_PERIOD_S: Final = 0.2
 HOLDS_KNOWN_AFTER_S: Final = 2.5 * HOLD_PERIOD_S
 """Time, in seconds, of listening after which a reader knows who holds, even if one message got lost."""
 MAX_VALID_S: Final = 60.0
-"""Maximum time, in seconds, for which a hold counts unrepeated: nobody could let go of it after a crash."""
+"""Maximum time, in seconds, for which a hold counts unrepeated. Nobody could let go of it after a crash; but a holder
+that hangs, or that a busy machine keeps from its processor, is back within that time and holds again."""
 _MEANT_S: Final = 3_600.0
 """Time, in seconds, beyond which a hold is damage: nobody means it, and one flipped bit in a usual one (65,536 s
 instead of 1 s) must not hold a robot."""

@@ -24,6 +24,8 @@ from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.runtime.live.slots import START_BOUND_S
+from dimos_streams.runtime.options import RunOptions
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness
@@ -425,6 +427,19 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
         assert made.agent.core.control.paused
         await (await made.harness.call("resume")).result()
         assert not made.agent.core.holding
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.virtual_time
+async def test_a_pause_outlives_its_agent_until_one_that_hung_has_begun_again() -> None:
+    async with hold_stage() as made:
+        await made.harness.call("drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await (await made.harness.call("pause")).closed()
+        await made.agent.end_tasks()
+        before = len(made.harness.sent("cmd_vel"))
+        await asyncio.sleep(RunOptions(bus_url="memq://").hang_bound_s + START_BOUND_S)
+        assert {twist.linear.x for twist in made.harness.sent("cmd_vel")[before:]} == {0.0}
 
 
 @pytest.mark.feature("B5")

@@ -12,13 +12,9 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.namespaces import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
-from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES
+from dimos_streams.operator.holding import HOLD_PERIOD_S, MAX_VALID_S, RELEASES
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-
-HOLD_VALID_S = 15.0
-"""The time in s for which a hold outlives its agent: a process that died is restarted within that time, and holds
-again."""
 
 
 class RobotHold:
@@ -84,7 +80,7 @@ class RobotHold:
             source=self._agent,
             seq=self._number,
             hold=holding,
-            valid_s=HOLD_VALID_S,
+            valid_s=MAX_VALID_S,
             reason=self._why(),
         )
 

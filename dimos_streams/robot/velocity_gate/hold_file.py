@@ -17,9 +17,6 @@ from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
 
-UNKNOWN_S: Final = 15.0
-"""Seconds for which a gate that can't know who held before it lets nothing move the base: by then a bridge that was
-killed with it holds again, and an agent's pause would have ended."""
 _AGAIN_S: Final = 1.0
 """Seconds after which a failed write is tried again."""
 
@@ -55,7 +52,7 @@ class HoldFile:
 
     def load(self, now: float) -> tuple[Hold, ...] | None:
         """Return the newest messages of those that held when the gate before ended, or None if that can't be known. A
-        file that can't be read stays for ``UNKNOWN_S``, so that a gate that is killed before that does not take it
+        file that can't be read stays for ``MAX_VALID_S``, so that a gate that is killed before that does not take it
         for nobody's hold."""
         try:
             record = _HoldRecord.model_validate_json(self.path.read_bytes())
@@ -63,8 +60,8 @@ class HoldFile:
             return ()
         except (OSError, ValueError) as error:
             why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-            self._written, self._next_at = None, now + UNKNOWN_S
-            self._fail(f"nothing moves the base for {UNKNOWN_S:g} s: {self.path} can't be read ({why})")
+            self._written, self._next_at = None, now + MAX_VALID_S
+            self._fail(f"nothing moves the base for {MAX_VALID_S:g} s: {self.path} can't be read ({why})")
             return None
         holds = tuple(Hold(hold=True, **held.model_dump()) for held in record.holds)
         self._written = _asked(holds)

@@ -18,9 +18,9 @@ from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.velocities import PARTING_ZEROS
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, VelocityGateState
+from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, VelocityGateState
 from dimos_streams.robot.velocity import STILL, Velocity
-from dimos_streams.robot.velocity_gate.hold_file import UNKNOWN_S, HoldFile
+from dimos_streams.robot.velocity_gate.hold_file import HoldFile
 from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, VelocityGateLogic
 from dimos_streams.streams import In, Out
 
@@ -152,7 +152,7 @@ class VelocityGate(Module):
         holds = await in_own_thread(self._file.load, clock.monotonic())
         now = clock.monotonic()
         if holds is None:
-            self.logic.listen(now, UNKNOWN_S)
+            self.logic.listen(now, MAX_VALID_S)
         for hold in holds or ():
             self.logic.holds.update(hold, now)
 
