@@ -18,6 +18,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.operators.stop_order import end_others
 from dimos_streams.agent.policies.gates.base import AGENTS, Reviewer
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.begun_calls import begun_call
 from dimos_streams.agent.resumption.state import (
     AskedBatch,
     RecordedCall,
@@ -28,6 +29,7 @@ from dimos_streams.agent.resumption.state import (
 from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError, UserError
+from dimos_streams.skill import SkillTraits
 
 
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
@@ -185,18 +187,12 @@ def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str,
 
 def _note_begun(core: AgentCore, wish: RecordedCall) -> None:
     """Write down the calls whose begin the dead agent could not record any more."""
-    skill = core.offers.all.get(wish.skill)
+    traits = core.offers.all.get(wish.skill) or SkillTraits()
     core.events.emit(
         EventKind.CALL_OPEN,
         wish.missions,
         **({SUB: wish.sub} if wish.sub else {}),
-        tool_call_id=wish.tool_call_id,
-        call_id=wish.call_id,
-        skill=wish.skill,
-        arguments=dict(wish.arguments or {}),
-        undo=skill.undo if skill else "",
-        reversible=skill.reversible if skill else True,
-        senses=skill.concurrent if skill else False,
+        **begun_call(wish.skill, traits, wish.arguments or {}, call_id=wish.call_id, tool_call_id=wish.tool_call_id),
         **({AGENTS: list(wish.agents)} if wish.agents else {}),
     )
 

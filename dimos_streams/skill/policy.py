@@ -40,7 +40,8 @@ class SkillTraits(FrozenModel):
     motion: bool = False
     """True if it moves the robot."""
     concurrent: bool = False
-    """True if it only senses: a model's calls of such skills may run beside each other."""
+    """True if it only senses, which leaves nothing to take back: a model's calls of such skills may run beside each
+    other."""
     read_only: bool = False
     """True if its author vouches that a call changes nothing, in the robot or elsewhere, and begins or ends no other
     call. Some clients run such skills without asking anybody."""
@@ -75,6 +76,11 @@ class SkillTraits(FrozenModel):
         """
         return self.motion or bool(self.resources)
 
+    @property
+    def senses(self) -> bool:
+        """True if a call leaves nothing to take back, by what its author says."""
+        return self.concurrent or self.read_only
+
     def are_duplicates(self, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         """Return whether two calls of the skill with these arguments count as duplicates of each other."""
         return self.duplicate_scope == "name" or one == other
@@ -92,7 +98,8 @@ class SkillPolicy(SkillTraits):
         """Raise ``TypeError`` for a policy that contradicts itself."""
         others = {"motion=True": self.motion, "resources": self.resources, "undo": self.undo}
         stated = [name for name, given in (*others.items(), ("reversible=False", not self.reversible)) if given]
-        if self.read_only and stated:
-            raise TypeError(f"a skill can't be read_only with {', '.join(stated)}: it would change something")
+        if self.senses and stated:
+            trait = "read_only" if self.read_only else "concurrent"
+            raise TypeError(f"a skill can't be {trait} with {', '.join(stated)}: it would change something")
         if self.undo and not self.reversible:
             raise TypeError(f"undo={self.undo!r} would never run with reversible=False: state one of them")

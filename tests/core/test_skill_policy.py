@@ -55,6 +55,12 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
     assert (traits.moves, traits.may_move) == (moves, may_move)
 
 
+@pytest.mark.parametrize("stated", [{"concurrent": True}, {"read_only": True}])
+def test_what_only_senses_leaves_nothing_to_take_back(stated: dict[str, bool]) -> None:
+    assert SkillTraits(**stated).senses
+    assert not SkillTraits().senses
+
+
 @pytest.mark.parametrize(
     ("stated", "said"),
     [
@@ -64,6 +70,11 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
             "resorces: there is nothing of this name; did you mean 'resources'? (valid: resources, tags, ",
         ),
         ({"read_only": True, "motion": True}, "a skill can't be read_only with motion=True"),
+        (
+            {"concurrent": True, "resources": {"arm"}, "undo": "back"},
+            "a skill can't be concurrent with resources, undo: it would change something",
+        ),
+        ({"concurrent": True, "reversible": False}, "a skill can't be concurrent with reversible=False"),
     ],
 )
 def test_what_no_skill_can_state_is_refused_where_it_is_stated(stated: dict[str, Any], said: str) -> None:

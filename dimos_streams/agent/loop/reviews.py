@@ -17,6 +17,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.agent.record.begun_calls import begun_call
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -186,14 +187,8 @@ class Reviews:
         parts.events.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
-            tool_call_id="",
+            **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
             parent=call.parent,
-            call_id=call.call_id,
-            skill=skill.name,
-            arguments=dict(verdict.arguments),
-            undo=skill.undo,
-            reversible=skill.reversible,
-            senses=skill.concurrent,
             **whose_list(call.reviewer or parts.permissions.reviewer),
         )
         self._calls.endings.limit(call, parts.budget.settings.call_timeout_s)

@@ -16,6 +16,7 @@ from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.begun_calls import begun_call
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.tool_stream.event import ToolEvent
@@ -192,13 +193,7 @@ class Execution:
         self._begun[tool_call_id] = call
         self._turn.emit(
             EventKind.CALL_OPEN,
-            tool_call_id=tool_call_id,
-            call_id=call.call_id,
-            skill=skill.name,
-            arguments=dict(allowed.arguments),
-            undo=skill.undo,
-            reversible=skill.reversible,
-            senses=skill.concurrent,
+            **begun_call(skill.name, skill, allowed.arguments, call_id=call.call_id, tool_call_id=tool_call_id),
             **whose_list(self._parts.permissions.reviewer),
         )
         return call
