@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dimos_streams.agent.policies.gates.enabled import SKILL_SET
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 
@@ -35,7 +34,7 @@ def _setting(event: AgentEvent) -> tuple[str, ...] | None:
         return ("mode",)
     if kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN, EventKind.CONSOLE):
         return (kind,)
-    if kind == SKILL_SET:
+    if kind == EventKind.SKILL_SET:
         return kind, data["skill"]
     if kind == EventKind.NOTE and "lesson" in data:
         return "lesson", data["model"], data["lesson"]

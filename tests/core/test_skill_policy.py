@@ -56,7 +56,7 @@ def test_whoever_holds_anything_may_move_the_robot(stated: dict[str, Any], moves
 
 
 @pytest.mark.parametrize("stated", [{"concurrent": True}, {"read_only": True}])
-def test_what_only_senses_leaves_nothing_to_take_back(stated: dict[str, bool]) -> None:
+def test_what_only_senses_leaves_nothing_to_take_back(stated: dict[str, Any]) -> None:
     assert SkillTraits(**stated).senses
     assert not SkillTraits().senses
 

@@ -42,7 +42,7 @@ _ROLES: dict[str, Role] = {
     EventKind.HOLD: "note",
     EventKind.SHORTENED: "note",
     EventKind.FORGOTTEN: "note",
-    "approval_created": "note",
+    EventKind.APPROVAL_CREATED: "note",
 }
 """The roles that kinds of the agent's events have in the conversation; other kinds are no part of it."""
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
 
 _MAX_INPUTS = 100
 
@@ -25,7 +26,7 @@ class Dialogue:
 
     def say(self, text: str) -> None:
         """Say something to the operator."""
-        self._emit("note", self._missions, text=text, foreground=True)
+        self._emit(EventKind.NOTE, self._missions, text=text, foreground=True)
 
     async def listen(self, timeout_s: float | None = None) -> str:
         """Return the operator's next input. Raises ``TimeoutError`` if none comes in time."""
@@ -96,13 +97,13 @@ class Foreground:
         """Hold the foreground; wait while another dialogue has it. What it says belongs to ``missions``."""
         async with self._turn:
             dialogue = self._current = Dialogue(self._emit, missions)
-            self._emit("foreground", missions, held=True)
+            self._emit(EventKind.FOREGROUND, missions, held=True)
             self._on_change()
             try:
                 yield dialogue
             finally:
                 self._current = None
-                self._emit("foreground", missions, held=False)
+                self._emit(EventKind.FOREGROUND, missions, held=False)
                 self._close(dialogue)
                 self._on_change()
 

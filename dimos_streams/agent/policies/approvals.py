@@ -231,7 +231,7 @@ class ApprovalBook:
             approval.remaining_s = self._settings.timeout_s
         # Everything is in place: an operator who hears of it may decide at once.
         view = approval.view(self._agent).model_dump(mode="json")
-        self._emit("approval_created", missions, approval=view, text=request_text(approval))
+        self._emit(EventKind.APPROVAL_CREATED, missions, approval=view, text=request_text(approval))
         return approval
 
     def _why(self, reason: str, missions: tuple[str, ...]) -> str:
@@ -244,7 +244,9 @@ class ApprovalBook:
             return
         approval.arguments = dict(arguments)
         approval.revision += 1
-        self._emit("approval_changed", approval.missions, approval=approval.view(self._agent).model_dump(mode="json"))
+        self._emit(
+            EventKind.APPROVAL_CHANGED, approval.missions, approval=approval.view(self._agent).model_dump(mode="json")
+        )
 
     @contextlib.contextmanager
     def _with_view_on_conflict(self, approval: Approval) -> Iterator[None]:
@@ -267,7 +269,7 @@ class ApprovalBook:
             self._decided.popitem(last=False)
         approval.decided.set_result(None)
         view = approval.view(self._agent).model_dump(mode="json")
-        self._emit("approval_decided", approval.missions, approval=view, why=why)
+        self._emit(EventKind.APPROVAL_DECIDED, approval.missions, approval=view, why=why)
 
     def _start_timer(self, approval: Approval, after_s: float | None) -> None:
         if after_s is None:

@@ -256,7 +256,7 @@ class PlanBook:
         return checked
 
     def _emit_plan(self, plan: Plan) -> None:
-        self._emit("plan", (), plan=within(plan.to_dict(), _MAX_EVENT))
+        self._emit(EventKind.PLAN, (), plan=within(plan.to_dict(), _MAX_EVENT))
 
 
 def _make_void(plan: Plan, why: str) -> None:

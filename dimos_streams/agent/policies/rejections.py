@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -33,11 +34,11 @@ class Rejections:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of approvals."""
-        if event.kind == "approval_created":
+        if event.kind == EventKind.APPROVAL_CREATED:
             view = event.data["approval"]
             self._asked[view["id"]] = frozenset(_keys(view))
             _bound(self._asked, _ASKED)
-        elif event.kind == "approval_decided":
+        elif event.kind == EventKind.APPROVAL_DECIDED:
             view = event.data["approval"]
             asked, decided = self._asked.pop(view["id"], frozenset()), frozenset(_keys(view))
             if view["state"] == "rejected":

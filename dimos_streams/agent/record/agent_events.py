@@ -22,7 +22,7 @@ _log = LimitedLog(_logger)
 
 
 class EventKind(enum.StrEnum):
-    """The loop's kinds of events; ``docs/agent-loop.md`` says what is in them. Policies have their own."""
+    """The kinds of an agent's events; ``docs/agent-loop.md`` says what is in them."""
 
     MISSION_START = "mission_start"
     INPUT = "input"
@@ -53,6 +53,15 @@ class EventKind(enum.StrEnum):
     STOP = "stop"
     ENDED = "ended"
     DONE = "done"
+    SUB_MISSION_START = "sub_mission_start"
+    SUB_MISSION_END = "sub_mission_end"
+    FOREGROUND = "foreground"
+    APPROVAL_CREATED = "approval_created"
+    APPROVAL_CHANGED = "approval_changed"
+    APPROVAL_DECIDED = "approval_decided"
+    PLAN = "plan"
+    FREE_MOTION = "free_motion"
+    SKILL_SET = "skill_set"
 
 
 Listener: TypeAlias = Callable[[AgentEvent], None]

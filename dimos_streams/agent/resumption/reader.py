@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.policies.gates.base import AGENTS
-from dimos_streams.agent.policies.gates.enabled import SKILL_SET
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.resumption.state import (
@@ -87,7 +86,7 @@ def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
             found.model = event.data["model"]
         elif event.kind == EventKind.CONSOLE:
             found.watched = event.data["present"]
-        elif event.kind == SKILL_SET:
+        elif event.kind == EventKind.SKILL_SET:
             found.skills[event.data["skill"]] = event.data["enabled"]
     return found
 

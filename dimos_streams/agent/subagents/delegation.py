@@ -21,6 +21,7 @@ from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -173,7 +174,9 @@ class Delegation:
         check_depth((parent.depth if parent else 0) + 1, parts.budget.settings)
         calls = _named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
-        work.parts.events.emit("sub_mission_start", (work.mission.id,), agent=agent, task=task, calls=list(handed))
+        work.parts.events.emit(
+            EventKind.SUB_MISSION_START, (work.mission.id,), agent=agent, task=task, calls=list(handed)
+        )
         self._working.append(work)
         work.take_over(calls)
         try:
@@ -181,7 +184,7 @@ class Delegation:
         finally:
             work.close()
             self._working.remove(work)  # not before: until then what it has not read counts as unrecorded
-            work.parts.events.emit("sub_mission_end", (work.mission.id,), reason=work.mission.reason)
+            work.parts.events.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
         return _answer(work, agent)
 
     def _prepare(self, parts: LoopParts, agent: str, task: str, missions: tuple[Mission, ...]) -> SubMission:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import public_names
 
-SKILL_SET = "skill_set"
-"""The kind of the event that reports a change."""
 _MAX_DISABLED = 10_000
 
 
@@ -46,7 +45,7 @@ class EnabledGate:
             del self._disabled[skill]
         else:
             self._disabled[skill] = None
-        self._emit(SKILL_SET, (), skill=skill, enabled=enabled)
+        self._emit(EventKind.SKILL_SET, (), skill=skill, enabled=enabled)
         return True
 
     async def review(self, request: CallRequest) -> Verdict:

@@ -8,10 +8,9 @@ from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 
-FREE_MOTION = "free_motion"
-"""The kind of the event that reports a motion, or that one did not begin after all."""
 _MISSIONS = 1000
 
 
@@ -38,12 +37,12 @@ class FreeMotions:
 
     def restore(self, event: AgentEvent) -> None:
         """Count what an event of the record says."""
-        if event.kind == FREE_MOTION:
+        if event.kind == EventKind.FREE_MOTION:
             self._count(event.missions, event.data["motions"])
 
     def _change(self, skill: str, missions: Sequence[str], motions: int) -> None:
         self._count(missions, motions)
-        self._emit(FREE_MOTION, missions, skill=skill, motions=motions)
+        self._emit(EventKind.FREE_MOTION, missions, skill=skill, motions=motions)
 
     def _count(self, missions: Iterable[str], motions: int) -> None:
         for root in _roots(missions):
