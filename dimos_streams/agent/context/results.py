@@ -112,7 +112,7 @@ class _Old:
 
 
 class ResultPipeline:
-    """Shapes results for one conversation. See ``Results``."""
+    """Shapes what a model sees of results, for one conversation."""
 
     def __init__(
         self, store: ResultStore, settings: ResultSettings | None = None, pictures: Pictures | None = None
@@ -126,7 +126,8 @@ class ResultPipeline:
         self._old = _Old()
 
     def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
-        """See ``Results``: keep head and tail, with how much is left out, and the reference to the whole."""
+        """Return the text as the model gets it, once, when it goes into the record: head and tail, with how much is
+        left out, and the reference to the whole. Errors stay whole."""
         limit = self._settings.max_characters
         if is_error or len(text) <= limit:
             return text
@@ -144,7 +145,8 @@ class ResultPipeline:
         return shortened
 
     def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """See ``Results``. The time that it takes depends on what is new, not on the length of the conversation."""
+        """Return the messages of a request with old results replaced by notes; what was masked stays masked. The time
+        that it takes depends on what is new, not on the length of the conversation."""
         everything = tuple(messages)
         recent_from = self._recent_from(everything)
         recent, room = self._shape(everything[recent_from:], self._settings.images, old=False)

@@ -10,15 +10,18 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import Deliver
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.missions.limits import LoopSettings
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.models.protocol import Model, ModelRequest, TokenUsage, ToolSchema
-from dimos_streams.agent.policies.gates.base import Repetition, Results, Reviewer, Tools
+from dimos_streams.agent.policies.gates.base import Reviewer
+from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
@@ -29,8 +32,8 @@ class ModelView:
 
     conversation: Conversation
     offers: Offers
-    tools: Tools
-    results: Results
+    tools: LocalTools
+    results: ResultPipeline
 
     def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
         """Return the conversation as it stands now, for the model to answer."""
@@ -65,8 +68,8 @@ class Permissions:
 
     control: Control
     reviewer: Reviewer
-    new_repetition: Callable[[], Repetition]
-    """Makes the guard against repetition of each turn."""
+    new_repetition: Callable[[], RepetitionGuard]
+    """Makes the guard of each turn: after a new message from outside, repeating is reasonable again."""
     new_guard: Callable[[], RunawayGuard]
     """Makes the guard of each mission."""
     unowned: RunawayGuard | None = None

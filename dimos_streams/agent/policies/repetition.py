@@ -74,8 +74,9 @@ class RepetitionGuard:
         *,
         at: float | None = None,
     ) -> Alarm | None:
-        """See ``Repetition``. ``at`` is the time of the batch on the loop's clock, by default now; it never goes
-        back."""
+        """Take in a batch that a model asks for, as pairs of name and arguments, before any of it runs; return an
+        alarm, or None. ``exempt`` names skills that poll. ``at`` is the time of the batch on the loop's clock, by
+        default now; it never goes back."""
         counted = [(skill, arguments) for skill, arguments in batch if skill not in exempt]
         if not counted:
             return None

@@ -12,6 +12,7 @@ from pydantic import Field, create_model
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import LoopSettings, check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
@@ -22,7 +23,7 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.subagents.sub_mission import ChildLoop, SubLog, SubMission, Subset
+from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
@@ -61,7 +62,7 @@ class Delegation:
         agents: Mapping[str, SubAgent],
         *,
         name: str = "agent",
-        make_loop: Callable[[LoopParts, str], ChildLoop],
+        make_loop: Callable[[LoopParts, str], AgentLoop],
         make_model: Callable[[str], Model],
         bounds_of: Callable[[str], LoopSettings],
         tools_for: Callable[[LoopParts], Iterable[LocalTool]],
@@ -124,7 +125,7 @@ class Delegation:
                 work.loop.wake()
 
     def unrecorded_offset(self) -> int | None:
-        """See ``ChildLoop``; the oldest offset of all that are at work."""
+        """The offset of the oldest event that a loop at work has dealt with and that is not in the record yet, or None."""
         if not self._working:
             return None
         offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]

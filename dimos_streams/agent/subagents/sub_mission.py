@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
@@ -26,28 +27,6 @@ SUB = "sub"
 def of_sub_agent(event: AgentEvent) -> bool:
     """Return whether an event comes from a sub-agent's loop."""
     return SUB in event.data
-
-
-class ChildLoop(Protocol):
-    """The loop of a sub-agent, as a delegation needs it."""
-
-    async def run(self) -> None:
-        """Run until cancelled."""
-
-    def on_end(self, mission: Mission) -> None:
-        """End the work on a mission that was ended early."""
-
-    def withdraw(self, mission: Mission) -> None:
-        """Withdraw the input of a mission that was ended: it is not an order any more."""
-
-    def wake(self) -> None:
-        """Look again for something to do."""
-
-    def cut(self) -> None:
-        """End the present turn, for input that can't wait."""
-
-    def unrecorded_offset(self) -> int | None:
-        """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
 
 
 class SubLog(EventLog):
@@ -115,7 +94,7 @@ class SubMission:
     """The calls that came with the task, by id, with the missions that they belonged to."""
     report: str | None = None
     """The report with which it handed back, or None if it has not."""
-    loop: ChildLoop | None = None
+    loop: AgentLoop | None = None
     left: list[OpenCall] = field(default_factory=list)
     """The calls that went on when they were given back."""
     closed: bool = False

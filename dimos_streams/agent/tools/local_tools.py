@@ -50,7 +50,7 @@ def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
 
 
 class LocalTools:
-    """The tools of one loop, by name. See ``gates.base.Tools``."""
+    """The tools of the agent itself that one loop offers beside the skills. They pass no gate but control's."""
 
     def __init__(self, tools: Iterable[LocalTool] = ()) -> None:
         self._tools: dict[str, LocalTool] = {}
@@ -62,27 +62,28 @@ class LocalTools:
             self._schemas[tool.name] = tool.schema()
 
     def __contains__(self, name: object) -> bool:
+        """Return whether there is a tool of that name, offered now or not."""
         return name in self._tools
 
     def __iter__(self) -> Iterator[LocalTool]:
         return iter(self._tools.values())
 
     def schemas(self) -> tuple[ToolSchema, ...]:
-        """See ``Tools``."""
+        """The schemas of the tools that are offered now."""
         return tuple(self._schemas[name] for name, tool in self._tools.items() if tool.offered())
 
     def concurrent(self, name: str) -> bool:
-        """See ``Tools``."""
+        """Return whether a tool may run beside others."""
         return self._tools[name].concurrent
 
     def polling(self) -> frozenset[str]:
-        """See ``Tools``."""
+        """The names of the tools that may be called again and again."""
         return frozenset(name for name, tool in self._tools.items() if tool.polling)
 
     async def run(
         self, name: str, arguments: Mapping[str, Any], missions: tuple[Mission, ...] = (), *, tool_call_id: str = ""
     ) -> CallResult:
-        """See ``Tools``."""
+        """Check the arguments and run a tool, for missions. Raises nothing but ``CancelledError``."""
         tool = self._tools[name]
         try:
             answer = await tool.run(_checked(tool, arguments), missions)

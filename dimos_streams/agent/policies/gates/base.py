@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.missions.mission import Mission, cancelled_by_another
-from dimos_streams.agent.models.protocol import STALE, Message, Speaker, ToolSchema
+from dimos_streams.agent.missions.mission import cancelled_by_another
+from dimos_streams.agent.models.protocol import STALE, Speaker, ToolSchema
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -186,30 +186,6 @@ class StopTurn:
 Alarm: TypeAlias = Warn | Hint | StopTurn
 
 
-class Repetition(Protocol):
-    """Sees each batch of calls that a model asks for, before any of it runs: ``repetition.RepetitionGuard``.
-
-    There is one per turn of the loop: a new message from outside makes repeating reasonable again.
-    """
-
-    def observe(
-        self, batch: Sequence[tuple[str, Mapping[str, Any]]], exempt: frozenset[str] = frozenset()
-    ) -> Alarm | None:
-        """Take in a batch as pairs of name and arguments; return an alarm, or None. ``exempt`` names skills that
-        poll."""
-
-
-class Results(Protocol):
-    """Shapes what a model sees of results: ``results.ResultPipeline``."""
-
-    def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
-        """Return the text as the model gets it, once, when it goes into the record. Errors stay whole."""
-
-    def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages of a request with old results replaced by notes. Stable: what was masked stays
-        masked."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallResult:
     """The result of one call that the model asked for, as it is shown: of a skill or of a local tool."""
@@ -238,24 +214,3 @@ class CallResult:
     def cancelled(self) -> str:
         """See ``cancelled_by_another``."""
         return cancelled_by_another(self.event, by_agent=self.call is not None and bool(self.call.asked_to_end))
-
-
-class Tools(Protocol):
-    """Tools of the agent itself, offered beside the skills: ``tools.LocalTools``. They pass no gate but control's."""
-
-    def schemas(self) -> tuple[ToolSchema, ...]:
-        """The schemas of the tools that are offered now."""
-
-    def __contains__(self, name: object) -> bool:
-        """Return whether there is a tool of that name, offered now or not."""
-
-    def concurrent(self, name: str) -> bool:
-        """Return whether a tool may run beside others."""
-
-    def polling(self) -> frozenset[str]:
-        """The names of the tools that may be called again and again."""
-
-    async def run(
-        self, name: str, arguments: Mapping[str, Any], missions: tuple[Mission, ...] = (), *, tool_call_id: str = ""
-    ) -> CallResult:
-        """Check the arguments and run a tool, for missions. Raises nothing but ``CancelledError``."""
