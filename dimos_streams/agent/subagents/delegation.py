@@ -125,7 +125,7 @@ class Delegation:
                 work.loop.wake()
 
     def unrecorded_offset(self) -> int | None:
-        """The offset of the oldest event that a loop at work has dealt with and that is not in the record yet, or None."""
+        """The oldest offset that a loop at work has dealt with and that is not in the record yet, or None."""
         if not self._working:
             return None
         offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
