@@ -15,7 +15,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
@@ -269,4 +269,4 @@ class Bridge(Module):
             return self.config.journal
         if self.context.run_dir is None or clock.is_virtual():
             return None
-        return self.context.run_dir / "journal.sqlite"
+        return self.context.run_dir / JOURNAL_FILE

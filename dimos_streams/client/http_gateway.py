@@ -7,7 +7,7 @@ import logging
 import random
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -76,9 +76,12 @@ class HttpGateway:
         timeout_s: float = 10.0,
         ping_s: float = 10.0,
         tls: Tls | None = None,
+        gone: Callable[[], Exception | None] = lambda: None,
     ) -> None:
         """``timeout_s`` bounds each wait for the bridge: for a connection, for an answer, and for more of one.
         ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter. ``tls`` is for a URL of ``https``.
+        ``gone`` is called on another thread whenever events can't be read, and may return what ``events`` is to raise
+        instead of trying again, since the bridge does not come back.
 
         Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """
@@ -91,6 +94,7 @@ class HttpGateway:
         self._timeout_s = timeout_s
         self._ping_s = ping_s
         self._tls = tls
+        self._gone = gone
         self._guard = threading.Lock()
         self._sessions: set[CuttableSession] = set()
         self._closed = False
@@ -211,9 +215,17 @@ class HttpGateway:
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncGenerator[JournalEntry, None]:
-        """See ``SkillGateway``. Raises ``SseError`` if the bridge refuses (wrong token, not a bridge)."""
+        """See ``SkillGateway``. Raises ``SseError`` if the bridge refuses (wrong token, not a bridge), and what
+        says that it is ``gone``."""
         filters = {name: value for name, value in {"caller": caller, "call": call_id}.items() if value is not None}
         query = f"?{urlencode(filters)}" if filters else ""
+        errors: list[Exception] = []
+
+        def on_loss(problem: str) -> None:
+            if (error := self._gone()) is not None:
+                errors.append(error)
+                client.request_stop()
+
         client = SseClient(
             f"{self.url}/tool_streams{query}",
             rng=self._random,
@@ -221,12 +233,15 @@ class HttpGateway:
             last_event_id=str(after),
             ping_s=self._ping_s,
             tls=self._tls,
+            on_loss=on_loss,
         )
         async with contextlib.aclosing(client.events()) as events:
             async for event in events:
                 entry = self._entry(event)
                 if entry is not None:
                     yield entry
+        if errors:
+            raise errors[0]
 
     def close(self) -> None:
         """Cut what is under way and refuse new requests. Twice is fine."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from dimos_streams.blueprint.classes import instantiate
@@ -17,6 +17,9 @@ from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+
+ENDS_HERE = "the recording of its module ends here"
+"""The reason with which calls end that go on where their module stops in the log, or the log ends."""
 
 
 class _Speaker(NamedTuple):
@@ -32,8 +35,15 @@ class ModuleLives:
     or was silent for ``ALIVE_S``.
     """
 
-    def __init__(self, host: ModuleHost, plans: Sequence[ModulePlan], context: RunContext) -> None:
+    def __init__(
+        self, host: ModuleHost, plans: Sequence[ModulePlan], context: RunContext, ended: Collection[str]
+    ) -> None:
+        """``ended`` are the calls that have ended in the log, as far as it was read: those of them that go on where
+        a life ends do not end for its reason."""
         self._host = host
+        self._ended = ended
+        self._late: dict[str, Mapping[str, str]] = {}
+        """The reasons for calls that had ended when an instance stopped in the log, by instance."""
         self._plans = {plan.spec.name: plan for plan in plans}
         self._context = context
         self._speakers: dict[str, _Speaker] = {}
@@ -50,6 +60,8 @@ class ModuleLives:
         if stop_reason(status.health) is not None:
             begins_to_stop = self._stopped.get(status.module) != status.instance
             self._stopped[status.module] = status.instance
+            if begins_to_stop:
+                self._late[status.instance] = dict.fromkeys(self._ended, ENDS_HERE)
             return begins_to_stop
         if status.health == ENDED or self._stopped.get(status.module, status.instance) == status.instance:
             return False
@@ -110,7 +122,7 @@ class ModuleLives:
             return
         for module in self._host.modules:
             if module.name == status.module:
-                await self._host.stop_module(module, reason)
+                await self._host.stop_module(module, reason, self._late.pop(status.instance, None))
 
     async def _start(self, name: str) -> None:
         plan = self._plans[name]

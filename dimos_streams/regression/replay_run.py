@@ -22,13 +22,14 @@ from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop
 from dimos_streams.regression.matching import Output
-from dimos_streams.regression.module_lives import ModuleLives
+from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -70,6 +71,9 @@ class ReplayRun:
         self._first_utime = self._last_utime = 0
         self._times = Steadiness()
         self._feed: Feed | None = None
+        self._ended: set[str] = set()
+        """The calls that have ended in the log, as far as it was read; empty if it is written anew: it gets what the
+        next replay gives."""
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
@@ -82,14 +86,14 @@ class ReplayRun:
         # Where nobody's acknowledgements were recorded their absence says nothing.
         bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
         context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-        lives = self._lives = ModuleLives(host, self._scope.plans, context)
+        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended)
         feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
         try:
             await lives.start()
             problem = await self._until_over(lives, feed)
         finally:
             self._over = True
-            await host.stop()
+            await host.stop(ENDS_HERE if feed.done.done() else STOPS)
             await asyncio.sleep(0.001)  # what was published last is handled when time passes
             await self._bus.close()
         return self._report(problem)
@@ -141,6 +145,8 @@ class ReplayRun:
         if said is not None and said.call_id in self._earlier:
             self._keep(event)
             return False
+        if said is not None and said.type == "close" and self._rewriter is None:
+            self._ended.add(said.call_id)
         is_earlier = self._earlier.may_have_sent(channel, utime)
         optional = self._scope.may_be_of_others(channel, utime)
         self._comparison.recorded(channel, data, utime, optional=optional, is_earlier=is_earlier)

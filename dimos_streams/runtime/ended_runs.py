@@ -96,8 +96,11 @@ def _made_utime(run_dir: Path) -> int | None:
 
 
 def _written(run_dir: Path) -> Iterator[int]:
-    """Yield the times at which its logs and its own files were last written."""
+    """Yield the times at which its logs and its own files were last written; those who only read a journal write the
+    index of its log."""
     for path in (*run_dir.glob("*.*"), *run_dir.glob("logs/*")):
+        if path.name.endswith("-shm"):
+            continue
         try:
             yield path.stat().st_mtime_ns // 1000
         except OSError:  # another run that begins is just deleting it

@@ -99,9 +99,9 @@ class ModuleHost:
             await self.stop_module(module, reason)
         await self._skills.stop()
 
-    async def stop_module(self, module: Module, reason: str) -> None:
-        """Stop one of the running modules, within a bound."""
-        await self._skills.remove(module, reason)
+    async def stop_module(self, module: Module, reason: str, reasons: Mapping[str, str] | None = None) -> None:
+        """Stop one of the running modules, within a bound. ``reasons`` are those of calls that have others, by id."""
+        await self._skills.remove(module, reason, reasons)
         await self._end(module)
 
     async def _end(self, module: Module) -> None:

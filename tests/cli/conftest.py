@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.bridge.journals import opened
 from tests.cli.machine import ROVER, Machine
+
+__all__ = ["machine", "opened", "rover"]
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_stop(machine: Machine) -> None:
         assert stopped.out.endswith("has stopped\n")
         assert process.wait(20) == 143
     assert machine.leaves_nothing()
-    assert "`status --all` lists those that have ended" in machine("status").err
+    assert re.search(r"the last run here, rover-\d+, ended \S+ \S+: stopped \(.* --all` ", machine("status").err)
     names, row = machine("status", "--all").out.splitlines()
     run_id = re.sub(" has stopped\n", "", stopped.out)
     assert names.split() == ["RUN", "BEGAN", "ENDED", "LOGS", "HOW"]

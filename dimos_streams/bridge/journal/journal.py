@@ -22,6 +22,8 @@ _logger = logging.getLogger(__name__)
 
 FoundT = TypeVar("FoundT")
 
+JOURNAL_FILE = "journal.sqlite"
+"""The name, in a run's directory, of the file of its bridge's journal, unless the bridge is given another."""
 _MEMORY_BYTES = 32 * 1024 * 1024
 """Maximum size of a journal that is in memory instead of a file, in bytes."""
 _FEW = 8

@@ -90,6 +90,21 @@ def open_file(path: Path) -> sqlite3.Connection:
     return db
 
 
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A journal's file that nobody writes, and that stays as it is, with all beside it but SQLite's own index of a
+    write-ahead log. One that is not there is an error, and so is what is no journal. Raises ``OSError`` too."""
+    log = path.with_name(f"{path.name}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    db = _connected_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log
+    try:
+        if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+            raise sqlite3.OperationalError("it is another program's database")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
 def copy_to(home: Path, memory: sqlite3.Connection) -> None:
     """Make a file of all that is in memory; one that is there is moved aside. Raises ``OSError`` too."""
     copied = home.with_name(f"{home.name}.new")
@@ -150,7 +165,7 @@ def set_notes(db: sqlite3.Connection, notes: Mapping[str, str]) -> None:
 
 def notes_of(path: Path) -> dict[str, str]:
     """The notes of a journal's file that nobody has open; empty for a file that is no journal."""
-    with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+    with contextlib.closing(_connected_for_reading(path)) as db:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         return notes(db, "") if owner == _APPLICATION_ID else {}
 
@@ -202,6 +217,13 @@ def newest_seqs(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT call_id, max(seq) FROM events GROUP BY call_id"))
 
 
+def newest_of_open_calls(db: sqlite3.Connection) -> list[bytes]:
+    """The newest event of each call that is not closed, as JSON, in the order of their offsets."""
+    newest = "SELECT max(offset) FROM events WHERE call_id IN (SELECT call_id FROM calls WHERE NOT closed)"
+    rows = db.execute(f"SELECT body FROM events WHERE offset IN ({newest} GROUP BY call_id) ORDER BY offset")
+    return [body for (body,) in rows]
+
+
 def last_between(db: sqlite3.Connection, begin: int, end: int, upto: int) -> int:
     """The newest offset, not beyond ``upto``, whose event came between two times in µs; 0 for none."""
     query = "SELECT max(offset) FROM events WHERE offset <= ? AND utime >= ? AND utime < ?"
@@ -231,6 +253,10 @@ def size(db: sqlite3.Connection) -> int:
         db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
     )
     return int((pages - free) * page_size)
+
+
+def _connected_for_reading(path: Path, more: str = "") -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{more}", uri=True)
 
 
 def _create_tables(db: sqlite3.Connection) -> None:

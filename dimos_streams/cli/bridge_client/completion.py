@@ -53,8 +53,9 @@ def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
     """The answer of the bridge that the command line names so far; of a token, only the environment's is known."""
     import asyncio
 
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
 
     given = context.params
-    address = find_bridge(given.get("url"), given.get("port"), os.environ.get("DIMOS_STREAMS_TOKEN"))
+    token = os.environ.get("DIMOS_STREAMS_TOKEN")
+    address = find_bridge_of(given.get("run"), given.get("url"), given.get("port"), token)
     return asyncio.run(address.get(path, shape))

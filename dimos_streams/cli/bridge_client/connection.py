@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.cli.terminal.output import note
@@ -48,6 +49,10 @@ class BridgeAddress:
     token: str | None = None
     elsewhere: str = ""
     """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
+    run: RunRecord | None = None
+    """The run of this machine whose bridge it is; None if nobody knows that."""
+    is_guess: bool = False
+    """True if nobody named it and no run lives that could have: it is the usual one."""
 
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
         """Return the bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it does not have that
@@ -124,7 +129,7 @@ class BridgeAddress:
             )
         return (
             f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
-            "or name another bridge with --url or --port"
+            f"or name another bridge with --url or --port{_last_ended() if self.is_guess else ''}"
         )
 
 
@@ -148,27 +153,34 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
     for run in living:
         if run.bridge_url is not None:
             _say_which(run, [each for each in living if each.bridge_url not in (None, run.bridge_url)])
-            return BridgeAddress(run.bridge_url, token or run.token)
+            return BridgeAddress(run.bridge_url, token or run.token, run=run)
     elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
-    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere)
+    is_guess = port is None and not living
+    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere, is_guess=is_guess)
 
 
 def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:
     """Return the bridge of a run, or without a run what ``find_bridge`` finds. Raises ``UserError``, also for a run
     that has no bridge."""
+    refuse_two_bridges(run, url, port)
     if run is None:
         return find_bridge(url, port, token)
-    if url is not None or port is not None:
-        raise UserError("--run names a bridge as --url and --port do; give one of them")
     record = find_run(run)
     if record.bridge_url is None:
         raise UserError(f"run {record.run_id} has no bridge that could be asked")
-    return BridgeAddress(record.bridge_url, token or record.token)
+    return BridgeAddress(record.bridge_url, token or record.token, run=record)
+
+
+def refuse_two_bridges(run: str | None, url: str | None, port: int | None) -> None:
+    """Raise ``UserError`` for options that name a bridge twice."""
+    if run is not None and (url is not None or port is not None):
+        raise UserError("--run names a bridge as --url and --port do; give one of them")
 
 
 @asynccontextmanager
-async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
-    """Open a gateway to a bridge.
+async def open_gateway(address: BridgeAddress, *, ends_with_run: bool = False) -> AsyncIterator[HttpGateway]:
+    """Open a gateway to a bridge. Readers of events wait for it to come back, but for that of a run of this machine
+    that has ended if it ``ends_with_run``: then they get a ``NoRunError``.
 
     Nothing is asked beforehand, so that a command costs no more than its own requests. When one of them fails, a
     further one shows whether there is no bridge; then ``BridgeUnreachableError`` is raised instead.
@@ -179,7 +191,14 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     from dimos_streams.client.orders import ANSWER_S
 
     rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
-    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S, tls=own_tls(address.url))
+    gateway = HttpGateway(
+        address.url,
+        rng=rng,
+        token=address.token,
+        timeout_s=ANSWER_S,
+        tls=own_tls(address.url),
+        gone=partial(_gone, address.run if ends_with_run else None),
+    )
     try:
         yield gateway
     except SkillError as error:
@@ -188,6 +207,14 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
         raise
     finally:
         gateway.close()
+
+
+def _gone(record: RunRecord | None) -> NoRunError | None:
+    """Return the error of a run that has ended; None if it lives, or nobody knows the run."""
+    from dimos_streams.cli.bridge_client.ended import end_of, ended_in
+
+    run = None if record is None else ended_in(record.run_dir)
+    return None if run is None else NoRunError(f"run {run.run_id} {end_of(run)}")
 
 
 def find_bus_url(given: str | None) -> str:
@@ -208,14 +235,19 @@ def names_of(run: RunRecord) -> tuple[str, ...]:
     return (run.run_id, run.blueprint, str(run.pid), *filter(None, [run.machine]))
 
 
+def living_runs() -> list[RunRecord]:
+    """Return the living runs, newest first. Raises ``NoRunError`` if there is none."""
+    from dimos_streams.runtime.registry import runs
+
+    if not (living := runs()):
+        raise NoRunError(f"no run lives{_last_ended()}")
+    return living
+
+
 def find_run(selector: str | None) -> RunRecord:
     """Return a living run by its id, blueprint, process id or machine, else the newest, which is said if there are
     several. Raises ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
-    from dimos_streams.runtime.registry import runs
-
-    living = runs()
-    if not living:
-        raise NoRunError("no run lives")
+    living = living_runs()
     if selector is None:
         _say_which(living[0], living[1:])
         return living[0]
@@ -223,6 +255,12 @@ def find_run(selector: str | None) -> RunRecord:
         if selector in names_of(run):
             return run
     raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
+
+
+def _last_ended() -> str:
+    from dimos_streams.cli.bridge_client.ended import last_ended
+
+    return last_ended()
 
 
 def _say_which(run: RunRecord, others: Sequence[RunRecord]) -> None:

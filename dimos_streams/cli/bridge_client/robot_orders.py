@@ -12,9 +12,10 @@ from dimos_streams.cli.bridge_client.connection import (
     BridgeUnreachableError,
     find_bridge,
     find_run,
+    refuse_two_bridges,
 )
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
-from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError, UserError
+from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
     """
     from dimos_streams.runtime.registry import runs
 
-    if run is not None and (url is not None or port is not None):
-        raise UserError("--run names a bridge as --url and --port do; give one of them")
+    refuse_two_bridges(run, url, port)
     living = [find_run(run)] if run is not None else runs()
     if url is not None or port is not None or not living:
         address = find_bridge(url, port, token)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
+from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, find_call, in_families, shown_calls
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
 
     from dimos_streams.client.http_gateway import HttpGateway
+    from dimos_streams.tool_stream.event import ToolEvent
 
 _HELP = """\
 Whatever you type is said to the agent. Besides:
@@ -63,7 +65,13 @@ async def _chat(address: BridgeAddress, agent: str) -> int:
         skill = await _listener(gateway, agent)
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
-        async with watching(gateway, reporter.tool_event, after=await gateway.offset()) as watch:
+
+        def show(event: ToolEvent) -> None:
+            reporter.tool_event(event)
+            if left := mission_left(event):
+                reporter.note(left)
+
+        async with watching(gateway, show, after=await gateway.offset()) as watch:
             chat = _Chat(gateway, watch, reporter, skill, is_named=bool(agent))
             if isinstance(screen, PromptScreen):
                 await chat.at_prompt(screen)

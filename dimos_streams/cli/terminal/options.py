@@ -90,6 +90,16 @@ Run = Annotated[
         show_default=False,
     ),
 ]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run's id, blueprint or process id. Without it: the newest.",
+        autocompletion=completion.living_runs,
+        show_default=False,
+    ),
+]
 Machine = Annotated[
     str | None,
     typer.Option(

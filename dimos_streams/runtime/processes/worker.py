@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +32,7 @@ from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, Use
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
+from dimos_streams.runtime.processes.orphaned import EXIT_ORPHANED, hear_last_ends, run_died, watch_parent
 from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.processes.reports import ReportWriter
 from dimos_streams.runtime.processes.sources import LoadedSources
@@ -40,14 +40,12 @@ from dimos_streams.runtime.registry import keep_private
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 if TYPE_CHECKING:
-    from dimos_streams.module import Module
+    from dimos_streams.module import Module, Services
     from dimos_streams.runtime.module_host import ModuleHost
 
 EXIT_FAILED = 1
-EXIT_ORPHANED = 70
 BEGIN, STOP = "begin", "stop"
 """The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
-_ORPHAN_GRACE_S = 3.0
 _SLOW_START_S = 5.0
 _LONGEST_REASON = 2_000
 """The most characters of an error that are reported; the log has all of it."""
@@ -126,6 +124,7 @@ class _Worker:
         self._writer = ReportWriter(reports)
         self._sources = sources
         self._stop_reason = ""
+        self._is_orphan = False
 
     async def run(self) -> int:
         # A supervisor that hangs must not make its workers wait for it.
@@ -133,7 +132,7 @@ class _Worker:
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_term)
-        threading.Thread(target=_outlive_no_parent, args=(loop, self._end), daemon=True).start()
+        watch_parent(self._on_orphaned)
         try:
             return await self._run_modules()
         except Exception as error:
@@ -145,6 +144,7 @@ class _Worker:
 
     async def _run_modules(self) -> int:
         from dimos_streams.bus import create_bus
+        from dimos_streams.module import Services
         from dimos_streams.runtime.liveness import beat
         from dimos_streams.runtime.module_host import ModuleHost
         from dimos_streams.tool_stream.liveness.heartbeat import STOPS
@@ -155,10 +155,11 @@ class _Worker:
         if options.wrap_bus is not None:
             bus = options.wrap_bus(real, self._task.process.label)
             await bus.open()
+        services = Services()
         host = ModuleHost(bus, self._task.process.heard_namespaces(options.machine))
         beating: asyncio.Task[None] | None = None
         try:
-            if not await self._start_modules(host):
+            if not await self._start_modules(host, services):
                 return 0
             self._report_sources()
             keep_all_that_is_there()
@@ -167,19 +168,18 @@ class _Worker:
         finally:
             if beating is not None:
                 beating.cancel()
+            await self._hear_last_ends(services)
             await host.stop(self._stop_reason or STOPS)
             await bus.close()
             await real.close()
         return 0
 
-    async def _start_modules(self, host: ModuleHost) -> bool:
+    async def _start_modules(self, host: ModuleHost, services: Services) -> bool:
         """Start one module after the other; return False if the end came first."""
         from dimos_streams.blueprint.classes import instantiate
-        from dimos_streams.module import Services
         from dimos_streams.runtime.plan import context_for
         from dimos_streams.tool_stream.hosting.settings_change import restore_settings
 
-        services = Services()
         for plan in self._task.process.modules:
             beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
             kept = plan.spec.name in self._task.kept_ports
@@ -214,6 +214,20 @@ class _Worker:
                 if command["kind"] == STOP:
                     self._stop_reason = command["reason"]
         self._end.set()
+
+    def _on_orphaned(self) -> None:
+        """End, because the supervisor has died."""
+        self._stop_reason = self._stop_reason or run_died(self._task.options.machine)
+        self._is_orphan = True
+        self._end.set()
+
+    async def _hear_last_ends(self, services: Services) -> None:
+        """Let an orphaned bridge pass on how calls end, unless other modules stand beside it, whose calls go on."""
+        from dimos_streams.tool_stream.gateway import SkillGateway
+
+        gateway = services.get(SkillGateway)  # type: ignore[type-abstract]
+        if self._is_orphan and gateway is not None and len(self._task.process.modules) == 1:
+            await hear_last_ends(gateway)
 
     def _report_settings(self, module: Module) -> None:
         from dimos_streams.tool_stream.hosting.settings_change import as_assignments
@@ -259,19 +273,6 @@ def _told_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _outlive_no_parent(loop: asyncio.AbstractEventLoop, end: asyncio.Event) -> None:
-    parent = parent_process()
-    if parent is None:
-        return
-    parent.join()
-    try:
-        loop.call_soon_threadsafe(end.set)
-    except RuntimeError:  # the loop is closed: the process ends by itself
-        return
-    threading.Event().wait(_ORPHAN_GRACE_S)
-    os._exit(EXIT_ORPHANED)
 
 
 def _set_up_logging(task: WorkerTask) -> None:

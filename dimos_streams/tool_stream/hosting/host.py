@@ -95,8 +95,9 @@ class SkillHost:
         self._modules[name].offer_anew()
         self._heart.introduce(name)
 
-    async def remove(self, module: Module, reason: str) -> None:
-        """Cancel a module's calls, wait for them within a bound, and offer its skills no more.
+    async def remove(self, module: Module, reason: str, reasons: Mapping[str, str] | None = None) -> None:
+        """Cancel a module's calls, wait for them within a bound, and offer its skills no more. ``reasons`` are those
+        of calls that have others, by id.
 
         If receivers have not got the ends of its calls yet, its heart beats on until ``stop``: they learn from it
         what they have missed.
@@ -108,7 +109,7 @@ class SkillHost:
         self._heart.announce_stop(module.name)
         calls = {task: running for running, task in hosted.calls.values()}
         for task, running in calls.items():
-            running.cancel(task, reason)
+            running.cancel(task, (reasons or {}).get(running.id, reason))
         if calls:
             _, hanging = await asyncio.wait(calls, timeout=_CANCEL_BOUND_S)
             for task in hanging:

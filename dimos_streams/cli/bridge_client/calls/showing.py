@@ -10,6 +10,7 @@ from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
 from dimos_streams.cli.terminal.approval_text import awaited
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter
+from dimos_streams.operator.agents import is_conversation
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 
@@ -18,8 +19,8 @@ _KEPT_S = 3.0
 
 
 def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
-    """Show events with a reporter, and a decision that a call waits for on standard error, with the command that
-    decides."""
+    """Show events with a reporter; and on standard error a decision that a call waits for, with the command that
+    decides, and what may become of a mission whose call is lost."""
 
     def show(event: ToolEvent) -> None:
         waits = awaited(event) if event.call_id == call_id else ""
@@ -27,8 +28,24 @@ def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
             note(f"{event.module}: {waits}")
         if as_json or not waits:
             reporter.tool_event(event)
+        if event.call_id == call_id and (left := mission_left(event)):
+            note(left)
 
     return show
+
+
+def mission_left(event: ToolEvent) -> str:
+    """Return what people have to know of a mission whose call is closed as lost by this event; empty for any other.
+
+    An agent that is restarted goes on with it, without the call. A mission has the id of the call that began it.
+    """
+    if event.outcome != "lost" or not is_conversation(event):
+        return ""
+    return (
+        f"agent {event.module!r} goes on with this mission if it is restarted: `dimos-streams missions"
+        f" {event.call_id}` on its machine shows what becomes of it, `dimos-streams monitor` what the agent does, and"
+        " `dimos-streams say stop` ends it"
+    )
 
 
 def without_needless_gaps(show: Show) -> Show:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from dimos_streams.cli.system import completion
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -58,6 +59,16 @@ FollowTimeout = Annotated[
         min=0,
         metavar="SECONDS",
         help="End after so long, with 1; the call goes on.",
+        show_default=False,
+    ),
+]
+KeptRun = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run's id or blueprint, also of one that has ended. Without it: the newest that lives.",
+        autocompletion=completion.kept_runs,
         show_default=False,
     ),
 ]

@@ -11,7 +11,7 @@ from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UserError
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ def call(
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.Timeout = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -80,7 +81,9 @@ def call(
     )
 
     _exit_by(
-        at_bridge(lambda gateway: _called(gateway, skill, arguments or (), arguments_json, wish), url, port, token)
+        at_bridge(
+            lambda gateway: _called(gateway, skill, arguments or (), arguments_json, wish), run, url, port, token
+        )
     )
 
 
@@ -124,6 +127,7 @@ def follow(
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.FollowTimeout = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -137,7 +141,7 @@ def follow(
     from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_call
 
     wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
-    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, wish), url, port, token))
+    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, wish), run, url, port, token))
 
 
 def calls(
@@ -145,16 +149,26 @@ def calls(
     every: Annotated[
         bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
     ] = False,
+    run: call_options.KeptRun = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
-    programs only look at agents are left out."""
+    programs only look at agents are left out. Of a run that has ended they are read from its journal."""
     from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, in_families, shown_calls
+    from dimos_streams.cli.bridge_client.connection import refuse_two_bridges
+    from dimos_streams.cli.bridge_client.ended import calls_of, end_of, find_ended
 
-    found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), url, port, token)
+    ended = None if run is None else find_ended(run)
+    if ended is None:
+        found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), run, url, port, token)
+    else:
+        refuse_two_bridges(run, url, port)
+        found = [view for view in calls_of(ended) if not (open_only and view.state == "closed")]
+        left = sum(view.state != "closed" for view in found)
+        note(f"run {ended.run_id} {end_of(ended)}" + (f"; {plural(left, 'call')} open then" if left else ""))
     found = found if every else shown_calls(found)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
@@ -175,12 +189,16 @@ def cancel(
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Cancel every open call of all living runs; robots are not held.")
+        bool,
+        typer.Option(
+            "--all", help="Cancel every open call of all living runs, or of that of --run; robots are not held."
+        ),
     ] = False,
     reason: Annotated[
         str, typer.Option("--reason", help="Passed to the skill's caller.")
     ] = "cancelled by the operator",
     robot: options.FleetRobot = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -194,11 +212,11 @@ def cancel(
     if call_id is None:
         from dimos_streams.cli.commands.of_runs.robots import cancel_all
 
-        cancel_all(reason, None, url, port, token, as_json=as_json)
+        cancel_all(reason, run, url, port, token, as_json=as_json)
         return
     from dimos_streams.cli.bridge_client.calls.skill_calls import cancel_call
 
-    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), url, port, token)
+    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), run, url, port, token)
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
@@ -215,6 +233,7 @@ def say(
     ] = False,
     wait: call_options.Wait = "answer",
     timeout: call_options.Timeout = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -231,12 +250,12 @@ def say(
     """
     from dimos_streams.cli.bridge_client.agents import agents_named_by
     from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_saying
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
-    address = find_bridge(url, port, token)
+    address = find_bridge_of(run, url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
         wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=agent)
@@ -252,11 +271,13 @@ def say(
     _exit_by(event)
 
 
-def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
+def at_bridge(
+    work: Callable[[HttpGateway], Awaitable[T]], run: str | None, url: str | None, port: int | None, token: str | None
+) -> T:
     """The result of ``work`` with the bridge of the options. Raises ``UserError``, ``BridgeUnreachableError``."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
 
-    return _at(find_bridge(url, port, token), work)
+    return _at(find_bridge_of(run, url, port, token), work)
 
 
 def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:
@@ -264,7 +285,7 @@ def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> 
     from dimos_streams.cli.system.async_runner import run_async
 
     async def main() -> T:
-        async with open_gateway(address) as gateway:
+        async with open_gateway(address, ends_with_run=True) as gateway:
             return await work(gateway)
 
     return run_async(main())

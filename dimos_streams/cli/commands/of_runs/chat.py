@@ -9,6 +9,7 @@ from dimos_streams.cli.terminal import options
 
 def chat(
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -19,8 +20,8 @@ def chat(
     Input may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
     ends when all that they began is over. Then it exits with 0 only if all of it completed.
     """
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.consoles.chat_console import run_chat
 
-    if code := run_chat(find_bridge(url, port, token), agent):
+    if code := run_chat(find_bridge_of(run, url, port, token), agent):
         raise typer.Exit(code)

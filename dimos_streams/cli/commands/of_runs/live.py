@@ -7,20 +7,8 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.bridge_client.completion import run_modules
-from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json, write_lines
-
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="A run's id, blueprint or process id. Without it: the newest.",
-        autocompletion=completion.living_runs,
-        show_default=False,
-    ),
-]
 
 
 def set_settings(
@@ -32,7 +20,7 @@ def set_settings(
             show_default=False,
         ),
     ],
-    run: RunOption = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -61,7 +49,7 @@ def restart(
             show_default=False,
         ),
     ],
-    run: RunOption = None,
+    run: options.RunOption = None,
     as_json: options.Json = False,
 ) -> None:
     """Restart a module with its code as it is now, and those that share its process. All else goes on.

@@ -7,6 +7,7 @@ from dimos_streams.cli.terminal import options
 
 def monitor(
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -16,8 +17,8 @@ def monitor(
 
     With `--json` each message is a line, as `WS /monitor` sends it. An agent knows that somebody watches it.
     """
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.consoles.monitor_console import watch
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(watch(find_bridge(url, port, token), agent, as_json=as_json))
+    run_async(watch(find_bridge_of(run, url, port, token), agent, as_json=as_json))

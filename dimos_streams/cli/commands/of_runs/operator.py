@@ -36,6 +36,7 @@ def approvals(
         ),
     ] = "",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -45,7 +46,7 @@ def approvals(
     from dimos_streams.cli.bridge_client.operator_commands import pending
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = _at_agent(lambda gateway: pending(gateway, agent, approval), url, port, token)
+    found = _at_agent(lambda gateway: pending(gateway, agent, approval), run, url, port, token)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
@@ -68,6 +69,7 @@ def approve(
         ),
     ] = None,
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -77,7 +79,11 @@ def approve(
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
-        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent), url, port, token
+        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
+        run,
+        url,
+        port,
+        token,
     )
     _show(done.text, done.result, as_json)
 
@@ -86,6 +92,7 @@ def reject(
     approval: Approval,
     reason: Reason = "",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -95,7 +102,7 @@ def reject(
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
-        lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), url, port, token
+        lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), run, url, port, token
     )
     _show(done.text, done.result, as_json)
 
@@ -103,25 +110,27 @@ def reject(
 def pause(
     reason: Reason = "",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
-    _hold("pause", {"reason": reason}, agent, url, port, token, as_json=as_json)
+    _hold("pause", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
 
 
 def resume(
     reason: Reason = "",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """Go on after a pause, or leave step mode."""
-    _command("resume", {"reason": reason}, agent, url, port, token, as_json=as_json)
+    _command("resume", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
 
 
 def step(
@@ -130,13 +139,14 @@ def step(
         typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
     ] = "once",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """Let the agent's calls begin one by one."""
-    _command("step", {"mode": mode}, agent, url, port, token, as_json=as_json)
+    _command("step", {"mode": mode}, agent, run, url, port, token, as_json=as_json)
 
 
 def abort(
@@ -145,18 +155,20 @@ def abort(
     ] = False,
     reason: Reason = "",
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
-    _hold("abort", {"rollback": rollback, "reason": reason}, agent, url, port, token, as_json=as_json)
+    _hold("abort", {"rollback": rollback, "reason": reason}, agent, run, url, port, token, as_json=as_json)
 
 
 def undo(
     count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -165,7 +177,7 @@ def undo(
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
     from dimos_streams.cli.bridge_client.operator_commands import take_back
 
-    done = _at_agent(lambda gateway: take_back(gateway, count, agent), url, port, token)
+    done = _at_agent(lambda gateway: take_back(gateway, count, agent), run, url, port, token)
     _show(done.text, done.result, as_json)
     if not done.done:
         raise typer.Exit(1)
@@ -175,6 +187,7 @@ def _hold(
     name: str,
     arguments: dict[str, Any],
     agent: str,
+    run: str | None,
     url: str | None,
     port: int | None,
     token: str | None,
@@ -183,7 +196,7 @@ def _hold(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import hold
 
-    view, confirmed = _at_agent(lambda gateway: hold(gateway, name, arguments, agent), url, port, token)
+    view, confirmed = _at_agent(lambda gateway: hold(gateway, name, arguments, agent), run, url, port, token)
     _show_close(view, as_json)
     if not confirmed:
         raise typer.Exit(1)
@@ -191,27 +204,31 @@ def _hold(
 
 def forget(
     agent: options.AgentName = "",
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
     """Begin a new conversation with an agent; its record stays."""
-    _command("forget", {}, agent, url, port, token, as_json=as_json)
+    _command("forget", {}, agent, run, url, port, token, as_json=as_json)
 
 
-def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], url: str | None, port: int | None, token: str | None) -> T:
+def _at_agent(
+    work: Callable[[HttpGateway], Awaitable[T]], run: str | None, url: str | None, port: int | None, token: str | None
+) -> T:
     """See ``at_bridge``; an error that asks for an agent's name says which option takes it."""
     from dimos_streams.cli.bridge_client.agents import agents_named_by
 
     with agents_named_by("--agent NAME"):
-        return at_bridge(work, url, port, token)
+        return at_bridge(work, run, url, port, token)
 
 
 def _command(
     name: str,
     arguments: dict[str, Any],
     agent: str,
+    run: str | None,
     url: str | None,
     port: int | None,
     token: str | None,
@@ -220,7 +237,7 @@ def _command(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import command
 
-    _show_close(_at_agent(lambda gateway: command(gateway, name, arguments, agent), url, port, token), as_json)
+    _show_close(_at_agent(lambda gateway: command(gateway, name, arguments, agent), run, url, port, token), as_json)
 
 
 def _show_close(view: CallView, as_json: bool) -> None:

@@ -32,6 +32,7 @@ def skills(
             show_default=False,
         ),
     ] = None,
+    run: options.RunOption = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -41,7 +42,7 @@ def skills(
     when an agent makes it. With a NAME, describe that skill: arguments, what a call needs, what it does to others."""
     from dimos_streams.cli.terminal.skill_text import SKILL_COLUMNS, skill_lines, skill_rows
 
-    found = at_bridge(lambda gateway: gateway.skills(), url, port, token)
+    found = at_bridge(lambda gateway: gateway.skills(), run, url, port, token)
     if name is not None:
         skill = _named(name, found)
         if as_json:

@@ -10,7 +10,7 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import DimosStreamsError, NoRunError
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.ended_runs import EndedRun
@@ -30,6 +30,7 @@ def status(
     ] = False,
 ) -> None:
     """Show the living runs: processes, modules' health, the bridge."""
+    from dimos_streams.cli.bridge_client.ended import last_ended
     from dimos_streams.cli.bridge_client.readiness import unready
     from dimos_streams.cli.bridge_client.run_state import states_of
     from dimos_streams.cli.system.async_runner import run_async
@@ -37,17 +38,16 @@ def status(
     from dimos_streams.runtime.registry import runs
 
     states = run_async(states_of(runs()))
-    ended = ended_runs() if every or not (states or as_json or ready) else []
+    ended = ended_runs() if every else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
     elif as_json:
         if states or not ready:
             write_json(states, indent=2)
     else:
-        _write_runs(ended if every else [], states)
+        _write_runs(ended, states)
         if not states and not ready:
-            more = ", `status --all` lists those that have ended" if ended and not every else ""
-            note(f"no run lives; `dimos-streams run BLUEPRINT` starts one{more}")
+            note(str(NoRunError(f"no run lives{'' if every else last_ended()}")))
     if ready and (missing := unready(states)):
         raise DimosStreamsError(f"not ready: {'; '.join(missing)}")
 

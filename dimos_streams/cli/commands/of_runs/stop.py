@@ -26,21 +26,36 @@ def stop(
         bool,
         typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
     ] = False,
+    every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run, living_runs
     from dimos_streams.cli.bridge_client.machine_parts import own_machines, stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
     if machine is not None and everywhere:
         raise UserError("--machine names one part and --everywhere means all; give one of them")
+    if every and (selector or machine) is not None:
+        raise UserError(f"--all is every run, and {selector or machine!r} names one; give one of them")
     if machine is not None and machine not in own_machines():
         address = find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
         run_async(stop_part(address, machine))
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
-    run = find_run(machine or selector)
+    problems: list[str] = []
+    for run in living_runs() if every else [find_run(machine or selector)]:
+        try:
+            _stop_run(run, everywhere=everywhere, as_json=as_json)
+        except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
+            if not every:
+                raise
+            problems.append(str(error))
+    if problems:
+        raise DimosStreamsError(f"not all runs have stopped: {'; '.join(problems)}")
+
+
+def _stop_run(run: RunRecord, *, everywhere: bool, as_json: bool) -> None:
     problems = _stop_others(run, as_json=as_json) if everywhere else []
     _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
     if problems:

@@ -1,0 +1,56 @@
+"""Runs that have ended, as commands speak of them: the last one, one of a name, and the calls in its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.terminal.log_files import find_run_dir
+from dimos_streams.cli.terminal.output import local_time
+from dimos_streams.errors import UserError
+from dimos_streams.runtime.ended_runs import EndedRun, ended_runs
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.gateway import CallView
+
+
+def find_ended(selector: str) -> EndedRun | None:
+    """Return the run of an id or blueprint if it has ended and none that lives is called so, or None if one lives.
+    Raises ``NoRunError`` and ``UserError`` as ``find_run_dir`` does."""
+    return ended_in(find_run_dir(selector))
+
+
+def ended_in(run_dir: Path) -> EndedRun | None:
+    """Return the run of a directory, or None if it lives or is not kept."""
+    return next((run for run in ended_runs() if run.run_dir == run_dir), None)
+
+
+def last_ended() -> str:
+    """Return which run of this machine ended last, when and how, for the end of an error; empty if none is kept."""
+    run = max(ended_runs(), key=lambda run: run.ended_utime or 0, default=None)
+    if run is None:
+        return ""
+    return (
+        f"; the last run here, {run.run_id}, {end_of(run)} (`dimos-streams logs {run.run_id}` shows what it logged,"
+        " `dimos-streams status --all` all that have ended)"
+    )
+
+
+def end_of(run: EndedRun) -> str:
+    """Return when and how a run ended, for people."""
+    return f"ended {local_time(run.ended_utime)}: {run.how}"
+
+
+def calls_of(run: EndedRun) -> list[CallView]:
+    """Return the calls in the journal of a run, oldest first. Raises ``UserError`` if there is none in its directory,
+    and ``DimosStreamsError`` for one that can't be read."""
+    from dimos_streams.bridge.journal.journal import JOURNAL_FILE
+    from dimos_streams.cli.bridge_client.kept_calls import kept_calls
+
+    path = run.run_dir / JOURNAL_FILE
+    if not path.exists():
+        raise UserError(
+            f"run {run.run_id} has no journal in {run.run_dir}: it had no bridge, or one that did not begin or kept"
+            " its journal elsewhere (`bridge.journal`)"
+        )
+    return kept_calls(path)

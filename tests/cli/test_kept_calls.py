@@ -1,0 +1,69 @@
+"""The calls of a journal that nobody writes any more."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.cli.bridge_client.kept_calls import kept_calls
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.tool_stream.event import EventType
+from tests.bridge.journals import OpenJournal
+from tests.bridge.parts import event
+
+
+def state(call_id: str, *types: EventType) -> CallState:
+    """A call after events of these types."""
+    call = CallState.from_event(event(1, "open", call_id=call_id))
+    for seq, type in enumerate(types, 2):
+        call.apply(event(seq, type, call_id=call_id, text=f"{type} {seq}"))
+    return call
+
+
+def test_open_calls_have_the_newest_event_wherever_that_was_kept(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    said, closed = state("a", "update"), state("b", "update", "close")
+    journal.append([event(seq, call_id=call) for call in "ab" for seq in (1, 2)], [said.row(), closed.row()])
+    journal.append([event(3, "progress", call_id="a", text="half of it")])
+    assert [(view.call_id, view.state, view.text) for view in kept_calls(path)] == [
+        ("a", "open", "half of it"),
+        ("b", "closed", "close 3"),
+    ]
+    journal.keep([event(4, "progress", call_id="a", text="only in the tail")])
+    assert kept_calls(path)[0].text == "only in the tail"
+    journal.close()
+    files = {each: each.stat().st_mtime_ns for each in tmp_path.iterdir()}
+    assert (kept_calls(path)[0].text, kept_calls(path)[0].last_seq) == ("only in the tail", 4)
+    assert {each: each.stat().st_mtime_ns for each in tmp_path.iterdir()} == files, "it stays as it is"
+
+
+def test_a_file_that_is_no_journal_or_damaged_is_named(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "journal.sqlite"
+
+    def why() -> str:
+        with pytest.raises(DimosStreamsError) as found:
+            kept_calls(path)
+        return str(found.value).removeprefix(f"the journal {path} ")
+
+    assert why() == "can't be read: unable to open database file"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE calls (number INTEGER)")
+    assert why() == "can't be read: it is another program's database"
+    path.unlink()
+    journal = opened(path)
+    journal.append([event(1, "open", call_id="a")], [state("a").row()._replace(record='{"call_id": 7}')])
+    assert why().startswith("is damaged: ")
+    journal.append([event(2, call_id="a")], [state("a").row()])
+    journal.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE events SET body = ? WHERE seq = 2", (b"{",))
+        db.commit()
+    assert why().startswith("can't be read: ")
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    assert why() == "can't be read: database disk image is malformed"

@@ -1,0 +1,50 @@
+"""Commands where several runs live: for the one that is named, or for all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.machine import ROVER, Machine, free_bus
+
+pytestmark = pytest.mark.live
+
+
+def started(machine: Machine) -> str:
+    """The id of another run of a rover, which no other run hears."""
+    run = machine("run", ROVER, "--daemon", "--in-process", "--set", "bridge.port=0", "--bus", free_bus())
+    assert run.code == 0, run
+    newest = machine("status", "--json").json[0]
+    return str(newest["run_id"])
+
+
+def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: Machine) -> None:
+    old, new = started(machine), started(machine)
+    assert f"{new}, the newest, is meant, not {old}" in machine("calls").err
+    for command in (
+        ["call", "move", "--arg", "distance_m=0.1"],
+        ["say", "move 0.2 m", "--wait", "close"],
+        ["skills"],
+        ["approvals"],
+        ["pause"],
+    ):
+        done = machine(*command, "--run", old)
+        assert done.code == (1 if command == ["pause"] else 0), done  # a rover has no gate that could hold it
+        assert "several runs live" not in done.err
+    assert [view["skill"] for view in machine("calls", "--run", old, "--json").json] == [
+        "move",
+        "say",
+        "move",
+        "pause",
+    ]
+    assert machine("calls", "--run", new, "--json").json == []
+    assert machine("call", "move", "--run", old, "--port", "9").code == 2
+    unknown = machine("say", "hello", "--run", "nobody")
+    assert (unknown.code, unknown.err) == (2, f"error: no living run is called 'nobody' (living: {new}, {old})\n")
+
+    named = machine("stop", "--all", old)
+    assert (named.code, named.err) == (2, f"error: --all is every run, and {old!r} names one; give one of them\n")
+    stopped = machine("stop", "--all")
+    assert (stopped.code, stopped.err) == (0, "")
+    assert stopped.out == f"{new} has stopped\n{old} has stopped\n"
+    assert machine.leaves_nothing()
+    assert machine("stop", "--all").code == 1
