@@ -133,7 +133,10 @@ class AgentConfig(GateSettings, ModuleConfig):
         Raises ``UserError`` for a stop condition that can't be imported.
         """
         bounds = asdict(bounds_of(model or self.model))
-        limits = {name: settled(value, bounds.get(name)) for name, value in self.limits.model_dump().items()}
+        limits = {
+            name: settled(value, bounds.get(name))
+            for name, value in self.limits.model_dump(exclude={"tools"}).items()
+        }
         return LoopSettings(
             max_iterations=self.max_iterations,
             answer_timeout_s=self.answer_timeout_s,

@@ -141,7 +141,7 @@ class AgentCore:
             name=self.name,
             make_loop=self._make_loop,
             make_model=self.models.make,
-            bounds_of=config.loop_settings,
+            settings_of=config.loop_settings,
             tools_for=lambda parts: own_tools(self),
         )
         self.model_name = config.model

@@ -15,9 +15,9 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.commands import Method, Role
 from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import in_thread
 from dimos_streams.tool_stream.event import json_text
 
 _POLL_S = 0.5

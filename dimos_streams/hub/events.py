@@ -18,7 +18,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
-from dimos_streams.hub.threads import HubThreads
+from dimos_streams.hub.threads import HubThreads, in_thread
 
 T = TypeVar("T")
 
@@ -221,8 +221,3 @@ class EventFeed:
     def _hand_on(self, entries: list[EncodedEntry]) -> None:
         self.log.bounds = self.log.bounds._replace(last=entries[-1].offset)
         self.broadcast.publish(entries)
-
-
-async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
-    """Run a function in one of the threads that use the storage, and wait for it."""
-    return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)

@@ -15,10 +15,10 @@ from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.fleet.commands import two_robots
 from dimos_streams.fleet.reports import RobotReport
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import RobotRow
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import in_thread
 from dimos_streams.skill import public_names
 from dimos_streams.tool_stream.gateway import OfferedSkill
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import BatchIntake, EventFeed, in_thread
+from dimos_streams.hub.events import BatchIntake, EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
-from dimos_streams.hub.threads import HubThreads
+from dimos_streams.hub.threads import HubThreads, in_thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import BatchIntake, EventFeed, in_thread
+from dimos_streams.hub.events import BatchIntake, EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.settings import HubSettings
@@ -24,7 +24,7 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
-from dimos_streams.hub.threads import HubThreads
+from dimos_streams.hub.threads import HubThreads, in_thread
 
 _OTHERS_S = 5.0
 _TRIM_S = 60.0

@@ -16,9 +16,9 @@ from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.fleet.commands import Command, Hello, two_robots
 from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, ProcessId, StreamId
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import in_thread
 
 _POLL_S = 0.5
 """Interval, in seconds, of looking for commands that other hubs were given, where no notice of it came."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ORDERS, PAGES, OTHERS = 2, 3, 4
 """Numbers of threads; each has a connection to the database."""
@@ -27,3 +31,8 @@ class HubThreads:
     def _shut_down(self) -> None:
         for group in (self.orders, self.pages, self.others):
             group.shutdown()
+
+
+async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
+    """Run a function in one of the threads that use the storage, and wait for it."""
+    return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)

@@ -1,22 +1,8 @@
 """The form of agents' events and snapshots in the tool stream of a ``report`` call, and the names of operator skills.
 
-The skills of an agent module that operators' tools call (all with ``audience="operator"``; of a namespaced agent
-``robot1_pause`` and so on):
-
-    say(text)                                                its call is open until the mission is over
-    report()                                                 open until cancelled; while one is, somebody watches
-    pause(reason="") -> HoldView                             what the velocity gates say of it
-    resume() · step(mode="once")                             mode: "on", "off", "once"
-    abort(rollback=False, reason="") -> HoldView
-    undo(count=1) · forget()
-    approvals(approval="") -> list[ApprovalView]             those that are pending, or any one as whole as can be
-    decide(approval, decision, arguments=None, reason="", revision=None)
-                                                             decision: "approve", "reject", "delete"
-    amend(approval, arguments, revision=None)                of another revision than the present one: refused
-    set_skill(skill, enabled)
-
-Each but ``say`` and ``report`` closes at once with a text for people. What can't be done fails with a
-``SkillError`` that says why.
+The skills that operators' tools call are those of ``agent/operators/operator_skills.py``, all with
+``audience="operator"``; of a namespaced agent they are called ``robot1_pause`` and so on. What can't be done fails
+with a ``SkillError`` that says why.
 """
 
 from __future__ import annotations

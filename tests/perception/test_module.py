@@ -25,6 +25,8 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header, utime_of
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
+from dimos_streams.perception.choice import BACKENDS
+from dimos_streams.perception.config import NAMES
 from dimos_streams.perception.detector import Detection, Frame
 from dimos_streams.perception.geometry import Box
 from dimos_streams.perception.module import DetectorStatistics, PersonDetector
@@ -458,3 +460,7 @@ def test_stopping_does_not_wait_for_the_model() -> None:
 
     with chat_server() as server:
         assert asyncio.run(scenario(server)) < 2.0
+
+
+def test_each_backend_that_can_be_named_is_there() -> None:
+    assert tuple(BACKENDS) == NAMES

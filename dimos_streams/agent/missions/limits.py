@@ -57,8 +57,6 @@ class LoopSettings(FixedLimits):
     """Maximum number of calls in one answer; further ones are not run."""
     actions: int | None = None
     """Maximum number of answers in a mission that ask for calls one right after the other; see ``runaway``."""
-    tools: int | None = None
-    """The number of tools above which there is a warning."""
     stop_conditions: tuple[StopCondition, ...] = ()
 
 

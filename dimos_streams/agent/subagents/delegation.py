@@ -64,17 +64,17 @@ class Delegation:
         name: str = "agent",
         make_loop: Callable[[LoopParts, str], AgentLoop],
         make_model: Callable[[str], Model],
-        bounds_of: Callable[[str], LoopSettings],
+        settings_of: Callable[[str], LoopSettings],
         tools_for: Callable[[LoopParts], Iterable[LocalTool]],
     ) -> None:
-        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` and ``bounds_of`` the name
-        of a model, which they make, and whose loop's bounds they return; ``tools_for`` returns the tools that each
-        sub-agent has."""
+        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` and ``settings_of`` the
+        name of a model, which they make, and whose loop's bounds they return; ``tools_for`` returns the tools that
+        each sub-agent has."""
         self._agents = dict(agents)
         self._name = name
         self._make_loop = make_loop
         self._make_model = make_model
-        self._bounds_of = bounds_of
+        self._settings_of = settings_of
         self._tools_for = tools_for
         self._numbers = itertools.count(1)
         self._working: list[SubMission] = []
@@ -205,7 +205,7 @@ class Delegation:
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
         work = SubMission(mission, child, parts, missions, over)
-        bounds = self._bounds_of(described.model) if described.model else parts.budget.settings
+        bounds = self._settings_of(described.model) if described.model else parts.budget.settings
         child.budget = replace(parts.budget, settings=_until_handed_back(bounds, work))
         child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
         child.deliver = work.deliver

@@ -20,7 +20,7 @@ from dimos_streams.errors import SkillError, suggest
 ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""
 Cancel = Callable[[Sequence[OpenCall], str], Any]
-"""``CallManager.cancel``: asks calls to end, awaitable."""
+"""Asks calls to end, for a reason; awaitable: ``CallEndings.cancel``."""
 MAX_OWN_TOOLS = 9
 """So many tools an agent may be offered besides skills: those of this file, and one to delegate."""
 _MAX_READ = 8000

@@ -1,4 +1,4 @@
-"""The recording that ``run --record`` was asked for, and the run that makes it."""
+"""The recording that ``run --record`` was asked for."""
 
 from __future__ import annotations
 
@@ -7,28 +7,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.wiring import external_channels, message_types, ports_of
+from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing
-from dimos_streams.recording.metadata import Metadata, describe
+from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.recorder import RecordingOptions, recording
-from dimos_streams.recording.selection import EVERYTHING, Selection
-from dimos_streams.runtime.events import OnRunEvent
-from dimos_streams.runtime.facts import run_facts
-from dimos_streams.runtime.in_process import InProcessRun
-from dimos_streams.runtime.live.supervisor import Supervisor
-from dimos_streams.runtime.options import RunOptions
+from dimos_streams.recording.selection import Selection
 from dimos_streams.tool_stream.event import OF_CALLS
-
-if TYPE_CHECKING:
-    from dimos_streams.cli.running.run_plan import RunPlan
 
 NAME = "recorder"
 
@@ -113,36 +104,3 @@ def unused_patterns(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]:
             names = sorted(channels) if "#" in pattern else topics
             near = suggest(pattern, [] if set("*?[") & set(pattern) else names)
             yield f"{option} {pattern!r} {what}: no channel of the blueprint fits it{near}"
-
-
-def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
-    """Return the runner of a plan, with its recording. Raises ``UserError`` if there can't be one."""
-    blueprint, record = plan.blueprint, plan.record
-    own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
-    if record is None and not own:
-        return _runner(plan.mode, blueprint, options, on_event)
-    for spec in blueprint.modules.values():
-        module_config(spec, module_class(spec))  # what its types say is secret is known from then on
-    metadata = describe(
-        blueprint=blueprint.model_dump(mode="json"),
-        seed=plan.seed,
-        mode=plan.mode,
-        said=plan.say,
-        selection=record.selection if record is not None else EVERYTHING,
-        environment=run_facts(),
-        types=message_types(blueprint),
-    )
-    blueprint = blueprint.with_modules(
-        spec.configured(["metadata"], metadata.model_dump(mode="json"), "run")
-        for spec in own
-        if "metadata" not in spec.config
-    )
-    if record is None:
-        return _runner(plan.mode, blueprint, options, on_event)
-    if plan.mode == "live":
-        return Supervisor(record.add_to(blueprint, metadata), options, on_event)
-    return InProcessRun(blueprint, options, on_event, attach=[lambda bus: record.attachment(bus, metadata)])
-
-
-def _runner(mode: str, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
-    return (Supervisor if mode == "live" else InProcessRun)(blueprint, options, on_event)

@@ -17,10 +17,10 @@ from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
-from dimos_streams.cli.running.record_plan import create_runner
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
+from dimos_streams.cli.running.runner import create_runner
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.call_counts import CallCounts

@@ -27,12 +27,12 @@ from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.threads import in_thread
 from dimos_streams.tool_stream.event import is_call_id, json_text
 
 

@@ -29,13 +29,13 @@ from dimos_streams.fleet.protocol import (
 )
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext
 from dimos_streams.hub.streams import CommandStream
+from dimos_streams.hub.threads import in_thread
 
 M = TypeVar("M", bound=FleetMessage)
 

@@ -12,11 +12,11 @@ from dimos_streams import clock
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.common.bearer import bearer_token
-from dimos_streams.hub.events import in_thread
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.robots import token_hash
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import in_thread
 
 PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0
