@@ -241,8 +241,11 @@ def test_a_call_waits_for_what_another_one_holds_and_not_for_who_has_left(rover:
         ("--lease-wait", "61", "it must be at most 60 (given: '61')"),
         ("--lease-wait", "nan", "(given: 'nan')"),
         ("--idempotency-key", "", "--idempotency-key '': it must have 1 to 200 characters"),
-        ("--caller", "a\nb", r"--caller 'a\nb': valid are 1 to 200 printable characters"),
+        ("--caller", "a\nb", r"--caller 'a\nb': valid: 1 to 200 letters of ASCII, digits and ._-/:@+"),
+        ("--caller", "agent ", "--caller 'agent ': valid: 1 to 200 letters of ASCII, digits and ._-/:@+"),
         ("--caller", "mcp/me", "--caller 'mcp/me' is the name of an MCP client: valid is a name of your own"),
+        ("--caller", "Operator", "--caller 'Operator' looks like 'operator', which is not you: valid is a name of"),
+        ("--caller", "Agent", "--caller 'Agent' is the name of an agent: valid is a name of your own"),
         ("--caller", "agent", "--caller 'agent' is the name of an agent: valid is a name of your own"),
     ],
 )
