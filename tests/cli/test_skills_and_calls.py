@@ -154,6 +154,11 @@ def test_one_key_is_one_call_whichever_command_ends_it(rover: Machine) -> None:
         assert result.code == 1
         last = result.json_lines[-1]
         assert (last["call_id"], last["text"]) == (wandering["call_id"], "the caller waited 0.2 s")
+    conflict = rover("call", "stumble", "--idempotency-key", "k1", "--caller", "me")
+    assert (conflict.code, conflict.out, conflict.err.count("\n")) == (2, "", 1)
+    first = wandering["call_id"]
+    assert f"'k1' is that of call '{first}' of 'wander' (closed: cancelled), which is of another" in conflict.err
+    assert conflict.err.endswith(f"; `dimos-streams follow {first}` shows that call\n")
     other = rover("call", "wander", "--idempotency-key", "k1", "--caller", "you", "--timeout", "0.2", "--json")
     assert other.json_lines[0]["call_id"] != wandering["call_id"]
 

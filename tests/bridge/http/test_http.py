@@ -23,7 +23,7 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.names import NAME_RULE
 from dimos_streams.common.process.loopback import is_loopback
-from dimos_streams.errors import CallRejectedError, UserError
+from dimos_streams.errors import CallRejectedError, KeyUsedError, UserError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -102,6 +102,10 @@ def test_a_client_begins_a_call_once_for_a_key_and_has_it_wait_for_what_is_held(
             await gateway.begin("follow", {"description": "ann"}, caller="me", idempotency_key="k") for _ in range(2)
         ]
         assert first == again
+        with pytest.raises(KeyUsedError, match=f"'k' is that of call '{first.call_id}' of 'follow' ") as used:
+            await gateway.begin("follow", {"description": "bob"}, caller="me", idempotency_key="k")
+        assert (used.value.call_id, used.value.skill) == (first.call_id, "follow")
+        assert used.value.state in ("requested", "open")
         begun = time.monotonic()
         with pytest.raises(CallRejectedError, match="needs 'base'"):
             await gateway.begin("at_once", {"value": 1}, caller="me", lease_wait_s=0.4)
