@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.readiness import unready
 from dimos_streams.cli.system.machine_checks import PARTS
+from dimos_streams.cli.terminal.run_text import warnings
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 
 pytestmark = pytest.mark.live
@@ -368,6 +369,16 @@ def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
     processes = [{"label": "robot", "state": "ready"}, {"label": "skills", "state": "waiting"}]
     run = {"bridge": bridge, "processes": processes, "modules": modules}
     assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]
+    late = {"skill": "wave", "call_id": "c", "module": "robot", "since_utime": 0, "text": "waving"}
+    calls = {
+        "url": "http://127.0.0.1:7780",
+        "status": "degraded",
+        "counts": {},
+        "not_ending": [late],
+        "lost": ["logs"],
+    }
+    assert unready([{"bridge": calls, "processes": processes[:1], "modules": modules[:1]}]) == []
+    assert [line[:15] for line in warnings(calls)] == ["NOT ending wave"]
     gone = {"url": "http://127.0.0.1:7780", "status": "unreachable"}
     assert unready([{**run, "bridge": gone}]) == [
         "bridge http://127.0.0.1:7780 unreachable",
