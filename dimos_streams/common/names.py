@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from dimos_streams.common.readable.shortening import shortened
+
 MAX_NAME = 200
 """Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
 NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and ._-/:@+"
@@ -20,6 +22,8 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
 letter."""
 
+_SHOWN = 60
+"""Maximum length of what is no name in an error, in characters."""
 _NAME = re.compile(rf"[A-Za-z0-9._/:@+-]{{0,{MAX_NAME}}}")
 _OTHERS = re.compile(r"[^A-Za-z0-9._/:@+-]+")
 _SKILL = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
@@ -29,6 +33,12 @@ def is_name(text: str) -> bool:
     """Return whether a text may name a module, a caller or a skill that is asked for; the empty one may, and names
     nobody."""
     return _NAME.fullmatch(text) is not None
+
+
+def fault_of_names(names: Iterable[str]) -> str:
+    """Return which of the names in a message is none, with the rule; empty if all are some."""
+    bad = next((name for name in names if not is_name(name)), None)
+    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {NAME_RULE}"
 
 
 def as_name(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
-from dimos_streams.common.names import MAX_NAME, is_name
+from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.common.text import parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
@@ -198,8 +198,9 @@ def _has_form_of_call_id(text: str) -> bool:
 def check_names(call: SkillCall, channel: str) -> None:
     """Raise ``MessageError`` for a request to run a skill with a name that nobody can have, or an id that is none."""
     ids = (call.call_id, call.parent) if call.parent else (call.call_id,)
-    if not (all(map(is_call_id, ids)) and is_name(call.skill) and is_name(call.caller)):
-        raise MessageError(channel, SkillCall.msg_name, "a name or an id in it can be nobody's")
+    fault = "" if all(map(is_call_id, ids)) else f"an id in it is none; {CALL_ID_RULE}"
+    if fault := fault or fault_of_names((call.skill, call.caller)):
+        raise MessageError(channel, SkillCall.msg_name, fault)
 
 
 def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:

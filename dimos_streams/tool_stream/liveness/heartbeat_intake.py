@@ -13,13 +13,13 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import is_name
+from dimos_streams.common.names import fault_of_names
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id
+from dimos_streams.tool_stream.event import CALL_ID_RULE, DESCRIBE, REQUESTS, STATUS, is_call_id
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
@@ -138,8 +138,7 @@ class HeartbeatIntake:
             if not self._may_take(head):
                 return
             status = decode(ModuleStatus, data, channel=channel)
-            if not (status.module and is_name(status.module) and all(map(is_call_id, status.call_ids))):
-                raise MessageError(channel, ModuleStatus.msg_name, "a name or an id in it can be nobody's")
+            _check_names(status, channel)
             if not status.instance:
                 self._take_report(status)
                 return
@@ -225,3 +224,12 @@ class HeartbeatIntake:
         entry = self._entries.get(status.module)
         if entry is not None:
             entry.reported(at_most(status.health, MAX_HEALTH), status.pid)
+
+
+def _check_names(status: ModuleStatus, channel: str) -> None:
+    """Raise ``MessageError`` for a heartbeat of a module, or with a call, that no module or call is called."""
+    fault = fault_of_names((status.module,)) if status.module else "its module has no name"
+    if not (fault or all(map(is_call_id, status.call_ids))):
+        fault = f"the id of a call in it is none; {CALL_ID_RULE}"
+    if fault:
+        raise MessageError(channel, ModuleStatus.msg_name, fault)

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dimos_streams.common.names import MAX_NAME, is_name
+from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
@@ -193,7 +193,7 @@ def _bad_name(type: str, names: Sequence[str]) -> str:
     """Return what is wrong with an event's type and names; empty if nothing is."""
     if type not in EVENT_TYPES:
         return f"type is {type!r}"
-    return "" if all(map(is_name, names)) else "a name in it can be nobody's"
+    return fault_of_names(names)
 
 
 def _decode(data: bytes, channel: str) -> _Fields:
