@@ -125,6 +125,18 @@ class CallRejectedError(SkillError):
         super().__init__(message)
 
 
+class KeyUsedError(UserError, CallRejectedError):
+    """Raised for an idempotency key with which its caller has begun another call: ``call_id`` of ``skill``, as it is
+    now."""
+
+    def __init__(self, message: str, *, call_id: str, skill: str, state: str) -> None:
+        """``state`` is ``requested``, ``open`` or ``closed``."""
+        self.call_id = call_id
+        self.skill = skill
+        self.state = state
+        super().__init__(message)
+
+
 class ConflictError(SkillError):
     """Raised when what somebody decides on or changes is not as they saw it. ``result`` is what holds."""
 

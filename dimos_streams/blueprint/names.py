@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dimos_streams.common.namespaces import NAME
+from dimos_streams.common.names import NAME
 from dimos_streams.errors import UserError
 
 _MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")

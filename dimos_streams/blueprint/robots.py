@@ -6,7 +6,7 @@ from collections import Counter
 
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.names import absolute
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.messages.codec import split_channel
 
 ROBOT = "robot"

@@ -9,7 +9,7 @@ from dimos_streams.blueprint.classes import module_class, module_skills
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.names import absolute
 from dimos_streams.bus import Delivery
-from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
+from dimos_streams.common.names import namespace_of, namespace_of_topic
 from dimos_streams.messages.base import Message
 from dimos_streams.module import Module
 from dimos_streams.skill import skills_of

@@ -9,6 +9,7 @@ from dimos_streams.common.printable import printable
 from dimos_streams.errors import (
     CallRejectedError,
     ConflictError,
+    KeyUsedError,
     RobotNeededError,
     SettingsError,
     SkillArgumentError,
@@ -48,6 +49,15 @@ _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
             detail, holder=_text(problem, "holder"), resource=_text(problem, "resource")
         ),
     ),
+    KeyUsedError: _ProblemForm(
+        "key-used",
+        lambda detail, problem: KeyUsedError(
+            detail,
+            call_id=_text(problem, "call_id"),
+            skill=_text(problem, "skill"),
+            state=_text(problem, "state"),
+        ),
+    ),
     ConflictError: _ProblemForm(
         "conflict", lambda detail, problem: ConflictError(detail, result=problem.get("current"))
     ),
@@ -67,10 +77,12 @@ def problem_fields(error: SkillError) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if isinstance(error, SkillArgumentError | SettingsError):
         fields["errors"] = error.problems
-    if isinstance(error, UnknownSkillError | SkillArgumentError):
+    if isinstance(error, UnknownSkillError | SkillArgumentError | KeyUsedError):
         fields["skill"] = error.skill
-    if isinstance(error, UnknownCallError):
+    if isinstance(error, UnknownCallError | KeyUsedError):
         fields["call_id"] = error.call_id
+    if isinstance(error, KeyUsedError):
+        fields["state"] = error.state
     if isinstance(error, CallRejectedError) and error.holder:
         fields["holder"] = error.holder
         if error.resource:

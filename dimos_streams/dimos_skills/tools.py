@@ -14,7 +14,7 @@ from dimos_streams.common.printable import printable
 from dimos_streams.common.text import cut_to
 from dimos_streams.dimos_skills.config import DimosSkillsConfig, matches
 from dimos_streams.errors import SkillError
-from dimos_streams.skill import Call, SkillPolicy, SkillSpec
+from dimos_streams.skill import Call, SkillPolicy, SkillSpec, name_fault
 from dimos_streams.tool_stream.arguments.schema_parameters import SchemaParameters
 from dimos_streams.tool_stream.event import json_text
 
@@ -100,6 +100,8 @@ def listed_tools(result: Mapping[str, Any], config: DimosSkillsConfig, run: RunT
             tool, contradiction = _tool(listed, config, stops)
             found.warnings += contradiction
             spec = _spec(listed, tool, config, run)
+            if fault := name_fault(spec.info()):
+                raise ValueError(fault)
         except (ValidationError, ValueError) as error:
             why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
             found.warnings.append(f"tool {printable(_name(entry)[:50])!r} is no skill: {why}"[:300])

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.fleet.protocol import (
     MAX_EXPIRES_AT_S,
     MAX_KEY,
@@ -22,7 +23,6 @@ from dimos_streams.fleet.protocol import (
     StreamId,
     Whole,
 )
-from dimos_streams.tool_stream.event import MAX_NAME
 
 Method = Literal["GET", "POST"]
 Role = Literal["operator", "model"]

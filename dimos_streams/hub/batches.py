@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
@@ -16,12 +17,6 @@ class NoEventError(DimosStreamsError):
     def __init__(self, offset: int, why: str) -> None:
         self.offset = offset
         super().__init__(f"at offset {offset}: {why}")
-
-
-def stored_caller(caller: str) -> str:
-    """The name of a caller in the column by which its events are found: a database can't have U+0000 in a text. In an
-    event's JSON it is an escape."""
-    return caller.replace("\0", "\ufffd")
 
 
 def robot_batch(robot: str, batch: Batch) -> RobotBatch:
@@ -40,6 +35,9 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         raise NoEventError(shipped.offset, str(error)[:500]) from error
     if not is_call_id(event.call_id):
         raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
+    for what, name in (("module", event.module), ("skill", event.skill), ("caller", event.caller)):
+        if not is_name(name):
+            raise NoEventError(shipped.offset, f"{what} {name[:50]!r} can be nobody's; {NAME_RULE}")
     if event.type == "gap" and not _is_of_call(event):
         raise NoEventError(
             shipped.offset,
@@ -50,7 +48,7 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         shipped.offset,
         shipped.offset,
         event.call_id,
-        stored_caller(event.caller),
+        event.caller,
         event.type,
         json_text(fields),
         fields,

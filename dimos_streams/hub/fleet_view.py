@@ -10,6 +10,7 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
+from dimos_streams.common.names import is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
@@ -19,7 +20,7 @@ from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import RobotRow
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
-from dimos_streams.skill import public_names
+from dimos_streams.skill import name_fault, public_names
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _FRESH_S = 1.0
@@ -63,8 +64,9 @@ class FleetRobot:
 
     @cached_property
     def skills(self) -> dict[str, OfferedSkill]:
-        """The skills by name, as the robot reported them."""
-        return {skill.name: skill for skill in _SKILLS.validate_json(self.row.skills or "[]")}
+        """The skills by name, as the robot reported them, but for those with names that nobody can have."""
+        reported = _SKILLS.validate_json(self.row.skills or "[]")
+        return {skill.name: skill for skill in reported if is_name(skill.module) and not name_fault(skill)}
 
     @property
     def offered(self) -> list[OfferedSkill]:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dimos_streams.common.namespaces import prefix_of
+from dimos_streams.common.names import MAX_NAME, prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
 from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.skill.names import public_prefix
-from dimos_streams.tool_stream.event import MAX_NAME, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import REVIEW
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
-from dimos_streams.tool_stream.event import MAX_NAME, is_name
 
 HOLD_PERIOD_S: Final = 0.2
 """Maximum time, in seconds, between two messages of somebody who holds."""
@@ -207,7 +207,7 @@ def gate_state(state: Mapping[str, Any]) -> VelocityGateState | None:
 
 def _problem_of(message: Hold) -> str:
     """The fault of a message, empty if there is none."""
-    if not (message.source and is_name(message.source) and len(message.source.encode()) <= MAX_NAME):
+    if not (message.source.isprintable() and 0 < len(message.source.encode()) <= MAX_NAME):
         return f"its source is empty, has more than {MAX_NAME} bytes or is not printable"
     valid_s = message.valid_s
     if not 0.0 <= valid_s <= _MEANT_S or (message.hold and valid_s == 0.0):

@@ -11,7 +11,7 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.wiring import agents_of, channels_of, deliveries, wire
 from dimos_streams.bus import Delivery
-from dimos_streams.common.namespaces import robot_of
+from dimos_streams.common.names import robot_of
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.options import RunOptions
 

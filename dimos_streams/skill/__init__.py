@@ -2,7 +2,7 @@
 
 from dimos_streams.skill.call import Call, OnUpdate, SkillClient
 from dimos_streams.skill.declaration import skill
-from dimos_streams.skill.info import SkillInfo
+from dimos_streams.skill.info import SkillInfo, name_fault
 from dimos_streams.skill.names import public_names
 from dimos_streams.skill.policy import (
     BASE,
@@ -34,6 +34,7 @@ __all__ = [
     "SkillSpec",
     "SkillTraits",
     "check_undos",
+    "name_fault",
     "public_names",
     "skill",
     "skills_of",

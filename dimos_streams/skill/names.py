@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.common.namespaces import prefix_of
+from dimos_streams.common.names import prefix_of
 
 
 def public_prefix(namespace: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.names import MAX_NAME, is_name
 from dimos_streams.errors import (
     CallRejectedError,
     MessageError,
@@ -26,11 +27,9 @@ from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.event import (
     CALLS,
     MAX_ARGUMENTS,
-    MAX_NAME,
     Outcome,
     ToolEvent,
     is_call_id,
-    is_name,
     json_object,
     json_without_secrets,
 )

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
+from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.common.text import parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
@@ -61,9 +62,6 @@ REQUEST_BYTES = 512 * 1024
 """Maximum size, in bytes, of the requests that wait for a handler; likewise of the calls, and of the cancels."""
 MAX_ARGUMENTS = 40_000
 """Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
-MAX_NAME = 200
-"""Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
-
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
@@ -186,11 +184,6 @@ _DIGITS, _LARGE = b"0123456789", b"0" * _LARGE_DIGITS
 _AS_ZEROS = bytes.maketrans(_DIGITS, b"0" * len(_DIGITS))
 
 
-def is_name(text: str) -> bool:
-    """Return whether a text may name a module, a caller or a skill; the empty one may, and names nobody."""
-    return len(text) <= MAX_NAME and text.isprintable()
-
-
 def is_call_id(text: str) -> bool:
     """Return whether a text may be the id of a call. An id is part of a URL's path: with a slash in it, or as ``..``,
     nobody could ask for the call over HTTP, or end it."""
@@ -200,6 +193,14 @@ def is_call_id(text: str) -> bool:
 @functools.lru_cache(maxsize=1024)  # it comes with every event of a call
 def _has_form_of_call_id(text: str) -> bool:
     return _CALL_ID.fullmatch(text) is not None
+
+
+def check_names(call: SkillCall, channel: str) -> None:
+    """Raise ``MessageError`` for a request to run a skill with a name that nobody can have, or an id that is none."""
+    ids = (call.call_id, call.parent) if call.parent else (call.call_id,)
+    fault = "" if all(map(is_call_id, ids)) else f"an id in it is none; {CALL_ID_RULE}"
+    if fault := fault or fault_of_names((call.skill, call.caller)):
+        raise MessageError(channel, SkillCall.msg_name, fault)
 
 
 def on_loss_of(call: SkillCall, channel: str) -> OnLoss | None:

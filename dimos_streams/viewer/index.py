@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.call_events import InOrder

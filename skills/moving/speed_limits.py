@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import SettingsError
 from dimos_streams.module import Module
 from dimos_streams.operator.holding import GATE, VelocityGateState, gate_state

@@ -319,6 +319,15 @@ class Known(Module):
             " as models' servers ask for)",
         ),
         (
+            "@skill(name='count me', audience='operator')\n    def count(self) -> int: ...",
+            "its name is 'count me'; valid: 1 to 200 letters of ASCII, digits, _ and -",
+        ),
+        (
+            "@skill(resources={'left arm'})\n    def count(self) -> int: ...",
+            "skill 'count' can't be offered: its resource is 'left arm'; valid: 1 to 200 letters of ASCII, digits and"
+            " ._-/:@+",
+        ),
+        (
             "@skill\n    def count(self, a: Annotated[str, Field(pattern='^(?!x).*$')]) -> int: ...",
             "has no schema; valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists"
             " and models",

@@ -60,6 +60,8 @@ def test_the_port_that_was_free_is_known_to_commands_and_agents(machine: Machine
     assert machine("status", "--ready").code == 0
     assert "Moving" in machine("say", "move 0.2 m").out
     assert "every robot is stopped" in machine("stop-robot").out
+    stopped = machine("status", "--ready")
+    assert (stopped.code, "STOPPED every robot" in stopped.out, stopped.err) == (0, True, "")
     assert machine("stop").code == 0
     assert machine.leaves_nothing()
 

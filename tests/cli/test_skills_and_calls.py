@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.readiness import unready
 from dimos_streams.cli.system.machine_checks import PARTS
+from dimos_streams.cli.terminal.run_text import warnings
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 
 pytestmark = pytest.mark.live
@@ -154,6 +155,11 @@ def test_one_key_is_one_call_whichever_command_ends_it(rover: Machine) -> None:
         assert result.code == 1
         last = result.json_lines[-1]
         assert (last["call_id"], last["text"]) == (wandering["call_id"], "the caller waited 0.2 s")
+    conflict = rover("call", "stumble", "--idempotency-key", "k1", "--caller", "me")
+    assert (conflict.code, conflict.out, conflict.err.count("\n")) == (2, "", 1)
+    first = wandering["call_id"]
+    assert f"'k1' is that of call '{first}' of 'wander' (closed: cancelled), which is of another" in conflict.err
+    assert conflict.err.endswith(f"; `dimos-streams follow {first}` shows that call\n")
     other = rover("call", "wander", "--idempotency-key", "k1", "--caller", "you", "--timeout", "0.2", "--json")
     assert other.json_lines[0]["call_id"] != wandering["call_id"]
 
@@ -241,8 +247,11 @@ def test_a_call_waits_for_what_another_one_holds_and_not_for_who_has_left(rover:
         ("--lease-wait", "61", "it must be at most 60 (given: '61')"),
         ("--lease-wait", "nan", "(given: 'nan')"),
         ("--idempotency-key", "", "--idempotency-key '': it must have 1 to 200 characters"),
-        ("--caller", "a\nb", r"--caller 'a\nb': valid are 1 to 200 printable characters"),
+        ("--caller", "a\nb", r"--caller 'a\nb': valid: 1 to 200 letters of ASCII, digits and ._-/:@+"),
+        ("--caller", "agent ", "--caller 'agent ': valid: 1 to 200 letters of ASCII, digits and ._-/:@+"),
         ("--caller", "mcp/me", "--caller 'mcp/me' is the name of an MCP client: valid is a name of your own"),
+        ("--caller", "Operator", "--caller 'Operator' looks like 'operator', which is not you: valid is a name of"),
+        ("--caller", "Agent", "--caller 'Agent' is the name of an agent: valid is a name of your own"),
         ("--caller", "agent", "--caller 'agent' is the name of an agent: valid is a name of your own"),
     ],
 )
@@ -360,6 +369,10 @@ def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
     processes = [{"label": "robot", "state": "ready"}, {"label": "skills", "state": "waiting"}]
     run = {"bridge": bridge, "processes": processes, "modules": modules}
     assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]
+    late = {"skill": "wave", "call_id": "c", "module": "robot", "since_utime": 0, "text": "waving"}
+    busy = {**bridge, "not_ending": [late], "lost": ["logs"]}
+    assert unready([{"bridge": busy, "processes": processes[:1], "modules": modules[:1]}]) == []
+    assert [line[:15] for line in warnings(busy)] == ["NOT ending wave"]
     gone = {"url": "http://127.0.0.1:7780", "status": "unreachable"}
     assert unready([{**run, "bridge": gone}]) == [
         "bridge http://127.0.0.1:7780 unreachable",

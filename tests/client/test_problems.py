@@ -17,6 +17,7 @@ from dimos_streams.errors import (
     CallInDoubtError,
     CallRejectedError,
     ConflictError,
+    KeyUsedError,
     SettingsError,
     SkillArgumentError,
     SkillError,
@@ -36,6 +37,7 @@ ERRORS = (
     SkillArgumentError("turn", {"angle_deg": "too much"}),
     SettingsError({"agent.model": "unknown"}),
     CallRejectedError("busy", holder="c1", resource="base"),
+    KeyUsedError("the key is that of c1", call_id="c1", skill="turn", state="open"),
     ConflictError("amended meanwhile", result={"revision": 2}),
     SkillUnavailableError("it does not answer"),
 )
@@ -64,7 +66,7 @@ def test_a_client_raises_what_the_bridge_has_raised(error: SkillError) -> None:
     raised = problem_error(answered(error))
     assert type(raised) is type(error)
     assert str(raised) == str(error)
-    for name in ("skill", "call_id", "problems", "holder", "resource", "result"):
+    for name in ("skill", "call_id", "state", "problems", "holder", "resource", "result"):
         assert getattr(raised, name, None) == getattr(error, name, None)
 
 

@@ -69,6 +69,61 @@ async def test_a_heartbeat_that_names_more_calls_than_any_module_runs_is_skipped
         assert time.process_time() - began < max(0.1, spent), "its calls were not even read"
 
 
+NAMES = ("", "go\napproved by an operator", "go ", "g\u043e", "\uff47o", "go\u202e", "a/go", "\ud800", "x" * 201)
+
+
+def described_as(**fields: object) -> dict[str, object]:
+    return {"name": "go", "description": "Go.", "parameters": {}, **fields}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(described_as(name=name) for name in NAMES),
+        described_as(undo="a\nb"),
+        described_as(frame="odom\r"),
+        described_as(resources=["base", "left arm"]),
+        *(described_as(parameters={"properties": {name: {}}}) for name in ("", "a b", "a\nb", "a\x1b[2J", "\u202e")),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.virtual_time
+async def test_a_skill_with_a_name_that_could_pass_for_something_else_is_left_out_alone(
+    bad: dict[str, object], parts: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = [
+        described_as(name="drive", parameters={"properties": {"gr\u00f6\u00dfe_m": {}}}),
+        described_as(name="r_stop"),
+    ]
+    lists = [[good[0], bad, good[1]]] if parts == 1 else [[good[0], bad], [good[1]]]
+    async with directory_on_a_bus() as (bus, directory):
+        for number, offered in enumerate(lists):
+            text: object = offered if parts == 1 else {"part": number, "parts": parts, "skills": offered}
+            described = json.dumps(text, separators=(",", ":"))
+            bus.publish(STATUS, heartbeat(skills_json=described, skills_version="1"))
+            await asyncio.sleep(0.01)
+        (view,) = directory.modules()
+        assert [info.name for info in view.skills] == ["drive", "r_stop"]
+        assert directory.malformed == 1
+        bus.publish(STATUS, heartbeat(skills_json=described, skills_version="1"))
+        await asyncio.sleep(0.01)
+        assert directory.malformed == 1, "what is known is not read again"
+    (record,) = caplog.records
+    assert record.message.startswith("skipped a skill of module 'm': ")
+    assert record.message.isprintable()
+    assert "; valid: " in record.message
+
+
+@pytest.mark.parametrize("name", [*(name for name in NAMES if name not in ("\ud800", "a/go"))])
+@pytest.mark.virtual_time
+async def test_a_module_with_such_a_name_is_not_heard(name: str) -> None:
+    async with directory_on_a_bus() as (bus, directory):
+        bus.publish(STATUS, heartbeat(name, skills_json=skills("go"), skills_version="1"))
+        await asyncio.sleep(0.01)
+        assert (directory.modules(), directory.malformed) == ([], 1)
+
+
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_schemas_are_bounded_in_all_and_those_of_the_living_stay() -> None:

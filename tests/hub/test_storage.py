@@ -283,6 +283,9 @@ def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     assert FleetRobot(dataclasses.replace(row, report="")).view(row.added).notes == (
         "its clock is 86400 s ahead of the hub's: times of its events are off by as much",
     )
+    skill = {"name": "go", "description": "", "parameters": {}, "module": "m", "available": True}
+    strange = [{**skill, "name": "go\napproved"}, {**skill, "name": "stay", "module": "m\u202e"}, skill]
+    assert list(FleetRobot(dataclasses.replace(row, skills=json.dumps(strange))).skills) == ["go"]
     storage.robots.add("r1", again=True)
     assert storage.robots.keep({"r1": "stream-2"}, 60) == {"r1"}, "whoever has the old token holds it"
     assert [each.connected for each in storage.robots.all()] == [False]

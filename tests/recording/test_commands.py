@@ -12,7 +12,8 @@ import pytest
 
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import encode
-from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
+from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording import summary
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
@@ -147,6 +148,26 @@ def test_export_as_csv(mission_log: Path, tmp_path: Path, command: Any) -> None:
     assert command("recording", "export", mission_log, "--csv", "/detections", "-o", path)[0] == 0
     first = next(csv.DictReader(path.read_text().splitlines()))
     assert json.loads(first["detections"])[0]["results"][0]["hypothesis"]["score"] == 1.0
+
+
+FORMULAS = ("=HYPERLINK(A1)", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "=1,2", '="a"')
+PLAIN = ("", "a=1", " =1", "'", "ann", "1e3")
+
+
+@pytest.mark.feature("F6")
+def test_in_csv_no_text_is_a_formula_and_numbers_stay(tmp_path: Path, command: Any) -> None:
+    texts = [encode(String(data=text)) for text in (*FORMULAS, *PLAIN)]
+    log = [(START + at, "/said#std_msgs.String", text) for at, text in enumerate(texts)]
+    driven = (START + 100, "/cmd_vel#geometry_msgs.Twist", encode(Twist(linear=Vector3(x=-0.5))))
+    path = write_log(tmp_path / "a.lcmlog", [*log, driven])
+    table = tmp_path / "a.csv"
+    assert command("recording", "export", path, "--csv", "/said", "-o", table)[0] == 0
+    with table.open(newline="") as lines:
+        cells = [row["data"] for row in csv.DictReader(lines)]
+    assert cells == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    _, out, _ = command("recording", "export", path, "--csv", "/cmd_vel")
+    (row,) = csv.DictReader(out.splitlines())
+    assert (row["linear.x"], row["time_s"]) == ("-0.5", "0.000100")
 
 
 def test_what_has_a_time_that_mcap_has_not_is_left_out_and_listed(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.skill_fragments import described
@@ -29,6 +31,14 @@ def test_skills_that_come_in_parts_are_whole_whichever_moment_is_kept_between_th
             modules.take(START + number, _status(part))
         (view,) = modules.views(START + 10)
         assert [info.name for info in view.skills] == [info.name for info in MANY]
+
+
+def test_a_skill_with_a_name_that_none_can_have_is_left_out() -> None:
+    skill = {"name": "go", "description": "", "parameters": {}}
+    modules = Modules()
+    modules.take(START, _status(json.dumps([{**skill, "name": "go\napproved"}, skill])))
+    assert [info.name for info in modules.views(START)[0].skills] == ["go"]
+    assert modules.unreadable == 1
 
 
 def test_what_is_silent_is_gone_and_what_a_copy_hears_is_its_own() -> None:

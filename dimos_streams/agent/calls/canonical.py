@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.text import plain
 
@@ -19,9 +20,9 @@ def canonical(arguments: Mapping[str, Any]) -> str:
 
 
 def shown(skill: str, arguments: Mapping[str, Any], limit: int = 200) -> str:
-    """A call as people and models read it, ``move(distance_m=1)``, shortened."""
+    """A call as people and models read it, ``move(distance_m=1)``, shortened and in one line."""
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
-    return f"{skill}({beginning(text, limit)})"
+    return f"{printable(skill)}({beginning(printable(text), limit)})"
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dimos_streams import clock
-from dimos_streams.common.namespaces import namespace_of, prefix_of
+from dimos_streams.common.names import namespace_of, prefix_of
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.namespaces import prefix_of
+from dimos_streams.common.names import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.holding import HOLD_PERIOD_S, MAX_VALID_S, RELEASES

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
+from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.reporting import DECISION
@@ -28,7 +29,7 @@ def denial(skill: str, arguments: Mapping[str, Any], decision: Decision) -> str:
 
 def request_text(approval: Approval) -> str:
     """The request for a decision, for people who follow the conversation and have no console."""
-    why = f" ({approval.reason})" if approval.reason else ""
+    why = f" ({printable(approval.reason)})" if approval.reason else ""
     text = _whole(approval.skill, approval.arguments)
     hidden = f"{len(text) - _SHOWN} characters are not shown here: `dimos-streams approvals {approval.id}`"
     shown_text = beginning(text, _SHOWN, f"…\n{hidden}")
@@ -67,4 +68,4 @@ def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
     calls = [shown(str(step["skill"]), step.get("arguments") or {}, sys.maxsize) for step in steps]
     others = {name: value for name, value in arguments.items() if name != "steps"}
     listed = "".join(f"\n{number}. {call}" for number, call in enumerate(calls, 1))
-    return f"{skill} with these steps:{listed}\n{shown('', others, sys.maxsize)}"
+    return f"{printable(skill)} with these steps:{listed}\n{shown('', others, sys.maxsize)}"

@@ -15,6 +15,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
+from dimos_streams.common.names import NAME_RULE, is_name
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
 from dimos_streams.operator.reporting import OWN_CALLERS
@@ -27,6 +29,8 @@ from dimos_streams.tool_stream.review import review_skill
 
 MCP = "mcp/"
 """The prefix of MCP clients' caller names."""
+_SHOWN = 80
+"""Maximum length of a caller in an error, in characters."""
 McpApproval = Literal["refuse", "client"]
 """The treatment of MCP clients' calls of skills with ``approval="ask"``: refused, or left to the client's user."""
 UNKNOWN = "unknown"
@@ -97,6 +101,7 @@ class Authority:
                     f"the {what} has a secret of this run in it, a token or key for example, and would be in its"
                     " events: valid is any other text"
                 )
+        self._check_caller(call.caller)
         if is_bridge(call.caller):
             raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
         call.by_agent = self.is_agent(call.caller)
@@ -105,6 +110,16 @@ class Authority:
                 f"{call.caller!r} is the name of an agent, and calls in its name are its own, which pass its gates:"
                 " call by a name of your own"
             )
+
+    def _check_caller(self, caller: str) -> None:
+        """Raise ``CallRejectedError`` for what is no name, and for one that people would take for another one, as
+        ``Agent`` for the agent ``agent``: names that mean somebody have small letters only."""
+        if not is_name(caller):
+            raise CallRejectedError(f"caller is {shortened(repr(caller), _SHOWN)}; {NAME_RULE}")
+        like = caller.lower()
+        means_somebody = like in OWN_CALLERS or is_bridge(like) or like.startswith(MCP) or self.is_agent(like)
+        if means_somebody and like != caller and not caller.startswith(MCP):
+            raise CallRejectedError(f"{caller!r} looks like {like!r}, which is not you: call by a name of your own")
 
     def check(self, call: CallState, skill: SkillInfo) -> None:
         """Check that a call may reach a skill, and is still asked for. Raises ``CallRejectedError``."""

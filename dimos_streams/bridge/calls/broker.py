@@ -88,7 +88,7 @@ class Broker:
             bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admission.admit
         )
         self._random = random
-        self._keys = IdempotencyKeys()
+        self._keys = IdempotencyKeys(self.ledger.find)
         self.settings = LiveSettings(self.directory, self._authority, self._admission.begin, self._new_id, owed)
 
     @property

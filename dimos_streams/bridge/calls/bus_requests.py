@@ -32,8 +32,7 @@ from dimos_streams.tool_stream.event import (
     REQUEST_BYTES,
     REQUESTS,
     Outcome,
-    is_call_id,
-    is_name,
+    check_names,
     json_object,
     json_text,
     on_loss_of,
@@ -215,9 +214,7 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
     if message.module:
         return None
     arguments = redacted_data(json_object(message.arguments_json, channel, SkillCall.msg_name))
-    names = (message.skill, message.caller, message.parent)
-    if not (is_call_id(message.call_id) and all(map(is_name, names))):
-        raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+    check_names(message, channel)
     if parent_of(message.call_id) not in ("", message.parent):
         why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"
         raise MessageError(channel, SkillCall.msg_name, why)

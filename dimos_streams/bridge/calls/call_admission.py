@@ -13,11 +13,11 @@ from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_NAME, is_name
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
@@ -107,10 +107,8 @@ class CallAdmission:
     def _check_form(self, call: CallState) -> SkillInfo:
         """Check that the skill can be called now with these arguments, set the call's module, resources and
         ``on_loss``, and return the skill. Raises ``SkillError``."""
-        for what, name in (("caller", call.caller), ("skill", call.skill)):
-            if not is_name(name):
-                shown = shortened(repr(name), _SHOWN)
-                raise CallRejectedError(f"{what} is {shown}: valid are 1 to {MAX_NAME} printable characters")
+        if not is_name(call.skill):
+            raise CallRejectedError(f"skill is {shortened(repr(call.skill), _SHOWN)}; {NAME_RULE}")
         module, info = self._directory.find(call.skill)
         self._authority.check(call, info)
         self._stops.check(call, module, info)

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.errors import CallRejectedError, SkillError
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
 from dimos_streams.tool_stream.event import json_text
 
@@ -19,6 +19,8 @@ _ALL_KEYS = 10_000
 pushed out by those that another one makes up."""
 
 _What = tuple[str, str, OnLoss | None]
+_PARTS = ("is of another skill", "has other arguments", "has another on_loss")
+"""What the first of two calls with one key can't be told from, in the order of ``_What``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,17 @@ class _Keyed:
     """A call that was begun with an idempotency key, perhaps not yet admitted."""
 
     what: _What
+    id: str
     call_id: asyncio.Future[str]
+    """The same id, once the call has begun."""
 
 
 class IdempotencyKeys:
     """The newest calls of each caller that were begun with a key. Use from one loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, find: Callable[[str], CallState | None]) -> None:
+        """``find`` gives the call of an id as it is now, or None if it is remembered no more."""
+        self._find = find
         self._callers: dict[str, OrderedDict[str, _Keyed]] = {}
         self._count = 0
 
@@ -48,13 +54,13 @@ class IdempotencyKeys:
         """Begin a call that has a key by ``admit``, unless it was begun before; return its id, or that of the first
         one.
 
-        Raises what ``admit`` raises, for all that wait for it, and ``CallRejectedError`` for the key of another call.
+        Raises what ``admit`` raises, for all that wait for it, and ``KeyUsedError`` for the key of another call.
         """
         keys = self._callers.get(call.caller)
         known = None if keys is None else keys.get(call.key or "")
         if known is not None:
             if known.what != _what(call):
-                raise CallRejectedError(f"idempotency key {call.key!r} was used for another call")
+                raise self._key_used(call, known)
             return await asyncio.shield(known.call_id)
         future = self._remember(call)
         try:
@@ -68,11 +74,24 @@ class IdempotencyKeys:
         future.set_result(call.call_id)
         return call.call_id
 
+    def _key_used(self, call: CallState, known: _Keyed) -> KeyUsedError:
+        first, parts = self._find(known.id), zip(_PARTS, known.what, _what(call), strict=True)
+        differs = next(part for part, there, here in parts if there != here)
+        state = CLOSED if first is None else first.state
+        shown = f"{state}: {first.outcome}" if first is not None and first.outcome else state
+        return KeyUsedError(
+            f"idempotency key {call.key!r} is that of call {known.id!r} of {known.what[0]!r} ({shown}), which"
+            f" {differs}; valid is a key that {call.caller!r} has not used",
+            call_id=known.id,
+            skill=known.what[0],
+            state=state,
+        )
+
     def _remember(self, call: CallState) -> asyncio.Future[str]:
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         keys = self._callers.setdefault(call.caller, OrderedDict())
         self._count += (call.key or "") not in keys
-        keys[call.key or ""] = _Keyed(_what(call), future)
+        keys[call.key or ""] = _Keyed(_what(call), call.call_id, future)
         if len(keys) > _KEYS:
             self._forget(call.caller, next(iter(keys)))
         if self._count > _ALL_KEYS:

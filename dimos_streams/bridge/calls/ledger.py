@@ -200,6 +200,10 @@ class Ledger:
         size = self._unsolicited[call.call_id] = call.size
         self._unsolicited_bytes = others + size
 
+    def find(self, call_id: str) -> CallState | None:
+        """A call that waits to begin, is open, or has ended; None if nobody remembers it."""
+        return self.waiting.get(call_id) or self.calls.get(call_id) or self.recall(call_id)
+
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal still knows; None if it does not know it either."""
         row = self.journal.call(call_id)

@@ -16,11 +16,11 @@ from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnr
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, MAX_ANSWER_BYTES, PROTOCOL
-from dimos_streams.tool_stream.event import MAX_NAME
 
 _SLOW_START_S = 2.0
 """A stream that takes longer than this, in seconds, to begin is asked for again at once: each command on it would

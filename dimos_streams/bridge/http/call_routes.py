@@ -15,12 +15,13 @@ from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
+from dimos_streams.common.names import MAX_NAME, NAME_RULE, is_name
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.reporting import HTTP
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import MAX_NAME, MAX_REASON, is_name
+from dimos_streams.tool_stream.event import MAX_REASON
 from dimos_streams.tool_stream.gateway import CallView
 
 BEGIN_BY = "dimos_streams.begin_by"
@@ -34,14 +35,14 @@ WaitFor = Annotated[Wait | None, Query(description="The event to wait for: the c
 WaitAtMost = Annotated[float, Query(ge=0, le=MAX_WAIT_S, description="The longest time to wait, in seconds.")]
 
 
-def _printable(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not is_name(name):
-        raise ValueError("all its characters must be printable")
+        raise ValueError(NAME_RULE)
     return name
 
 
 Key = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
-Name = Annotated[Key, AfterValidator(_printable)]
+Name = Annotated[Key, AfterValidator(_checked_name)]
 
 
 def check_caller(caller: str) -> None:

@@ -133,8 +133,12 @@ def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
                 "additionalProperties": {"type": "string"},
                 "description": "What is wrong, by where it is: of bad-request, bad-arguments, bad-settings.",
             },
-            "skill": {"type": "string", "description": "The skill's name, of unknown-skill and bad-arguments."},
-            "call_id": {"type": "string", "description": "The call's id, of unknown-call."},
+            "skill": {
+                "type": "string",
+                "description": "Its name, of unknown-skill, bad-arguments and key-used.",
+            },
+            "call_id": {"type": "string", "description": "The call's id, of unknown-call and key-used."},
+            "state": {"type": "string", "description": "The state of that call, of key-used."},
             "holder": {"type": "string", "description": "The call that is in the way, of call-rejected."},
             "resource": {
                 "type": "string",

@@ -39,6 +39,7 @@ UNKNOWN_CALL = Kind(404, problem_name(errors.UnknownCallError), "No such call")
 METHOD_NOT_ALLOWED = Kind(405, "method-not-allowed", "The method is not possible here")
 TOO_SLOW = Kind(408, "too-slow", "The body is too slow")
 CALL_REJECTED = Kind(409, problem_name(errors.CallRejectedError), "The call was refused")
+KEY_USED = Kind(409, problem_name(errors.KeyUsedError), "The key is another call's")
 CONFLICT = Kind(409, problem_name(errors.ConflictError), "It is not as it was seen")
 TOO_LARGE = Kind(413, "too-large", "The body is too large")
 NOT_DECLARED_JSON = Kind(415, "not-declared-json", "The body is not declared as JSON")
@@ -58,6 +59,7 @@ BEGINNING = (
     UNKNOWN_AGENT,
     UNKNOWN_CALL,
     CALL_REJECTED,
+    KEY_USED,
     CONFLICT,
     BAD_ARGUMENTS,
     SKILL_UNAVAILABLE,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from dimos_streams.common.namespaces import namespace_of_topic
+from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.messages.codec import split_channel
 
 Kind = Literal[

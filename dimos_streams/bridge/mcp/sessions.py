@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
+from dimos_streams.common.names import MAX_NAME, as_name
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import MAX_NAME
 
 MAX_SESSIONS = 256
 MAX_REQUESTS = 256
@@ -150,10 +150,11 @@ class Sessions:
             self._passing -= 1
 
     def open(self, client: str) -> Session:
-        """Open a session for a client that calls itself ``client``. Raises ``SessionsBusyError``, and ``RpcError``
-        for a name that has a secret in it: redacted, it could be another client's, and give away that one's calls."""
-        name = "".join(char for char in client if char.isprintable())
-        if has_secret(name):
+        """Open a session for a client that calls itself ``client``: any text, of which a name is made. Raises
+        ``SessionsBusyError``, and ``RpcError`` for a text that has a secret in it: redacted, it could be another
+        client's, and give away that one's calls."""
+        name = as_name(client)
+        if has_secret(client) or has_secret(name):
             text = "initialize can't take these parameters: params.clientInfo.name: it has a secret of this run in it"
             raise RpcError(INVALID_PARAMS, f"{text}; valid is any other text")
         if len(self._sessions) >= MAX_SESSIONS:

@@ -11,7 +11,7 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped

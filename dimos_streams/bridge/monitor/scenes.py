@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.scene import SCENE, SceneView, joined
 from dimos_streams.skill import ODOM, public_names

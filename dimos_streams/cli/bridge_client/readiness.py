@@ -1,4 +1,8 @@
-"""The readiness of runs, for the health check of a container, or a script that waits."""
+"""The readiness of runs, for the health check of a container, or a script that waits: all is there and answers.
+
+What waiting or a restart does not mend does not count: robots that an operator has stopped, calls that go on though
+they were asked to end, warnings, a full disk. Whoever restarts what is unhealthy would end a run for it that works.
+"""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from dimos_streams.cli.scaffold.templates import identifiers
-from dimos_streams.common.namespaces import NAME
+from dimos_streams.common.names import NAME
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.errors import CallRejectedError
+from dimos_streams.errors import CallRejectedError, KeyUsedError
 
 _REMEMBERED = 1000
 _REASON = 120
@@ -11,8 +11,10 @@ _REASON = 120
 
 
 def ways_on(error: CallRejectedError, waited_s: float = 0.0) -> str:
-    """Return what a person who has waited for so long can do about the call in the way, behind a semicolon; empty if
-    none is."""
+    """Return what a person who has waited for so long can do about the call in the way, or the one that has its key,
+    behind a semicolon; empty if there is none."""
+    if isinstance(error, KeyUsedError):
+        return f"; `dimos-streams follow {error.call_id}` shows that call"
     if not error.holder:
         return ""
     option = "--on-duplicate chooses otherwise"

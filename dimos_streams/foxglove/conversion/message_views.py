@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from dimos_streams.common.namespaces import namespace_of_topic
+from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.foxglove.call_table import TracedCalls
 from dimos_streams.foxglove.conversion.form import Form, TopicContext, Value
 from dimos_streams.foxglove.conversion.views import forms_of_message

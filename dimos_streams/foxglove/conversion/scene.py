@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.common.polygon import centre_of
 from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of, timestamp

@@ -11,7 +11,6 @@ from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCal
 from dimos_streams.bridge.http.events.stream import EventStream
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
-from dimos_streams.hub.batches import stored_caller
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import OfRobot, check_robot
@@ -53,7 +52,7 @@ def mount_events(app: FastAPI, parts: HubParts) -> None:
     ) -> Response:
         await _check(parts, call, robot)
         with refused():
-            query = QueryBack(before, caller and stored_caller(caller), call, robot, progress)
+            query = QueryBack(before, caller and _storable(caller), call, robot, progress)
             return await pages.page_back(parts.feed.broadcast, query, limit)
 
 
@@ -70,13 +69,18 @@ def _mount_stream(app: FastAPI, parts: HubParts) -> None:
         return EventStream(
             parts.feed.broadcast,
             after=after_offset(last_event_id, from_),
-            caller=caller and stored_caller(caller),
+            caller=caller and _storable(caller),
             call_id=call,
             robot=robot,
             ping_s=parts.settings.ping_s,
             send_timeout_s=parts.settings.send_timeout_s,
             abort=parts.abort,
         )
+
+
+def _storable(caller: str) -> str:
+    """The name of a caller as a database can be asked for it: it can't have U+0000 in a text, nor can any name."""
+    return caller.replace("\0", "\ufffd")
 
 
 async def _check(parts: HubParts, call: str | None, robot: str | None) -> None:

@@ -17,6 +17,7 @@ from dimos_streams.bridge.http.described import Described, answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.bearer import without_token
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import BridgeRequest
@@ -28,7 +29,6 @@ from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.operator.messages.stop import SeenStops
-from dimos_streams.tool_stream.event import MAX_NAME
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _OWN_KINDS = (problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, hub_kinds.HUB_UNAVAILABLE)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.message import MAX_TEXT, Name, OptionalName, Text
-from dimos_streams.tool_stream.event import MAX_NAME
 
 
 def id_of(given: object) -> str | int | None:

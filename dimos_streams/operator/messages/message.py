@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from dimos_streams.tool_stream.event import MAX_NAME
+from dimos_streams.common.names import MAX_NAME
 
 MAX_TEXT = 4000
 """Characters of a text that an operator sends."""

@@ -19,6 +19,11 @@ from dimos_streams.recording.reader import LogReader, OnProgress
 
 _WIDEST = 64
 """Arrays of a fixed length up to this one have a column an entry; others are JSON in one cell."""
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+"""Beginnings of texts that spreadsheets may take for formulas, which run commands or fetch addresses; the last four
+are ``=+-@`` in full width."""
+_LINE_END = "\r\n"
+"""The end of a line as the writer is told it: it puts quotes around cells that have such characters in them."""
 
 
 @dataclass(slots=True)
@@ -36,8 +41,9 @@ def csv_lines(
     """A header line and a line for each message of a topic or channel, which ``rows`` counts.
 
     The first columns are the log's time, in µs since the Unix epoch and in seconds since its first event; messages
-    may have a ``utime`` of their own. Raises ``UserError`` if there is no such channel or several of the topic, if
-    its type is not known, and if the part has nothing of it.
+    may have a ``utime`` of their own. A text that a spreadsheet might take for a formula has an apostrophe before it:
+    anybody on the bus may have written it. Raises ``UserError`` if there is no such channel or several of the topic,
+    if its type is not known, and if the part has nothing of it.
     """
     for after_s, event in _events_of(log, wanted, on_progress):
         message_type = _type_of(event.channel)
@@ -119,5 +125,9 @@ def plain(value: Any) -> Any:
 
 def _line(cells: list[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    csv.writer(text, lineterminator=_LINE_END).writerow(map(_no_formula, cells))
+    return text.getvalue().removesuffix(_LINE_END)
+
+
+def _no_formula(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.foxglove.conversion.message_views import MessageViews
 from dimos_streams.foxglove.conversion.schemas import schema_named

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.common.polygon import Point
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.recording.call_events import InOrder

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dimos_streams.common.namespaces import namespace_of, namespace_of_topic
+from dimos_streams.common.names import namespace_of, namespace_of_topic
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.detections import box_of, title_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element
 
-from dimos_streams.common.namespaces import namespace_of_topic
+from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.common.polygon import Point, centre_of
 from dimos_streams.recording.occupancy import CELL_M
 from dimos_streams.recording.report.axes import round_step

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.common.polygon import Point
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.operator.agents import public_name

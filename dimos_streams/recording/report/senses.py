@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection
 
-from dimos_streams.common.namespaces import namespace_of_topic
+from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.common.polygon import Point
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message

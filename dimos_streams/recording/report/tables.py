@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from xml.etree.ElementTree import Element
 
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.markup import Node, cut, h
 from dimos_streams.recording.report.model import Recorded, ReportedCall

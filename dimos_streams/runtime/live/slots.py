@@ -11,7 +11,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
-from dimos_streams.common.namespaces import robot_of
+from dimos_streams.common.names import robot_of
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.runtime.events import ProcessState, ProcessView
 from dimos_streams.runtime.options import RunOptions

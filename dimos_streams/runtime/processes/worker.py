@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.common.namespaces import robot_of
+from dimos_streams.common.names import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.internal_error import logs_are_shown_by

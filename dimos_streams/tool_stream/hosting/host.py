@@ -31,8 +31,7 @@ from dimos_streams.tool_stream.event import (
     OUTCOMES,
     REQUEST_BYTES,
     Outcome,
-    is_call_id,
-    is_name,
+    check_names,
     json_text,
 )
 from dimos_streams.tool_stream.hosting.admission import MAX_SHOWN, admitted, read_call
@@ -152,9 +151,7 @@ class SkillHost:
             hosted = self._modules.get(message.module)
             if hosted is None or hosted.stops_for:
                 return
-            names = (message.skill, message.caller, message.parent)
-            if not (is_call_id(message.call_id) and all(map(is_name, names))):
-                raise MessageError(channel, SkillCall.msg_name, "a name is too long, not printable, or no id")
+            check_names(message, channel)
         except MessageError as error:
             _log.warning("skipped a call: %s", error)
             return

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-
-from pydantic import TypeAdapter
+from functools import partial
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
@@ -14,21 +13,20 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.names import fault_of_names
 from dimos_streams.common.readable.shortening import at_most
-from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.arguments.schemas import check_schema
-from dimos_streams.tool_stream.event import DESCRIBE, REQUESTS, STATUS, is_call_id, is_name
+from dimos_streams.tool_stream.event import CALL_ID_RULE, DESCRIBE, REQUESTS, STATUS, is_call_id
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
-from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, is_fragment
+from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, fragment_in, is_fragment, skills_in
 
 _ASK_AGAIN_S = 0.2
 _ASKING = (1.0, 10.0)
@@ -43,7 +41,6 @@ _MOST_UNKNOWN = 250.0
 the rest, if it can. Eight robots that begin together, each with eight modules, send as many; with thirty robots each
 module is known after a second instead of at once."""
 
-_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _log = LimitedLog(logging.getLogger(__name__))
 _seldom = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -109,7 +106,7 @@ class HeartbeatIntake:
 
     @property
     def malformed(self) -> int:
-        """Number of invalid heartbeats, and of invalid states in them."""
+        """Number of invalid heartbeats, and of invalid states and skills in them."""
         return self._malformed + self._table.malformed
 
     @property
@@ -141,8 +138,7 @@ class HeartbeatIntake:
             if not self._may_take(head):
                 return
             status = decode(ModuleStatus, data, channel=channel)
-            if not (is_name(status.module) and all(map(is_call_id, status.call_ids))):
-                raise MessageError(channel, ModuleStatus.msg_name, "a name is too long, not printable, or no id")
+            _check_names(status, channel)
             if not status.instance:
                 self._take_report(status)
                 return
@@ -210,23 +206,30 @@ class HeartbeatIntake:
             return None
         if known is not None and known.skills_text == hash(text):
             return known.skills
-        skills = _SKILLS.validate_json(well_formed_json(text))
-        for info in skills:
-            check_schema(info.parameters)
-        return skills
+        return skills_in(text, partial(self._skipped, status.module))
 
     def _fragment_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillFragment | None:
         """Return the part of a description in a heartbeat; None for no part or a known one. Raises ``ValueError``."""
         text = status.skills_json
         if not is_fragment(text) or (known is not None and known.knows(status.skills_version)):
             return None
-        part = SkillFragment.model_validate_json(well_formed_json(text))
-        for info in part.skills:
-            check_schema(info.parameters)
-        return part
+        return fragment_in(text, partial(self._skipped, status.module))
+
+    def _skipped(self, module: str, why: str) -> None:
+        self._malformed += 1
+        _log.warning("skipped a skill of module %r: %s", module, why)
 
     def _take_report(self, status: ModuleStatus) -> None:
         """Take a status without an instance, which is not the module's own: it says what is wrong with the module."""
         entry = self._entries.get(status.module)
         if entry is not None:
             entry.reported(at_most(status.health, MAX_HEALTH), status.pid)
+
+
+def _check_names(status: ModuleStatus, channel: str) -> None:
+    """Raise ``MessageError`` for a heartbeat of a module, or with a call, that no module or call is called."""
+    fault = fault_of_names((status.module,)) if status.module else "its module has no name"
+    if not (fault or all(map(is_call_id, status.call_ids))):
+        fault = f"the id of a call in it is none; {CALL_ID_RULE}"
+    if fault:
+        raise MessageError(channel, ModuleStatus.msg_name, fault)

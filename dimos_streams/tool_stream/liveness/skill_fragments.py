@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.skill import SkillInfo
+from dimos_streams.common.text import well_formed_json
+from dimos_streams.skill import SkillInfo, name_fault
+from dimos_streams.tool_stream.arguments.schemas import check_schema
 
 FRAGMENT_BYTES = 40_000
 """Maximum size of what one heartbeat describes, in bytes: a message of more than 60 kB would be lost on an untuned
 machine."""
 MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
+_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 
 
 class SkillFragment(FrozenModel):
@@ -28,10 +31,12 @@ class SkillFragment(FrozenModel):
 
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     """Return what a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than
-    fits."""
+    fits, and for a name that listeners would not believe."""
     groups: list[list[str]] = [[]]
     room = FRAGMENT_BYTES + 1
     for info in infos:
+        if fault := name_fault(info):
+            raise TypeError(f"skill {info.name!r} can't be offered: {fault}")
         text = json.dumps(info.model_dump(mode="json"), separators=(",", ":"))
         if len(text) > FRAGMENT_BYTES:
             raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {FRAGMENT_BYTES} are possible")
@@ -51,6 +56,29 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
         f'{_BEGINNING}{number},"parts":{len(groups)},"skills":[{",".join(group)}]}}'
         for number, group in enumerate(groups)
     )
+
+
+def skills_in(text: str, skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
+    """Return the skills of a description in one piece. ``skipped`` is told why one is left out whose names are none:
+    the module's others are offered all the same. Raises ``ValueError`` for what is no description."""
+    return _believed(_SKILLS.validate_json(well_formed_json(text)), skipped)
+
+
+def fragment_in(text: str, skipped: Callable[[str], None]) -> SkillFragment:
+    """The same for a fragment of a description."""
+    fragment = SkillFragment.model_validate_json(well_formed_json(text))
+    return fragment.model_copy(update={"skills": _believed(fragment.skills, skipped)})
+
+
+def _believed(skills: Iterable[SkillInfo], skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
+    found = []
+    for info in skills:
+        check_schema(info.parameters)
+        if fault := name_fault(info):
+            skipped(fault)
+        else:
+            found.append(info)
+    return tuple(found)
 
 
 def is_fragment(text: str) -> bool:

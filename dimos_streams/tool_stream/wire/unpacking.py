@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
@@ -15,11 +16,9 @@ from dimos_streams.tool_stream.event import (
     EVENT_TYPES,
     EVENTS,
     MAX_EVENT,
-    MAX_NAME,
     OUTCOMES,
     ToolEvent,
     is_call_id,
-    is_name,
     json_object,
     last_seq_of,
 )
@@ -141,7 +140,7 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
     utime, call_id, seq, type, module, skill, caller, text, data_json = fields
     value = json_object(data_json, channel, TYPE)
     instance = value.pop(INSTANCE, "")
-    if not isinstance(instance, str) or not is_name(instance):
+    if not (isinstance(instance, str) and len(instance) <= MAX_NAME and instance.isprintable()):
         raise MessageError(channel, TYPE, f"its instance is {str(instance)[:MAX_NAME]!r}")
     if not 1 <= seq <= last_seq_of(type) or not is_call_id(call_id):
         raise MessageError(channel, TYPE, f"call {call_id!r} has seq {seq}")
@@ -194,7 +193,7 @@ def _bad_name(type: str, names: Sequence[str]) -> str:
     """Return what is wrong with an event's type and names; empty if nothing is."""
     if type not in EVENT_TYPES:
         return f"type is {type!r}"
-    return "" if all(map(is_name, names)) else "a name is too long, or not printable"
+    return fault_of_names(names)
 
 
 def _decode(data: bytes, channel: str) -> _Fields:

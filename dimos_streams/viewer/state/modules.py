@@ -7,19 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
-from dimos_streams.common.text import parse_json, well_formed_json
+from dimos_streams.common.names import is_name
+from dimos_streams.common.text import parse_json
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import is_name
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
-from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills, SkillFragment, is_fragment
+from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills, fragment_in, is_fragment, skills_in
 
 MAX_MODULES = 1000
 _REPORT_US = 1_500_000
 """The time for which somebody else's report about a module counts, in µs."""
-_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
 _Offer = tuple[SkillInfo, ...]
 
 
@@ -92,19 +89,22 @@ class Modules:
             return known
         try:
             if is_fragment(text):
-                part = SkillFragment.model_validate_json(well_formed_json(text))
+                part = fragment_in(text, self._skipped)
                 partial = self._partial.setdefault(status.module, PartialSkills())
                 whole = partial.add(status.skills_version, part, len(text))
                 if whole is not None:
                     del self._partial[status.module]
                 return whole
-            found = _SKILLS.validate_json(well_formed_json(text))
-        except ValidationError:
+            found = skills_in(text, self._skipped)
+        except ValueError:
             self.unreadable += 1
             return None
         if len(self._offers) < MAX_MODULES:
             self._offers[text] = found
         return found
+
+    def _skipped(self, why: str) -> None:
+        self.unreadable += 1
 
     def _state(self, status: ModuleStatus) -> Mapping[str, Any]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dimos_streams.bridge.monitor.robots import BATTERY_FRESH_S, FRESH_S, MAX_ROBOTS, battery_fields, pose_fields
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.geometry_msgs import PoseStamped

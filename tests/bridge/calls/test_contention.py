@@ -9,6 +9,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import (
     CallRejectedError,
+    KeyUsedError,
 )
 from dimos_streams.skill import OnLoss
 from dimos_streams.testing import Faults
@@ -165,13 +166,21 @@ async def test_an_idempotency_key_gives_the_same_call_once() -> None:
 
         ids = await asyncio.gather(*(begin("k1") for _ in range(5)))
         assert len(set(ids)) == 1
-        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
+        first = rf"^idempotency key 'k1' is that of call '{ids[0]}' of 'follow' "
+        with pytest.raises(KeyUsedError, match=rf"{first}\(.*\), which has other arguments; valid is") as used:
             await begin("k1", "bob")
-        with pytest.raises(CallRejectedError, match="key 'k1' was used for another call"):
+        assert (used.value.call_id, used.value.skill) == (ids[0], "follow")
+        with pytest.raises(KeyUsedError, match=rf"{first}.* which has another on_loss"):
             await begin("k1", on_loss="continue")
+        with pytest.raises(KeyUsedError, match=rf"{first}.* which is of another skill"):
+            await broker.call("at_once", {"value": 1}, caller="agent", idempotency_key="k1")
         refused = await asyncio.gather(*(begin("k2", "bob") for _ in range(3)), return_exceptions=True)
         assert [type(error) for error in refused] == [CallRejectedError] * 3
         await broker.cancel(ids[0], "done")
         assert await begin("k1") == ids[0], "also after its end"
+        await closed(broker, ids[0])
+        with pytest.raises(KeyUsedError, match=rf"{first}\(closed: cancelled\)") as used:
+            await begin("k1", "bob")
+        assert used.value.state == "closed"
         assert await begin("k2", "bob") not in ids, "a refused call leaves its key free"
         assert len(broker.ledger.calls.open) == 1

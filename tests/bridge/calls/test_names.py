@@ -45,6 +45,33 @@ async def test_the_name_of_an_agent_that_hangs_is_not_free_when_the_bridge_start
             await world.broker.settings.change(["worker.pace=2"], "agent")
 
 
+@pytest.mark.parametrize(
+    ("caller", "why"),
+    [
+        ("agent ", "^caller is 'agent '; valid: 1 to 200 letters of ASCII, digits and"),
+        ("agent\n", r"^caller is 'agent\\n'; valid"),
+        ("\uff41gent", "^caller is .*; valid"),
+        ("Agent", "^'Agent' looks like 'agent', which is not you: call by a name of your own"),
+        ("CLI", "'CLI' looks like 'cli'"),
+        ("Bridge", "'Bridge' looks like 'bridge'"),
+        ("MCP/claude", "'MCP/claude' looks like 'mcp/claude'"),
+    ],
+)
+@pytest.mark.feature("F6")
+@pytest.mark.virtual_time
+async def test_nobody_calls_by_a_name_that_looks_like_another_ones(caller: str, why: str, tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        await world.add(Reviewer(name="agent"))
+        await world.offered("review_call")
+        await world.offered("at_once")
+        with pytest.raises(CallRejectedError, match=why):
+            await world.broker.call("at_once", {"value": 1}, caller=caller)
+        with pytest.raises(CallRejectedError, match=why):
+            await world.broker.settings.change(["worker.pace=2"], caller)
+        own = await world.broker.call("at_once", {"value": 1}, caller="Ann@shop-2/Agent.1")
+        assert (await closed(world.broker, own)).outcome == Outcome.COMPLETED
+
+
 @pytest.mark.virtual_time
 async def test_an_absolute_name_calls_the_skill_of_its_namespace_though_no_skill_asks_for_it(tmp_path: Path) -> None:
     async with scene(worker=False, journal=tmp_path / "journal.sqlite") as world:

@@ -21,8 +21,9 @@ from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common.names import NAME_RULE
 from dimos_streams.common.process.loopback import is_loopback
-from dimos_streams.errors import CallRejectedError, UserError
+from dimos_streams.errors import CallRejectedError, KeyUsedError, UserError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -101,6 +102,10 @@ def test_a_client_begins_a_call_once_for_a_key_and_has_it_wait_for_what_is_held(
             await gateway.begin("follow", {"description": "ann"}, caller="me", idempotency_key="k") for _ in range(2)
         ]
         assert first == again
+        with pytest.raises(KeyUsedError, match=f"'k' is that of call '{first.call_id}' of 'follow' ") as used:
+            await gateway.begin("follow", {"description": "bob"}, caller="me", idempotency_key="k")
+        assert (used.value.call_id, used.value.skill) == (first.call_id, "follow")
+        assert used.value.state in ("requested", "open")
         begun = time.monotonic()
         with pytest.raises(CallRejectedError, match="needs 'base'"):
             await gateway.begin("at_once", {"value": 1}, caller="me", lease_wait_s=0.4)
@@ -125,8 +130,12 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         near = "there is nothing of this name; did you mean 'skill'? (valid: skill, agent, arguments, caller,"
         assert near in form["errors"]["body.skil"]
         nul = problem(bridge.post("/calls", {"skill": "follow\0"}), 422, "bad-request")
-        said = "all its characters must be printable (given: 'follow\\x00')"
-        assert nul["errors"] == {"body.skill": said}
+        assert nul["errors"] == {"body.skill": f"{NAME_RULE} (given: 'follow\\x00')"}
+        for caller in ("me ", "\uff41gent", "m\u0435", "a\nb", ""):
+            strange = problem(bridge.post("/calls", {"skill": "at_once", "caller": caller}), 422, "bad-request")
+            assert list(strange["errors"]) == ["body.caller"], caller
+        alike = problem(bridge.post("/calls", {"skill": "follow", "caller": "Operator"}), 409, "call-rejected")
+        assert alike["detail"] == "'Operator' looks like 'operator', which is not you: call by a name of your own"
         problem(bridge.get("/calls/nobody"), 404, "unknown-call")
         problem(bridge.post("/calls/nobody/cancel"), 404, "unknown-call")
         problem(bridge.get("/nowhere"), 404, "not-found")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,7 +22,7 @@ def refused(bridge: Served) -> list[str]:
     """What is said of names with a secret in them; redacted, they could be somebody else's."""
     answers = [
         bridge.post("/calls", {**FOLLOW, "caller": SECRET}),
-        bridge.post("/calls", {**FOLLOW, "caller": f"ann, {quote(quote(SECRET, safe=''))}"}),
+        bridge.post("/calls", {**FOLLOW, "caller": f"ann.{b64encode(SECRET.encode()).decode().rstrip('=')}"}),
         bridge.post("/calls", {**FOLLOW, "idempotency_key": f"k{SECRET}"}),
         bridge.post("/settings", {"assignments": ["worker.pace=2"], "caller": SECRET}),
     ]

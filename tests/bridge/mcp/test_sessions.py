@@ -19,10 +19,27 @@ from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
+from dimos_streams.common.names import is_name
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
+
+
+@pytest.mark.parametrize(
+    ("client", "caller"),
+    [
+        ("claude", "mcp/claude"),
+        ("Claude Desktop (1.2)\n", "mcp/Claude-Desktop-1.2"),
+        ("\uff41gent\u202e", "mcp/gent"),
+        ("\u4eba", "mcp/client"),
+        ("x" * 1000, f"mcp/{'x' * 100}"),
+    ],
+)
+@pytest.mark.feature("F6")
+def test_any_text_by_which_a_client_calls_itself_makes_a_name(client: str, caller: str) -> None:
+    assert Sessions().open(client).caller == caller
+    assert is_name(caller)
 
 
 def test_an_idle_session_gives_way_and_one_in_use_never() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 

@@ -24,7 +24,7 @@ from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks

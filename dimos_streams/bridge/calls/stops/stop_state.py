@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.namespaces import namespace_of
+from dimos_streams.common.names import namespace_of
 from dimos_streams.common.process.disk import replace_text
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop

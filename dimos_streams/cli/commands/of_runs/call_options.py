@@ -16,7 +16,7 @@ _SHOWN = 60
 
 
 def _checked_key(value: str | None) -> str | None:
-    from dimos_streams.tool_stream.event import MAX_NAME
+    from dimos_streams.common.names import MAX_NAME
 
     if value is not None and not 1 <= len(value) <= MAX_NAME:
         shown = shortened(repr(value), _SHOWN)
@@ -28,14 +28,18 @@ def _checked_caller(value: str | None) -> str | None:
     if value is None:
         return None
     from dimos_streams.bridge.calls.authority import MCP
+    from dimos_streams.common.names import NAME_RULE, is_name
+    from dimos_streams.operator.reporting import OWN_CALLERS
     from dimos_streams.tool_stream.audience import is_bridge
-    from dimos_streams.tool_stream.event import MAX_NAME, is_name
 
     if not value or not is_name(value):
-        raise UserError(f"--caller {shortened(repr(value), _SHOWN)}: valid are 1 to {MAX_NAME} printable characters")
-    if value.startswith(MCP) or is_bridge(value):
-        whose = "an MCP client" if value.startswith(MCP) else "a bridge"
+        raise UserError(f"--caller {shortened(repr(value), _SHOWN)}: {NAME_RULE}")
+    like = value.lower()  # which a bridge would take for the same
+    if like.startswith(MCP) or is_bridge(like):
+        whose = "an MCP client" if like.startswith(MCP) else "a bridge"
         raise UserError(f"--caller {value!r} is the name of {whose}: valid is a name of your own")
+    if value != like in OWN_CALLERS:
+        raise UserError(f"--caller {value!r} looks like {like!r}, which is not you: valid is a name of your own")
     return value
 
 

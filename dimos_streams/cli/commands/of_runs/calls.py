@@ -101,7 +101,7 @@ async def _called(
     named = offered.get(public_names(skill)[0] if wish.robot is None else f"{wish.robot}_{skill}")
     schemas = named.parameters if named is not None and wish.robot in (None, named.robot) else {}
     given = parse_arguments(arguments, arguments_json, schemas)
-    if wish.caller in {each.module for each in offered.values() if each.agent}:
+    if wish.caller.lower() in {each.module for each in offered.values() if each.agent}:
         raise UserError(f"--caller {wish.caller!r} is the name of an agent: valid is a name of your own")
     try:
         return await follow_new_call(gateway, skill, given, wish, only=True)

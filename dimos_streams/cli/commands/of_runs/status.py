@@ -21,7 +21,9 @@ def status(
     ready: Annotated[
         bool,
         typer.Option(
-            "--ready", help="Exit with 1 unless a run lives and all of each is ready: processes, modules, bridge."
+            "--ready",
+            help="Exit with 1 unless a run lives and all of each is there and answers: processes, modules, bridge."
+            " What they do, or may not do, such as STOPPED and NOT ending, changes nothing in that.",
         ),
     ] = False,
     every: Annotated[

@@ -1,0 +1,80 @@
+"""Names: the one rule for those of skills, modules and callers, which anybody on the bus may choose, and namespaces,
+which stand before the last slash of one.
+
+A name is shown to people and models, in lines that are not its own: with blanks, line ends or look-alikes of letters
+it could pass for another one, or for a line of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from dimos_streams.common.readable.shortening import shortened
+
+MAX_NAME = 200
+"""Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
+NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and ._-/:@+"
+SKILL_NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits, _ and -"
+PARAMETER_RULE = f"valid: 1 to {MAX_NAME} printable characters without blanks"
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+"""The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
+letter."""
+
+_SHOWN = 60
+"""Maximum length of what is no name in an error, in characters."""
+_NAME = re.compile(rf"[A-Za-z0-9._/:@+-]{{0,{MAX_NAME}}}")
+_OTHERS = re.compile(r"[^A-Za-z0-9._/:@+-]+")
+_SKILL = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text may name a module, a caller or a skill that is asked for; the empty one may, and names
+    nobody."""
+    return _NAME.fullmatch(text) is not None
+
+
+def fault_of_names(names: Iterable[str]) -> str:
+    """Return which of the names in a message is none, with the rule; empty if all are some."""
+    bad = next((name for name in names if not is_name(name)), None)
+    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {NAME_RULE}"
+
+
+def as_name(text: str) -> str:
+    """Return a text with "-" for what no name has in it, at its ends with nothing; empty if nothing is left."""
+    return _OTHERS.sub("-", text).strip("-")[:MAX_NAME]
+
+
+def is_skill_name(text: str) -> bool:
+    """Return whether a text may be the public name of a skill: a namespace before it is part of it, ``a_go_to``."""
+    return _SKILL.fullmatch(text) is not None
+
+
+def is_parameter(text: str) -> bool:
+    """Return whether a text may name a parameter of a skill. It may be any identifier of Python's, and more."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and " " not in text
+
+
+def namespace_of(module: str) -> str:
+    """The namespace of a module: ``"robots/a"`` of ``"robots/a/follow"``; empty for a module in none."""
+    return module.rpartition("/")[0]
+
+
+def robot_of(module: str) -> str:
+    """The outermost namespace of a module, which is its robot: ``"robots"`` of ``"robots/a/follow"``."""
+    return namespace_of(module).partition("/")[0]
+
+
+def prefix_of(module: str) -> str:
+    """Return the prefix of the names in a module's namespace: ``"robots/a/"``, or nothing."""
+    namespace = namespace_of(module)
+    return f"{namespace}/" if namespace else ""
+
+
+def namespace_of_topic(topic: str, namespaces: Iterable[str]) -> str:
+    """The longest of some namespaces that a topic or a channel is in: ``"robot1"`` for ``"/robot1/odom"``.
+
+    Empty if it is in none.
+    """
+    return max((name for name in namespaces if name and topic.startswith(f"/{name}/")), key=len, default="")
