@@ -202,7 +202,7 @@ class Broker:
 
     def journals(self, call_id: str) -> bool:
         """Return whether a call's events can be read, now or later; those of reports to watchers can't."""
-        call = self._find(call_id)
+        call = self.ledger.begun(call_id)
         return call is None or call.journalled
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
@@ -229,13 +229,10 @@ class Broker:
                     yield entry.decoded
 
     def _known(self, call_id: str) -> CallState:
-        call = self._find(call_id)
+        call = self.ledger.begun(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call
-
-    def _find(self, call_id: str) -> CallState | None:
-        return self.ledger.calls.get(call_id) or self.ledger.recall(call_id)
 
     def _new_id(self) -> str:
         return f"{self._random.getrandbits(64):016x}"

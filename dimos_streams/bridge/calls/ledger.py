@@ -202,7 +202,11 @@ class Ledger:
 
     def find(self, call_id: str) -> CallState | None:
         """A call that waits to begin, is open, or has ended; None if nobody remembers it."""
-        return self.waiting.get(call_id) or self.calls.get(call_id) or self.recall(call_id)
+        return self.waiting.get(call_id) or self.begun(call_id)
+
+    def begun(self, call_id: str) -> CallState | None:
+        """A call that has begun, however long ago it was closed; None if it is not known."""
+        return self.calls.get(call_id) or self.recall(call_id)
 
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal still knows; None if it does not know it either."""

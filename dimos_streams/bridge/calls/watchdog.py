@@ -1,4 +1,4 @@
-"""Looks after open calls: repeats what nobody reacted to, and closes calls whose module is gone."""
+"""Asks modules to begin and to end calls, until they do, and closes the calls of those that are gone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NOISE = 4.0
 
 
 class Watchdog:
-    """The broker's caretaker: a tick every 0.1 s over the open calls."""
+    """Sends what a call's module has to know, again and again, and looks every 0.1 s after all open calls."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Watchdog:
         self._loop = asyncio.get_running_loop()
         now = self._listening_since = clock.monotonic()
         self._known_from = now if all_known else now + ALIVE_S
-        self._task = self._loop.create_task(self._run(), name="broker")
+        self._task = self._loop.create_task(self._run(), name="watchdog")
 
     async def stop(self) -> None:
         """End. Twice is fine."""
@@ -153,7 +153,7 @@ class Watchdog:
         for call in self._ledger.calls.open:
             try:
                 self._look_after(call, now)
-            except Exception:  # the caretaker, and all other calls, must outlive whatever one call does to it
+            except Exception:  # this task, and all other calls, must outlive whatever one call does to it
                 _log.exception("call %s could not be looked after", call.call_id)
         try:
             self._losses.repeat(now)
@@ -174,7 +174,7 @@ class Watchdog:
         parent_id = parent_of(call.call_id)
         if not parent_id or call.cancel is not None:
             return
-        parent = self._ledger.calls.get(parent_id) or self._ledger.recall(parent_id)
+        parent = self._ledger.begun(parent_id)
         if parent is None:
             if now >= self._listening_since + ALIVE_S:
                 self.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")

@@ -164,7 +164,7 @@ async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
 def _where(broker: Broker, call_id: str) -> dict[str, str]:
     """The headers that lead to a call, and to the events of all calls since before it began; that may be long ago for
     one that is asked for again with its key."""
-    call = broker.ledger.calls.get(call_id) or broker.ledger.recall(call_id)
+    call = broker.ledger.begun(call_id)
     known_from = call.events_from if call is not None else 0
     first = known_from or broker.ledger.broadcast.first_offset
     return {"Location": f"/calls/{call_id}", "Link": links.events_from(first)}

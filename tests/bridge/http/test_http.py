@@ -336,7 +336,7 @@ def test_stopping_ends_open_streams_and_whoever_waits_within_a_second(caplog: py
 
         taken, tasks = bridge.run(stop())
         assert taken <= 1.0
-        assert not tasks & {"http", "broker"}
+        assert not tasks & {"http", "watchdog"}
         for stream in streams:
             offsets = [offset for offset, _ in stream.rest()]
             assert offsets == list(range(1, len(offsets) + 1))
