@@ -8,14 +8,15 @@ The skills of an agent module that operators' tools call (all with ``audience="o
     pause(reason="") -> HoldView                             what the velocity gates say of it
     resume() · step(mode="once")                             mode: "on", "off", "once"
     abort(rollback=False, reason="") -> HoldView
-    undo(count=1) · forget()
+    undo(count=1) -> UndoReport · forget()
     approvals(approval="") -> list[ApprovalView]             those that are pending, or any one as whole as can be
     decide(approval, decision, arguments=None, reason="", revision=None)
                                                              decision: "approve", "reject", "delete"
     amend(approval, arguments, revision=None)                of another revision than the present one: refused
     set_skill(skill, enabled)
 
-Each but ``say`` and ``report`` closes at once with a text for people. What can't be done fails with a
+Each but ``say`` and ``report`` closes at once with a text for people. Where a successor of the agent would not know
+of an order, its result has ``unkept``, the reason. What can't be done fails with a
 ``SkillError`` that says why.
 """
 
