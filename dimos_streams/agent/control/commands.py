@@ -12,14 +12,14 @@ from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import OrderReport
+from dimos_streams.operator.messages.kept import KeptReport
 
 R = TypeVar("R")
 EndOthers: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 """Ends the calls of others, as far as that is possible within a bound."""
 
 
-class AbortReport(HoldView, OrderReport):
+class AbortReport(HoldView, KeptReport):
     """The report of an abort: what it did, and what the velocity gates said while the calls ended."""
 
     reason: str

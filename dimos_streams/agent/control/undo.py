@@ -26,7 +26,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.operator.messages.kept import OrderReport
+from dimos_streams.operator.messages.kept import KeptReport
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -77,7 +77,7 @@ class Undone(FrozenModel):
         return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
 
 
-class UndoReport(OrderReport):
+class UndoReport(KeptReport):
     """The report of an undo."""
 
     asked: int
