@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import OrderReport
+from dimos_streams.operator.messages.kept import KeptReport
 
 ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -94,7 +94,7 @@ class ConversationEntry(FrozenModel):
     missions: tuple[str, ...] = ()
 
 
-class ApprovalView(OrderReport):
+class ApprovalView(KeptReport):
     """A call that waits for an operator's decision, or one that was decided on; as the report of a decision, too."""
 
     id: str

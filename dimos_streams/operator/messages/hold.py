@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.operator.messages.kept import OrderReport
+from dimos_streams.operator.messages.kept import KeptReport
 
 
 class VelocityGateNotHeld(FrozenModel):
@@ -52,7 +52,7 @@ class HoldView(FrozenModel):
         return "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
 
 
-class PauseReport(HoldView, OrderReport):
+class PauseReport(HoldView, KeptReport):
     """The report of a pause. Nothing begins any more in any case."""
 
     changed: bool

@@ -10,7 +10,7 @@ from pydantic import Field
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 
-class OrderReport(FrozenModel):
+class KeptReport(FrozenModel):
     """Base of the reports of operators' orders."""
 
     unkept: str = Field(default="", exclude_if=lambda why: not why)
@@ -21,7 +21,7 @@ class OrderReport(FrozenModel):
         return f"{text}; NOT KEPT: {self.unkept}" if self.unkept else text
 
 
-class UnkeptOrder(OrderReport):
+class UnkeptOrder(KeptReport):
     """The report of an order that was carried out and is not kept. One that is kept has its text alone as result."""
 
     text: str
