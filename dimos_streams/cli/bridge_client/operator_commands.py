@@ -16,7 +16,7 @@ from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import OrderReport, unkept_of
+from dimos_streams.operator.messages.kept import KeptReport, unkept_of
 from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -177,7 +177,7 @@ async def decide(
 
 def _with_unkept(decided: CommandResult, text: str) -> CommandResult:
     """Return a decision with another text, which says besides if it is not kept."""
-    return replace(decided, text=OrderReport(unkept=unkept_of(decided.result)).with_unkept(text))
+    return replace(decided, text=KeptReport(unkept=unkept_of(decided.result)).with_unkept(text))
 
 
 async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
