@@ -1,9 +1,10 @@
 """The mission record: what happened, a file of JSON lines per mission, from which an agent goes on after its death.
 
 A line is an ``AgentEvent`` with the offset of the journal up to which everything is recorded. An event of several
-missions is in the file of each; the file ``general`` has those of none. Lines are written before what they say has
-consequences, and handed to the operating system one by one: what a killed process has done is there, except the tail
-of its last line. The general file is begun anew when it is long; it then begins with the events that still hold.
+missions is in the file of each, and one of a sub-mission in that of the mission that it is a part of; the file
+``general`` has those of none. Lines are written before what they say has consequences, and handed to the operating
+system one by one: what a killed process has done is there, except the tail of its last line. The general file is
+begun anew when it is long; it then begins with the events that still hold.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -139,7 +141,7 @@ class MissionRecord:
         if self._directory is None:
             return
         line = self._line(event)
-        for mission in event.missions or (_GENERAL,):
+        for mission in _files(event.missions):
             written = self._append(mission, line)
             self._lost = self._lost or (mission == _GENERAL and not written)
             if event.kind in _BINDING and not written:
@@ -167,7 +169,7 @@ class MissionRecord:
     def lacks(self, missions: Iterable[str]) -> bool:
         """Return whether binding events of these missions could not be written. Missions of which nobody will read
         anything lack nothing."""
-        return not (self._owed.keys() - self._unended).isdisjoint(tuple(missions) or (_GENERAL,))
+        return not (self._owed.keys() - self._unended).isdisjoint(_files(missions))
 
     def catch_up(self) -> None:
         """Try again to write what could not be written and is still wanted."""
@@ -312,6 +314,12 @@ def read_lines(path: Path) -> Iterator[RecordLine]:
             yield RecordLine(offset=int(fields["offset"]), event=AgentEvent.model_validate(fields["event"]))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])
+
+
+def _files(missions: Iterable[str]) -> tuple[str, ...]:
+    """The names of the files for what concerns these missions. A sub-mission has none of its own: it is a part of a
+    mission, with which a successor goes on."""
+    return roots(missions) or (_GENERAL,)
 
 
 def _ends_whole(path: Path) -> bool:
