@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 def loop_parts(core: AgentCore) -> LoopParts:
     """The parts of the agent's own loop; sub-agents share some of them."""
     config, pricing = core.config, core.config.model_options.pricing
-    tools = [*own_tools(core, core.delegation.scope(core.calls)), *core.delegation.tools(lambda: core.loop.parts)]
+    scope = core.delegation.scope(core.calls)
+    tools = [*own_tools(core, scope), *core.delegation.tools(lambda: core.loop.parts)]
     return LoopParts(
         model=core.models.make(config.model),
         queue=core.queue,
         calls=core.calls,
+        scope=scope,
         events=core.events,
         view=ModelView(
             conversation=core.conversation,

@@ -32,6 +32,10 @@ class CallScope:
         """The call of that id, or None if it is not open or not in reach."""
         return next((call for call in self.open() if call.call_id == call_id), None)
 
+    def may_replace(self, call_id: str) -> bool:
+        """Return whether a call of the agent may be ended so that another one takes its place."""
+        return self.mission is None or self.find(call_id) is not None
+
     async def refusal(self, call_id: str) -> SkillError:
         """Return the error for a call that ``find`` does not find; it says whose it is, if it runs."""
         other = next((call for call in self.calls.open if call.call_id == call_id), None)

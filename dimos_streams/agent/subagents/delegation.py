@@ -107,9 +107,9 @@ class Delegation:
         missions = tuple(missions)
         return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
 
-    def scope(self, calls: CallManager, work: SubMission | None = None) -> CallScope:
+    def scope(self, calls: CallManager, mission: Mission | None = None) -> CallScope:
         """The calls in reach of a sub-mission's loop, or of the agent's own."""
-        return CallScope(calls, self._whose, work.mission if work is not None else None)
+        return CallScope(calls, self._whose, mission)
 
     def _whose(self, call: OpenCall) -> str:
         owner = self._owner(call)
@@ -200,11 +200,11 @@ class Delegation:
     async def _named(self, parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
         """The calls that the loop with these parts hands over. Raises ``SkillError`` for one that is not its own."""
         asking = next((work for work in self._working if work.parts is parts), None)
-        scope, calls = self.scope(parts.calls, asking), []
+        calls = []
         for id in dict.fromkeys(ids):
-            call = scope.find(id)
+            call = parts.scope.find(id)
             if call is None or self._owner(call) is not asking:
-                raise await scope.refusal(id)
+                raise await parts.scope.refusal(id)
             calls.append(call)
         return calls
 
@@ -220,6 +220,7 @@ class Delegation:
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
+            scope=self.scope(parts.calls, mission),
             events=SubLog(parts.events, mission, conversation),
             view=replace(parts.view, conversation=conversation),
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
@@ -228,7 +229,7 @@ class Delegation:
         bounds = self._bounds_of(described.model) if described.model else parts.budget.settings
         child.budget = replace(parts.budget, settings=_until_handed_back(bounds, work))
         child.view.tools = LocalTools(
-            [*self._tools_for(self.scope(child.calls, work)), hand_back_tool(work), *self.tools(lambda: child)]
+            [*self._tools_for(child.scope), hand_back_tool(work), *self.tools(lambda: child)]
         )
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")

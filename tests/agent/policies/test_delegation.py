@@ -443,3 +443,20 @@ async def test_a_sub_agent_reaches_only_calls_that_it_has_begun_or_was_handed() 
     assert results[6].count("of follow") == 2
     assert of_ann not in results[6]
     assert results[-1].startswith(f"Call {of_ann} of follow was asked to end")
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_a_sub_agent_puts_nothing_in_the_place_of_a_call_that_is_not_its_own() -> None:
+    agents = {"helper": {"description": "patrols", "prompt": "helper", "skills": ["patrol"]}}
+    hall, yard = [("patrol", {"where": "hall"})], [("patrol", {"where": "yard"})]
+    brain = Brain(hall, delegating("helper", "the yard"), yard, "on it", helper=[yard, "busy"])
+    async with robot_stage(brain, agents=agents) as (made, robot):
+        said = await made.say("go")
+        await until(lambda: robot.log_[-1:] == ["patrol yard begins"])
+        assert robot.log_ == ["patrol hall begins", "patrol hall ends", "patrol yard begins"]
+        results = [event.data for event in made.agent.core.events.after(0) if event.kind == "result"]
+        (of_helper,) = [result["text"] for result in results if result.get("sub")]
+        assert "of 'patrol' belongs to agent 'agent': yours are those" in of_helper
+        robot.done.set()
+        await said.closed()
