@@ -170,7 +170,7 @@ class McpTools:
         calls = [
             call
             for call in await self._calls.calls(open_only=True)
-            if is_shown(call) and (call.caller == session.caller or call.resources or may_move(call))
+            if is_shown(call) and (call.caller == session.caller or may_move(call))
         ]
         report = await self._calls.cancel_all(calls, named_reason(reason, session.caller), session.caller)
         return content(str(report), **report.model_dump(mode="json"))
