@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 def loop_parts(core: AgentCore) -> LoopParts:
     """The parts of the agent's own loop; sub-agents share some of them."""
     config, pricing = core.config, core.config.model_options.pricing
-    tools = [*own_tools(core), *core.delegation.tools(lambda: core.loop.parts)]
+    scope = core.delegation.scope(core.calls)
+    tools = [*own_tools(core, scope), *core.delegation.tools(lambda: core.loop.parts)]
     return LoopParts(
         model=core.models.make(config.model),
         queue=core.queue,
         calls=core.calls,
+        scope=scope,
         events=core.events,
         view=ModelView(
             conversation=core.conversation,
@@ -48,14 +51,15 @@ def loop_parts(core: AgentCore) -> LoopParts:
     )
 
 
-def own_tools(core: AgentCore) -> list[LocalTool]:
-    """The tools that the model is offered besides skills; each is offered only where it makes sense."""
+def own_tools(core: AgentCore, scope: CallScope) -> list[LocalTool]:
+    """The tools that the model is offered besides skills, with the calls in its reach; each is offered only where it
+    makes sense."""
 
     def needs_plans() -> bool:
         return _free_motions(core) is not None or bool(core.config.zones)
 
     return [
-        *call_tools(lambda: core.calls.open, core.calls.endings.cancel, always=core.config.call_tools_always),
+        *call_tools(scope, core.calls.endings.cancel, always=core.config.call_tools_always),
         read_result_tool(core.results),
         *plan_tools(core.books.plans, offered=needs_plans),
         elicitation_tool(core.foreground),

@@ -142,7 +142,7 @@ class AgentCore:
             make_loop=self._make_loop,
             make_model=self.models.make,
             settings_of=config.loop_settings,
-            tools_for=lambda parts: own_tools(self),
+            tools_for=partial(own_tools, self),
         )
         self.model_name = config.model
         self._replaced: list[Model] = []

@@ -11,7 +11,7 @@ from dimos_streams.agent.control.undo import UndoLog
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption
-from dimos_streams.agent.standing_events import StandingEvents
+from dimos_streams.agent.standing_events import Setting, StandingEvents
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 
@@ -52,10 +52,32 @@ class AgentMemory:
         for event in events:
             self._standing.apply(event)
             self.apply(event)
+        self._standing.note_written()
         self.undo_log.restarted()
         self.conversation.take_dropped()  # the agent before has reported them
 
     def listen(self) -> None:
         """Write down each event from now on; listeners that are added later hear only of events that are written."""
         self.events.listen(self._standing.apply)
-        self.events.listen(self.record.write)
+        self.events.listen(self._write)
+
+    def unkept(self, setting: Setting) -> str:
+        """The reason why a successor would not have a setting as it is; empty if it would. What could not be written
+        is tried again first."""
+        self.record.catch_up()
+        self._note_written()
+        return "" if self._standing.is_kept(setting) else self.record.trouble
+
+    def unkept_for(self, missions: Iterable[str]) -> str:
+        """The reason why a successor would not know what was decided on calls of these missions, or what of them was
+        taken back; empty if it would. What could not be written is tried again first."""
+        self.record.catch_up()
+        return self.record.trouble if self.record.lacks(missions) else ""
+
+    def _write(self, event: AgentEvent) -> None:
+        self.record.write(event)
+        self._note_written()
+
+    def _note_written(self) -> None:
+        if not self.record.lacks_general:
+            self._standing.note_written()

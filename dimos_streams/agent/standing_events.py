@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
+from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 
-_MODES = (EventKind.PAUSE, EventKind.RESUME, EventKind.STEP)
+Setting: TypeAlias = tuple[str, ...]
+"""What an event sets: ``MODE`` and the like, or a kind with what distinguishes settings of that kind."""
+MODE: Setting = ("mode",)
+_MODES = {EventKind.PAUSE: Mode.PAUSED, EventKind.RESUME: Mode.RUNNING, EventKind.STEP: Mode.STEPPING}
 
 
 class StandingEvents:
@@ -13,7 +19,9 @@ class StandingEvents:
     set."""
 
     def __init__(self) -> None:
-        self._newest: dict[tuple[str, ...], AgentEvent] = {}
+        self._newest: dict[Setting, AgentEvent] = {}
+        self._unwritten: dict[Setting, object] = {}
+        """What is set by all that was written, for the settings of which a newer event could not be written yet."""
 
     @property
     def events(self) -> tuple[AgentEvent, ...]:
@@ -21,17 +29,27 @@ class StandingEvents:
         return tuple(sorted(self._newest.values(), key=lambda event: event.number))
 
     def apply(self, event: AgentEvent) -> None:
-        """Take in an event, if it is one that stands."""
+        """Take in an event, if it is one that stands. It counts as unwritten until ``note_written``."""
         setting = _setting(event)
         if setting is not None:
+            before = self._newest.get(setting)
+            self._unwritten.setdefault(setting, _was(event) if before is None else _is(before))
             self._newest[setting] = event
 
+    def note_written(self) -> None:
+        """Note that all events so far are written, or others that stand for them."""
+        self._unwritten.clear()
 
-def _setting(event: AgentEvent) -> tuple[str, ...] | None:
+    def is_kept(self, setting: Setting) -> bool:
+        """Return whether a process that goes by what was written has this setting as it is."""
+        return setting not in self._unwritten or self._unwritten[setting] == _is(self._newest[setting])
+
+
+def _setting(event: AgentEvent) -> Setting | None:
     """The setting that an event is about, or None for an event that leaves all as it was."""
     kind, data = event.kind, event.data
     if kind in _MODES and (kind != EventKind.STEP or data["phase"] == "on"):
-        return ("mode",)
+        return MODE
     if kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN, EventKind.CONSOLE):
         return (kind,)
     if kind == EventKind.SKILL_SET:
@@ -39,3 +57,19 @@ def _setting(event: AgentEvent) -> tuple[str, ...] | None:
     if kind == EventKind.NOTE and "lesson" in data:
         return "lesson", data["model"], data["lesson"]
     return None
+
+
+def _is(event: AgentEvent) -> object:
+    """What a setting is after its event; the event itself where no other one says the same."""
+    if event.kind in _MODES:
+        return _MODES[EventKind(event.kind)]
+    if event.kind == EventKind.MODEL_SWITCH:
+        return event.data["model"]
+    return event.data["enabled"] if event.kind == EventKind.SKILL_SET else event
+
+
+def _was(event: AgentEvent) -> object:
+    """What a setting was before its first event; None where that has no other name."""
+    if event.kind in _MODES or event.kind == EventKind.MODEL_SWITCH:
+        return event.data["was"]
+    return not event.data["enabled"] if event.kind == EventKind.SKILL_SET else None

@@ -15,6 +15,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.kept import unkept_of
 from dimos_streams.operator.messages.message import OptionalName, Text
 from dimos_streams.tool_stream.gateway import CallView
 
@@ -61,7 +62,7 @@ class OrderAnswer(BaseModel):
     """The answer to an order that was not refused."""
 
     done: bool
-    """False where a robot may move on that was to stand: ``text`` says why."""
+    """False where a robot may move on that was to stand, and where the order is not kept: ``text`` says why."""
     text: str
 
 
@@ -105,12 +106,11 @@ class Operator:
     async def pause(self, request: AgentRequest) -> OrderAnswer:
         """Have an agent begin nothing new, and hold its robot still."""
         view = await self._ask("pause", {"reason": request.reason}, request.agent)
-        return OrderAnswer(done=HoldView.of_result(view.result).confirmed, text=view.text)
+        return _answer(view, done=HoldView.of_result(view.result).confirmed)
 
     async def resume(self, request: AgentRequest) -> OrderAnswer:
         """Have a paused agent go on."""
-        view = await self._ask("resume", {"reason": request.reason}, request.agent)
-        return OrderAnswer(done=True, text=view.text)
+        return _answer(await self._ask("resume", {"reason": request.reason}, request.agent))
 
     async def stop(self, request: RobotRequest) -> OrderAnswer:
         """Have a robot stand still until it is released, whatever its agent does."""
@@ -134,8 +134,7 @@ class Operator:
     async def _decide(self, decision: str, request: DecisionRequest) -> OrderAnswer:
         meant = await self._meant(request)
         arguments = {"approval": meant.id, "decision": decision, "reason": request.reason, "revision": meant.revision}
-        view = await self._ask("decide", arguments, request.agent)
-        return OrderAnswer(done=True, text=view.text)
+        return _answer(await self._ask("decide", arguments, request.agent))
 
     async def _meant(self, request: DecisionRequest) -> ApprovalReference:
         """Return the approval at the revision that the viewer names, or else at the one that it has now."""
@@ -161,6 +160,11 @@ class Operator:
         if view.outcome != "completed":
             raise SkillError(f"agent {view.module!r}: {view.text}")
         return view
+
+
+def _answer(view: CallView, *, done: bool = True) -> OrderAnswer:
+    """The answer to an order that an agent has carried out; it is not done if its successor would not know of it."""
+    return OrderAnswer(done=done and not unkept_of(view.result), text=view.text)
 
 
 def _short(arguments: dict[str, Any]) -> str:

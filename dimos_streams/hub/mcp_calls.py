@@ -97,7 +97,7 @@ class FleetCalls:
             finally:
                 timer.cancel()
 
-    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
+    async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
         """See ``McpCalls``."""
         views = await asyncio.gather(*(self._ended(call, reason) for call in calls))
         return CancelReport(
@@ -121,6 +121,17 @@ class FleetCalls:
             return audiences.get((call.robot or "", call.skill), unknown) == "everyone"
 
         return is_shown
+
+    async def may_move(self) -> Callable[[CallView], bool]:
+        """See ``McpCalls``."""
+        robots = await self._parts.robots.all()
+        still = {
+            (name, skill.name)
+            for name, robot in robots.items()
+            for skill in robot.skills.values()
+            if not skill.may_move
+        }
+        return lambda call: (call.robot or "", call.skill) not in still
 
     async def _ended(self, call: CallView, reason: str) -> CallView:
         """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""

@@ -57,7 +57,7 @@ class SkillClient(Protocol):
         """
 
     async def cancel(self, call_id: str, reason: str) -> None:
-        """Ask a call to end. Returns at once."""
+        """Ask a call to end. Returns at once. The call's close has the reason, and the name of this call's caller."""
 
 
 class Call(abc.ABC):

@@ -36,7 +36,7 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
-from dimos_streams.tool_stream.withdrawal import request_end
+from dimos_streams.tool_stream.withdrawal import named_reason, request_end
 
 _INTRODUCTION_S = 1.0
 _LOOK_S = 0.25
@@ -243,9 +243,9 @@ class BusSkillClient:
         return RepeatedRequest(self._bus, message, believes=self._streams.believes, alone=lambda: self._own.alone)
 
     async def cancel(self, call_id: str, reason: str) -> None:
-        """See ``SkillClient``."""
+        """See ``SkillClient``. The call closes with a reason that names for whom it was ended."""
         self._check_may("end call", call_id)
-        request_end(self._bus, call_id, reason)
+        request_end(self._bus, call_id, named_reason(reason, self._own.caller))
 
     def _check_may(self, what: str, which: str) -> None:
         if self._read_only:

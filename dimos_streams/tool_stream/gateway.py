@@ -18,6 +18,14 @@ ENDS_ITS_OWN = (
 """The end of the refusal of a call that was to take the place of somebody else's."""
 
 
+def theirs_to_end(call: CallView, instead: str) -> str:
+    """Return the refusal of a wish to end somebody else's call; ``instead`` is how motion is stopped all the same."""
+    return (
+        f"call {call.call_id!r} of {call.skill!r} was begun by {call.caller!r}, and is theirs to end; to stop motion,"
+        f" whoever has begun it, {instead}"
+    )
+
+
 @dataclass(slots=True)  # frozen for type checkers, as its event is
 class JournalEntry:
     """An event and its offset in the journal. Offsets grow; the SSE id is the offset."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-OrderKind = Literal["stop", "cancel"]
-"""What an operator orders: that a robot stands still, or that all calls end."""
+OrderKind = Literal["stop", "cancel", "motion"]
+"""What an operator orders: that a robot stands still, or that all calls end; or a model, that all motions end."""
 _SAID: dict[OrderKind, str] = {
     "stop": "an operator has stopped the robot since it was asked for",
     "cancel": "all calls were ended since it was asked for",
+    "motion": "all motions were ended since it was asked for",
 }
 
 

@@ -18,6 +18,12 @@ _AGAIN_S = (0.1, 0.3, 0.7)
 already is not touched."""
 
 
+def named_reason(reason: str, caller: str) -> str:
+    """Return the reason for the end of a call, with the name of who asked for it."""
+    by = f" (by {caller!r})"
+    return at_most(reason, MAX_REASON - len(by)) + by
+
+
 def request_end(bus: Bus, call_id: str, reason: str) -> None:
     """Ask for the end of a call, four times within a second, as long as the bus is open. Nobody acknowledges it: the
     call's events say whether it was heard."""

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,16 +128,21 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(
-    config: Mapping[str, Any] | None = None, *, http: bool = False, token: str | None = None, name: str = "agent"
+    config: Mapping[str, Any] | None = None,
+    *,
+    http: bool = False,
+    token: str | None = None,
+    name: str = "agent",
+    run_dir: Path | None = None,
 ) -> AsyncIterator[Stage]:
-    """Everything running; with ``http`` the agent has its bridge over HTTP."""
+    """Everything running; with ``http`` the agent has its bridge over HTTP, with ``run_dir`` it records there."""
     context = RunContext(token=token)
     bridge = Bridge({"http": http, "port": 0}, name="bridge", context=context)
     async with ModuleHarness(bridge) as harness:
         skills = ToySkills(name="skills", context=context)
         await harness.add(skills)
         agent_context = RunContext(bridge_url=bridge.url, token=token) if http else context
-        agent = Agent(config, name=name, context=agent_context)
+        agent = Agent(config, name=name, context=replace(agent_context, run_dir=run_dir))
         await harness.add(agent)
         yield Stage(harness, bridge, agent, skills)
         assert harness.failed() is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.context.render import own_text
+from dimos_streams.agent.control.undo import Undone, UndoReport
 from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.approval import Approval, Decision
@@ -18,6 +19,7 @@ from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.messages.hold import PauseReport
 from tests.agent.policies.parts import Events
 from tests.bridge.serving import Served
 from tests.browser.script_modules import ScriptModules
@@ -183,3 +185,14 @@ def test_what_agents_tell_their_models_of_an_operators_order_is_said_without_ids
 ) -> None:
     event = AgentEvent(number=1, utime=1, agent="agent", kind=kind, missions=("m",), data={"phase": "end", **data})
     assert script_modules("reasons.js", _TEXT, own_text(event)) == said
+
+
+def test_what_became_of_an_order_is_said_with_what_is_missing(script_modules: ScriptModules) -> None:
+    gone = Undone(call_id="5f2e", skill="move", arguments={}, how="undone", text="back")
+    undo = UndoReport(asked=3, found=1, undone=(gone,), unkept="the disk is full").model_dump(mode="json")
+    outcome = "(store, answer) => store.outcome({ type: 'reply', ...answer })"
+    said = script_modules("store.js", outcome, {"command": "undo", "text": "", "result": undo})
+    assert said == "move: undone, back; 1 of 3 undone; there is nothing else; NOT KEPT: the disk is full"
+    paused = PauseReport(changed=True, held=("gate",), unkept="the disk is full")
+    answer = {"command": "pause", "text": str(paused), "result": paused.model_dump(mode="json")}
+    assert script_modules("store.js", outcome, answer).endswith("NOT KEPT: the disk is full")

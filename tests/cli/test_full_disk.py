@@ -84,7 +84,13 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
 
         paused = machine("pause")
         assert (paused.code, "NOT KEPT: the record in" in paused.out) == (1, True), paused
-        assert machine("resume").code == 0
+        assert machine("resume").code == 0, "who starts again is not paused either"
+        stepping = machine("step", "on")
+        assert (stepping.code, "step mode is on; NOT KEPT: the record in" in stepping.out) == (1, True), stepping
+        assert machine("step", "off").code == 0
+        forgotten = machine("forget", "--json")
+        assert (forgotten.code, "NOT KEPT" in forgotten.json["text"]) == (1, True), forgotten
+        assert "the record in" in forgotten.json["result"]["unkept"]
 
         ballast.unlink()
         until(lambda: "messages are missing" in get("/healthz")["unwell"].get("recorder", ""))

@@ -38,9 +38,13 @@ async def test_a_call_that_cant_be_taken_back_is_named() -> None:
         assert await chat_command(gateway, "", "undo", []) == "there is nothing of the agent's to take back"
         moved = await s.say("move 1")
         await moved.closed()
-        with pytest.raises(SkillError, match=r"^move \(call \S+\): impossible: it declares no undo$"):
+        nothing_else = "there is nothing else of the agent's to take back"
+        one_of_two = rf"^move \(call \S+\): impossible: it declares no undo\n0 of 2 undone; {nothing_else}$"
+        with pytest.raises(SkillError, match=one_of_two):
             await chat_command(gateway, "", "undo", ["2"])
-        assert await take_back(gateway, 1) == CommandResult("there is nothing of the agent's to take back", [])
+        none = {"asked": 3, "found": 0, "undone": []}
+        text = "0 of 3 undone; there is nothing of the agent's to take back"
+        assert await take_back(gateway, 3) == CommandResult(text, none)
         for words in (["all"], ["0"], ["1", "2"]):
             with pytest.raises(UserError):
                 await chat_command(gateway, "", "undo", words)

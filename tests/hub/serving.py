@@ -8,7 +8,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import requests
@@ -95,9 +95,19 @@ def added(database: str, *robots: str) -> dict[str, str]:
         storage.close()
 
 
-def event(number: int, text: str = "", type: EventType = "update", call_id: str = "c1", **data: Any) -> bytes:
+def event(
+    number: int, text: str = "", type: EventType = "update", call_id: str = "c1", *, skill: str = "s", **data: Any
+) -> bytes:
     made = ToolEvent(
-        utime=number, call_id=call_id, seq=number, type=type, module="m", skill="s", caller="me", text=text, data=data
+        utime=number,
+        call_id=call_id,
+        seq=number,
+        type=type,
+        module="m",
+        skill=skill,
+        caller="me",
+        text=text,
+        data=data,
     )
     return json_text(made.to_dict()).encode()
 
@@ -133,7 +143,7 @@ class Robot:
         params = {"journal": self.journal}
         return requests.get(self.path(hub, "position"), params=params, headers=self.headers, timeout=TIMEOUT_S)
 
-    def report(self, hub: ServedHub, *skills: str, **fields: Any) -> requests.Response:
+    def report(self, hub: ServedHub, *skills: str, motions: Collection[str] = (), **fields: Any) -> requests.Response:
         described = [
             {
                 "name": skill,
@@ -141,6 +151,7 @@ class Robot:
                 "parameters": {"type": "object"},
                 "module": "m",
                 "available": True,
+                "motion": skill in motions,
             }
             for skill in skills
         ]

@@ -141,17 +141,24 @@ def test_a_call_of_which_nothing_can_be_learned_keeps_nobody_from_hearing_of_the
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
     with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
-        one.report(hub, "s")
-        two.report(hub, "s")
+        one.report(hub, "s", motions=["s"])
+        two.report(hub, "s", "think", motions=["s"])
         for robot in (one, two):  # nobody can tell which of the two is meant
             robot.ship(hub, encoded_event(1, event(1, type="open", call_id="same")))
         two.ship(hub, encoded_event(2, event(1, type="open", call_id="other")))
+        two.ship(hub, encoded_event(3, event(1, type="open", call_id="still", skill="think")))
         with answering(hub, two) as (answers,):
             asked = pool.submit(use, hub, "cancel_call", call_id="all", reason="enough")
             assert answers.took.acquire(timeout=20)
-            two.ship(hub, encoded_event(3, event(2, type="close", call_id="other", outcome="cancelled")))
+            two.ship(hub, encoded_event(4, event(2, type="close", call_id="other", outcome="cancelled")))
             answer = asked.result()
-            assert [command["path"] for command in answers.taken] == ["/calls/other/cancel"]
+            (order,) = answers.taken  # not for the call that does not move, and is not the client's
+            assert (order["path"], order["body"]) == (
+                "/calls/other/cancel",
+                {"reason": "enough (by 'mcp/without-session')"},
+            )
+            single = use(hub, "cancel_call", call_id="still")
+            assert (single["isError"], "was begun by 'me'" in single["content"][0]["text"]) == (True, True)
     answers.join()
     report = answer["structuredContent"]
     assert report["ended"] == ["other"]

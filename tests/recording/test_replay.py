@@ -277,7 +277,7 @@ def test_a_report_says_how_a_call_ended_instead(mission_log: Path, module: str, 
     assert report.first.stream.endswith("]"), "before the progress that is missing for that reason"
     lines = text_of(report).splitlines()
     failed = next(number for number, line in enumerate(lines) if line.startswith("  FAIL follow_person ["))
-    assert lines[failed + 1].startswith("       close: recorded cancelled 'stop_following was called")
+    assert lines[failed + 1].startswith('       close: recorded cancelled "stop_following was called (by ')
     assert f", replayed {ends}" in lines[failed + 1]
 
 

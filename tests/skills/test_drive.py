@@ -320,7 +320,7 @@ async def test_stop(skill: str, arguments: dict[str, Any]) -> None:
         stop = await room.harness.call("stop")
         assert "Stopped " in await stop.answer()
         closed = await call.closed()
-        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop was called")
+        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop was called (by 'test')")
         await room.until(room.is_still, timeout_s=1.0)
 
 

@@ -325,7 +325,7 @@ async def test_is_ended_by_others(how: str) -> None:
             stop = await harness.call("stop_following")
             assert await stop.answer() == "Stopped following person in red"
         closed = await call.closed()
-        reason = "enough" if how == "cancel" else "stop_following was called"
+        reason = "enough" if how == "cancel" else "stop_following was called (by 'test')"
         assert (closed.outcome, closed.text) == (Outcome.CANCELLED, reason)
         assert harness.sent("cmd_vel")[-1] == STOP
 

@@ -223,7 +223,7 @@ async def test_stop_looking_out_ends_all() -> None:
         assert await stop.answer() == "Stopped looking out for man in red and looking out for a dog"
         for call in (first, second):
             closed = await call.closed()
-            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop_looking_out was called")
+            assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "stop_looking_out was called (by 'test')")
         again = await harness.call("stop_looking_out")
         assert await again.answer() == "No lookout was running"
 

@@ -12,13 +12,14 @@ from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.kept import KeptReport
 
 R = TypeVar("R")
 EndOthers: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 """Ends the calls of others, as far as that is possible within a bound."""
 
 
-class AbortReport(HoldView):
+class AbortReport(HoldView, KeptReport):
     """The report of an abort: what it did, and what the velocity gates said while the calls ended."""
 
     reason: str
@@ -41,6 +42,7 @@ class AbortReport(HoldView):
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
         elif self.stays_paused:
             lines.append("the agent stays paused: `resume` ends that")
+        lines[-1] = self.with_unkept(lines[-1])
         return "\n".join([*lines, *map(str, self.undone)])
 
 

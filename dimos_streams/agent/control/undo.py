@@ -26,6 +26,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.messages.kept import KeptReport
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -74,6 +75,25 @@ class Undone(FrozenModel):
 
     def __str__(self) -> str:
         return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
+
+
+class UndoReport(KeptReport):
+    """The report of an undo."""
+
+    asked: int
+    """The number of calls that were to be taken back."""
+    found: int
+    """The number of those that there were, ``asked`` at most."""
+    undone: tuple[Undone, ...]
+    """The calls that were taken back or could not be, newest first."""
+
+    def __str__(self) -> str:
+        count = sum(each.how == "undone" for each in self.undone)
+        number = f"{count} of {self.asked} undone" if self.asked > 1 else ""
+        more = "else " if self.found else ""
+        all_there = "" if self.found == self.asked else f"there is nothing {more}of the agent's to take back"
+        summary = "; ".join(part for part in (number, all_there) if part)
+        return self.with_unkept("\n".join(part for part in (*map(str, self.undone), summary) if part))
 
 
 class UndoLog:

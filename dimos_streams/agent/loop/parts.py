@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.conversation import Conversation
@@ -124,6 +125,8 @@ class LoopParts:
     """The model that is asked; it may be replaced between answers."""
     queue: MessageQueue
     calls: CallManager
+    scope: CallScope
+    """Those of the calls that its model may list, end and hand over."""
     deliver: Deliver | None = None
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
     events: EventLog

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN, CallView, OfferedSkill
@@ -23,17 +24,20 @@ class Replacement:
     The bridge would do that, too, but would begin the call right when the old one has ended: with nobody looking at
     where that has left the robot, or whether the operator has paused meanwhile. So the call is asked for with
     ``reject``; the call that the bridge names as its duplicate is ended, and the new one is asked for again. Only the
-    agent's own calls are ended: what an operator or a program has begun is theirs to end.
+    agent's own calls are ended, by a sub-agent those in its reach: what an operator or a program has begun is theirs
+    to end.
     """
 
     def __init__(
         self,
         calls: CallManager,
+        scope: CallScope,
         skill: OfferedSkill,
         arguments: Mapping[str, Any],
         on_duplicate: OnDuplicate | None,
     ) -> None:
         self._calls = calls
+        self._scope = scope
         self._skill = skill
         self._arguments = arguments
         self._replaces = (on_duplicate or skill.on_duplicate) == "replace" and not skill.protected
@@ -55,6 +59,8 @@ class Replacement:
             raise rejected
         if holder.caller != self._calls.caller:
             raise CallRejectedError(f"{rejected}{ENDS_ITS_OWN}", holder=holder.call_id)
+        if not self._scope.may_replace(holder.call_id):
+            raise CallRejectedError(str(await self._scope.refusal(holder.call_id)), holder=holder.call_id)
         await self._calls.cancel_by_id(holder.call_id, f"replaced by another call of {self._skill.name!r}")
         deadline = clock.monotonic() + REPLACE_S
         while await self._calls.open_view(holder.call_id) is not None:

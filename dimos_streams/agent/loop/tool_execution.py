@@ -202,7 +202,7 @@ class Execution:
         """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
         at the operator's wishes and at the world, and the call."""
         parts = self._parts
-        replacement = Replacement(parts.calls, skill, allowed.arguments, allowed.on_duplicate)
+        replacement = Replacement(parts.calls, parts.scope, skill, allowed.arguments, allowed.on_duplicate)
         asked = False
         while True:
             refusal = await allowed.last_look()

@@ -12,13 +12,16 @@ from pydantic import Field
 from dimos_streams import clock
 from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.undo import UndoReport
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.operators.snapshots import snapshot
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.standing_events import MODE, Setting
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
 from dimos_streams.operator.messages.hold import PauseReport
+from dimos_streams.operator.messages.kept import UnkeptOrder
 from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
 
@@ -81,19 +84,20 @@ class OperatorSkills(Module):
         if not core.control.paused:
             mode = core.control.mode
             raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {mode}")
-        return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held, unkept=core.record.unkept)
+        unkept = core.memory.unkept(MODE)
+        return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held, unkept=unkept)
 
     @skill(audience="operator")
-    async def resume(self, reason: str = "") -> str:
+    async def resume(self, reason: str = "") -> str | UnkeptOrder:
         """Go on after a pause, and leave step mode.
 
         Args:
             reason: Shown to other operators.
         """
-        return "goes on" if self._core().control.resume(reason) else "it is not paused"
+        return self._set(MODE, "goes on" if self._core().control.resume(reason) else "it is not paused")
 
     @skill(audience="operator")
-    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:
+    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str | UnkeptOrder:
         """Let calls begin one by one.
 
         Args:
@@ -103,12 +107,12 @@ class OperatorSkills(Module):
         control = self._core().control
         if mode == "off":
             changed = control.mode is Mode.STEPPING and control.resume()
-            return "step mode is off" if changed else "it is not in step mode"
+            return self._set(MODE, "step mode is off" if changed else "it is not in step mode")
         ended = "; that ends the pause: what it held still goes on" if control.paused else ""
         if mode == "on":
-            return f"step mode is on{ended}" if control.step_mode() else "it is in step mode already"
+            return self._set(MODE, f"step mode is on{ended}" if control.step_mode() else "it is in step mode already")
         call = control.step()
-        return f"{call.skill} goes{ended}" if call else f"step mode is on; no call waits{ended}"
+        return self._set(MODE, f"{call.skill} goes{ended}" if call else f"step mode is on; no call waits{ended}")
 
     @skill(audience="operator")
     async def abort(self, rollback: bool = False, reason: str = "") -> AbortReport:
@@ -118,10 +122,12 @@ class OperatorSkills(Module):
             rollback: Take back what the missions have done, newest first, as far as that is possible.
             reason: Passed to the calls.
         """
-        return await self._core().loop.abort(reason, rollback=rollback)
+        core = self._core()
+        report = await core.loop.abort(reason, rollback=rollback)
+        return report.model_copy(update={"unkept": core.memory.unkept(MODE)})
 
     @skill(audience="operator")
-    async def undo(self, count: int = 1) -> list[Undone]:
+    async def undo(self, count: int = 1) -> UndoReport:
         """Take back the newest calls of the agent, newest first.
 
         Args:
@@ -129,14 +135,18 @@ class OperatorSkills(Module):
         """
         if count < 1:
             raise SkillError(f"count is {count}; 1 is the least")
-        return await self._core().loop.undo(count)
+        core = self._core()
+        entries = core.memory.undo_log.newest(count)
+        undone = await core.loop.undo(count)
+        unkept = core.memory.unkept_for({mission for entry in entries for mission in entry.missions})
+        return UndoReport(asked=count, found=len(entries), undone=tuple(undone), unkept=unkept)
 
     @skill(audience="operator")
-    async def forget(self) -> str:
+    async def forget(self) -> str | UnkeptOrder:
         """Begin a new conversation: the model sees nothing of what was said and done before, but what it is in the
         midst of. The record and what can be undone stay."""
         self._core().forget()
-        return "what was said before is forgotten"
+        return self._set((EventKind.FORGOTTEN,), "what was said before is forgotten")
 
     @skill(audience="operator")
     async def typing(self) -> str:
@@ -175,10 +185,11 @@ class OperatorSkills(Module):
             reason: Shown to the model.
             revision: The one that was seen; a decision on another one than the present one is refused.
         """
-        book = self._core().books.approvals
+        core = self._core()
+        book = core.books.approvals
         decided = book.decide(approval, decision, arguments, reason, revision=revision, by=call.caller)
         (view,) = approvals_within([decided])
-        return view
+        return view.model_copy(update={"unkept": core.memory.unkept_for(view.missions) if view.binds else ""})
 
     @skill(audience="operator")
     async def amend(self, approval: str, arguments: dict[str, Any], revision: Revision | None = None) -> ApprovalView:
@@ -199,7 +210,7 @@ class OperatorSkills(Module):
         return [within(plan, MAX_REPORT // len(plans)) for plan in plans]
 
     @skill(audience="operator")
-    async def set_skill(self, skill: str, enabled: bool) -> str:
+    async def set_skill(self, skill: str, enabled: bool) -> str | UnkeptOrder:
         """Allow or forbid the agent a skill.
 
         Args:
@@ -218,10 +229,12 @@ class OperatorSkills(Module):
             raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
         changed = core.books.enabled.set(skill, enabled)
         state = "enabled" if enabled else "disabled"
-        return f"{skill} is {state}" if changed else f"{skill} was {state} already"
+        return self._set(
+            (EventKind.SKILL_SET, skill), f"{skill} is {state}" if changed else f"{skill} was {state} already"
+        )
 
     @skill(audience="operator")
-    async def set_model(self, model: str) -> str:
+    async def set_model(self, model: str) -> str | UnkeptOrder:
         """Ask another model from the next answer on.
 
         Args:
@@ -230,7 +243,12 @@ class OperatorSkills(Module):
         core = self._core()
         core.use_model(model)
         await core.close_replaced()
-        return f"asks {model} from now on"
+        return self._set((EventKind.MODEL_SWITCH,), f"asks {model} from now on")
+
+    def _set(self, setting: Setting, text: str) -> str | UnkeptOrder:
+        """The result of an order that has set something, or has found it set."""
+        unkept = self._core().memory.unkept(setting)
+        return UnkeptOrder(text=text, unkept=unkept) if unkept else text
 
     def _core(self) -> AgentCore:
         core: AgentCore | None = getattr(self, "core", None)

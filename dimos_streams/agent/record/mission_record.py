@@ -1,9 +1,10 @@
 """The mission record: what happened, a file of JSON lines per mission, from which an agent goes on after its death.
 
 A line is an ``AgentEvent`` with the offset of the journal up to which everything is recorded. An event of several
-missions is in the file of each; the file ``general`` has those of none. Lines are written before what they say has
-consequences, and handed to the operating system one by one: what a killed process has done is there, except the tail
-of its last line. The general file is begun anew when it is long; it then begins with the events that still hold.
+missions is in the file of each, and one of a sub-mission in that of the mission that it is a part of; the file
+``general`` has those of none. Lines are written before what they say has consequences, and handed to the operating
+system one by one: what a killed process has done is there, except the tail of its last line. The general file is
+begun anew when it is long; it then begins with the events that still hold.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import contextlib
 import hashlib
 import logging
 import re
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -28,6 +30,9 @@ FOLDER = "missions"
 _GENERAL = "general"
 _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
+_BINDING = frozenset({EventKind.APPROVAL_CREATED, EventKind.APPROVAL_DECIDED, EventKind.UNDO, EventKind.DONE})
+"""Kinds of events that a successor has to know of, or it would ask again, do again or go on."""
+_OWED_LINES = 1000
 _HIDDEN = ".ended"
 """The ending of a file that lacks the line of the mission's end."""
 _OLD = ".old"
@@ -68,9 +73,9 @@ class RecordedMission:
 class MissionRecord:
     """Writes the files of one agent. With no directory it keeps nothing.
 
-    A disk that refuses is logged once per trouble and does not hinder the agent. The end of a mission that could not
-    be written is written as soon as something can be: nobody must go on with it later. So are the events that still
-    hold.
+    A disk that refuses is logged once per trouble and does not hinder the agent. What could not be written is written
+    as soon as something can be if a successor must know of it: the end of a mission, because nobody must go on with
+    it later, decisions on approvals, what was taken back, and the events that still hold.
     """
 
     def __init__(
@@ -95,8 +100,10 @@ class MissionRecord:
         self._unfinished = frozenset(unfinished)
         self._standing = standing
         self._files: OrderedDict[str, IO[bytes]] = OrderedDict()
-        self._owed: OrderedDict[str, bytes] = OrderedDict()
-        """Lines of ends that could not be written, by mission."""
+        self._owed: OrderedDict[str, deque[bytes]] = OrderedDict()
+        """The newest binding lines that could not be written, by mission."""
+        self._unended: set[str] = set()
+        """The missions whose end is among these."""
         self._lost = False
         """True if general events could not be written: those that still hold are to be written once more."""
         self._broken = False
@@ -134,13 +141,15 @@ class MissionRecord:
         if self._directory is None:
             return
         line = self._line(event)
-        for mission in event.missions or (_GENERAL,):
+        for mission in _files(event.missions):
             written = self._append(mission, line)
             self._lost = self._lost or (mission == _GENERAL and not written)
+            if event.kind in _BINDING and not written:
+                self._owed.setdefault(mission, deque(maxlen=_OWED_LINES)).append(line)
             if event.kind == EventKind.DONE:
                 self._close(mission)
                 if not written:
-                    self._owed[mission] = line
+                    self._unended.add(mission)
                     self._hide(mission)
         if not self._broken:
             self._write_owed()
@@ -148,11 +157,23 @@ class MissionRecord:
             self.close()
 
     @property
-    def unkept(self) -> str:
-        """The reason why what an operator has set last will not be known after a restart; empty if it will be."""
-        if not self._lost:
-            return ""
+    def lacks_general(self) -> bool:
+        """True if general events could not be written that may still hold."""
+        return self._lost
+
+    @property
+    def trouble(self) -> str:
+        """The reason why what is not written is not kept."""
         return f"the record in {self._directory} can't be written, and an agent that starts again goes by it"
+
+    def lacks(self, missions: Iterable[str]) -> bool:
+        """Return whether binding events of these missions could not be written. Missions of which nobody will read
+        anything lack nothing."""
+        return not (self._owed.keys() - self._unended).isdisjoint(_files(missions))
+
+    def catch_up(self) -> None:
+        """Try again to write what could not be written and is still wanted."""
+        self._write_owed()
 
     def close(self) -> None:
         """Close the files; what is written later opens and closes them again. Twice is fine."""
@@ -174,7 +195,7 @@ class MissionRecord:
                 self._turn_over()
         except OSError as error:
             self._say_broken(error)
-            if mission in self._owed:
+            if mission in self._unended:
                 self._hide(mission)
             self._close(mission)  # whether its last line is torn is seen when it is opened again
             return False
@@ -190,12 +211,13 @@ class MissionRecord:
         if self._lost:
             self._lost = not self._append(_GENERAL, self._head())
         while len(self._owed) > self._kept:
-            self._owed.popitem(last=False)
-        for mission, line in tuple(self._owed.items()):
-            if not self._append(mission, line):
+            self._unended.discard(self._owed.popitem(last=False)[0])
+        for mission, lines in tuple(self._owed.items()):
+            if not self._append(mission, b"".join(lines)):
                 return
             self._close(mission)
             del self._owed[mission]
+            self._unended.discard(mission)
 
     def _file(self, mission: str) -> IO[bytes]:
         file = self._files.get(mission)
@@ -204,7 +226,7 @@ class MissionRecord:
             if self._unmade:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._unmade = False
-            if mission in self._owed and (hidden := path.with_suffix(_HIDDEN)).exists():
+            if mission in self._unended and (hidden := path.with_suffix(_HIDDEN)).exists():
                 hidden.rename(path)
             if mission == _GENERAL and not path.exists():
                 self._begin_general()
@@ -292,6 +314,12 @@ def read_lines(path: Path) -> Iterator[RecordLine]:
             yield RecordLine(offset=int(fields["offset"]), event=AgentEvent.model_validate(fields["event"]))
         except (ValueError, KeyError, TypeError, ValidationError) as error:
             _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])
+
+
+def _files(missions: Iterable[str]) -> tuple[str, ...]:
+    """The names of the files for what concerns these missions. A sub-mission has none of its own: it is a part of a
+    mission, with which a successor goes on."""
+    return roots(missions) or (_GENERAL,)
 
 
 def _ends_whole(path: Path) -> bool:

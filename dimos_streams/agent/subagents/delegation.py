@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
+from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.loop import AgentLoop
@@ -23,14 +25,13 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset
+from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, suggest
 
 DELEGATE = "delegate"
-HAND_BACK = "hand_back"
 HANDED_BACK = "handed_back"
 """The reason for which the turn of a sub-agent stops that has handed back."""
 
@@ -65,11 +66,11 @@ class Delegation:
         make_loop: Callable[[LoopParts, str], AgentLoop],
         make_model: Callable[[str], Model],
         settings_of: Callable[[str], LoopSettings],
-        tools_for: Callable[[LoopParts], Iterable[LocalTool]],
+        tools_for: Callable[[CallScope], Iterable[LocalTool]],
     ) -> None:
         """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` and ``settings_of`` the
         name of a model, which they make, and whose loop's bounds they return; ``tools_for`` returns the tools that
-        each sub-agent has."""
+        each sub-agent has, with the calls in its reach."""
         self._agents = dict(agents)
         self._name = name
         self._make_loop = make_loop
@@ -107,6 +108,18 @@ class Delegation:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
         missions = tuple(missions)
         return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
+
+    def scope(self, calls: CallManager, mission: Mission | None = None) -> CallScope:
+        """The calls in reach of a sub-mission's loop, or of the agent's own."""
+        return CallScope(calls, self._whose, mission)
+
+    def _whose(self, call: OpenCall) -> str:
+        owner = self._owner(call)
+        return f"agent {self._name!r}" if owner is None else f"sub-agent {owner.agent!r}"
+
+    def _owner(self, call: OpenCall) -> SubMission | None:
+        """The innermost sub-mission that a call is of; None for the agent itself."""
+        return next((work for work in reversed(self._working) if work.mission in call.missions), None)
 
     def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
         """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
@@ -173,7 +186,7 @@ class Delegation:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
         parent = missions[0] if missions else None
         check_depth((parent.depth if parent else 0) + 1, parts.budget.settings)
-        calls = _named(parts, handed)
+        calls = await self._named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
         work.parts.events.emit(
             EventKind.SUB_MISSION_START, (work.mission.id,), agent=agent, task=task, calls=list(handed)
@@ -188,6 +201,17 @@ class Delegation:
             work.parts.events.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
         return _answer(work, agent)
 
+    async def _named(self, parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
+        """The calls that the loop with these parts hands over. Raises ``SkillError`` for one that is not its own."""
+        asking = next((work for work in self._working if work.parts is parts), None)
+        calls = []
+        for id in dict.fromkeys(ids):
+            call = parts.scope.find(id)
+            if call is None or self._owner(call) is not asking:
+                raise await parts.scope.refusal(id)
+            calls.append(call)
+        return calls
+
     def _prepare(self, parts: LoopParts, agent: str, task: str, missions: tuple[Mission, ...]) -> SubMission:
         over, parent = asyncio.Event(), missions[0] if missions else None
         number = next(self._numbers)
@@ -200,14 +224,17 @@ class Delegation:
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
+            scope=self.scope(parts.calls, mission),
             events=SubLog(parts.events, mission, conversation),
             view=replace(parts.view, conversation=conversation),
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
-        work = SubMission(mission, child, parts, missions, over)
+        work = SubMission(agent, mission, child, parts, missions, over)
         bounds = self._settings_of(described.model) if described.model else parts.budget.settings
         child.budget = replace(parts.budget, settings=_until_handed_back(bounds, work))
-        child.view.tools = LocalTools([*self._tools_for(child), _hand_back_tool(work), *self.tools(lambda: child)])
+        child.view.tools = LocalTools(
+            [*self._tools_for(child.scope), hand_back_tool(work), *self.tools(lambda: child)]
+        )
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
         child.queue.on_arrival = work.loop.wake
@@ -249,27 +276,6 @@ def _answer(work: SubMission, agent: str) -> CallResult:
     return CallResult("\n".join(lines), is_error=failed)
 
 
-class _Report(Arguments):
-    """The arguments of ``hand_back``."""
-
-    report: Annotated[str, Field(description="What you have done and found out; calls that run go on.")]
-
-
-def _hand_back_tool(work: SubMission) -> LocalTool:
-    async def hand_back(arguments: _Report, missions: tuple[Mission, ...]) -> str:
-        work.report = arguments.report
-        work.give_back(all=True)
-        work.close()
-        return "handed back"
-
-    return LocalTool(
-        name=HAND_BACK,
-        description="End your task here, with a report. Without it the task ends when nothing is left to do.",
-        arguments=_Report,
-        run=hand_back,
-    )
-
-
 def _until_handed_back(bounds: LoopSettings, work: SubMission) -> LoopSettings:
     """Return the bounds of a sub-agent's loop, whose turn also stops when it has handed back. What the same answer
     has begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
@@ -281,11 +287,3 @@ def _until_handed_back(bounds: LoopSettings, work: SubMission) -> LoopSettings:
         return HANDED_BACK
 
     return bounds.model_copy(update={"stop_conditions": (*bounds.stop_conditions, has_handed_back)})
-
-
-def _named(parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
-    running = {call.call_id: call for call in parts.calls.open}
-    for id in ids:
-        if id not in running:
-            raise SkillError(f"no call with the id {id!r} runs{suggest(id, running)}")
-    return [running[id] for id in dict.fromkeys(ids)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
@@ -17,9 +19,11 @@ from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
 from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.tools.local_tools import Arguments, LocalTool
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
+HAND_BACK = "hand_back"
 SUB = "sub"
 """The key of an event's data that names the sub-mission it comes from; the agent's own events have none."""
 
@@ -85,6 +89,8 @@ class Subset:
 class SubMission:
     """One sub-mission, and the owner of its calls while it runs."""
 
+    agent: str
+    """The sub-agent's name."""
     mission: Mission
     parts: LoopParts
     parent: LoopParts
@@ -157,3 +163,26 @@ class SubMission:
             mission.hold()
         for mission in before:
             mission.release()
+
+
+class _Report(Arguments):
+    """The arguments of ``hand_back``."""
+
+    report: Annotated[str, Field(description="What you have done and found out; calls that run go on.")]
+
+
+def hand_back_tool(work: SubMission) -> LocalTool:
+    """``hand_back``, by which a sub-agent ends its task itself."""
+
+    async def hand_back(arguments: _Report, missions: tuple[Mission, ...]) -> str:
+        work.report = arguments.report
+        work.give_back(all=True)
+        work.close()
+        return "handed back"
+
+    return LocalTool(
+        name=HAND_BACK,
+        description="End your task here, with a report. Without it the task ends when nothing is left to do.",
+        arguments=_Report,
+        run=hand_back,
+    )

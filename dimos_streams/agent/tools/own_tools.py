@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_part
@@ -15,7 +16,7 @@ from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.policies.gates.base import CallResult
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanBook, PlanState
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
-from dimos_streams.errors import SkillError, suggest
+from dimos_streams.errors import SkillError
 
 ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""
@@ -34,25 +35,27 @@ class CallId(Arguments):
     reason: Annotated[str, Field(description="Why, for the operator.")] = ""
 
 
-def call_tools(calls: Callable[[], Iterable[OpenCall]], cancel: Cancel, *, always: bool = False) -> list[LocalTool]:
-    """``list_calls`` and ``cancel_call``, offered while a call runs, or ``always``."""
+def call_tools(scope: CallScope, cancel: Cancel, *, always: bool = False) -> list[LocalTool]:
+    """``list_calls`` and ``cancel_call`` for the calls in reach, offered while one runs, or ``always``."""
 
     async def list_calls(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
-        return _list_of(list(calls()))
+        return _list_of(scope.open())
 
     async def cancel_call(arguments: CallId, missions: tuple[Mission, ...]) -> str:
-        running = {call.call_id: call for call in calls()}
         reason = arguments.reason or "the model wants it to end"
         if arguments.call_id == ALL_CALLS:
-            await cancel([*running.values()], reason)
-            named = ", ".join(_named(call) for call in running.values())
+            running = scope.open()
+            await cancel(running, reason)
+            named = ", ".join(map(_named, running))
             return f"Asked to end, which will be reported: {named}." if named else "No call runs."
-        call = _call_of(arguments.call_id, running)
+        call = scope.find(arguments.call_id)
+        if call is None:
+            raise await scope.refusal(arguments.call_id)
         await cancel([call], reason)
         return f"Call {_named(call)} was asked to end; its end will be reported."
 
     def offered() -> bool:
-        return always or any(True for _ in calls())
+        return always or bool(scope.open())
 
     return [
         LocalTool(
@@ -82,14 +85,6 @@ def _list_of(running: Sequence[OpenCall]) -> str:
     if len(running) > _MAX_LISTED:
         lines.append(f"and {len(running) - _MAX_LISTED} more")
     return "\n".join(lines) or "No call runs."
-
-
-def _call_of(call_id: str, running: Mapping[str, OpenCall]) -> OpenCall:
-    """Raises ``SkillError`` for an id of none that runs."""
-    if call_id not in running:
-        listed = ", ".join(running) or "none"
-        raise SkillError(f"no call with the id {call_id!r} runs{suggest(call_id, running)} (running: {listed})")
-    return running[call_id]
 
 
 def _named(call: OpenCall) -> str:

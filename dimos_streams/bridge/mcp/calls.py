@@ -33,14 +33,18 @@ class McpCalls(Protocol):
     async def wait_closed(self, call_id: str, within_s: float) -> None:
         """Wait for a call's close, for ``within_s`` at most."""
 
-    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
-        """Ask calls to end, and give them a moment for it. Raises nothing for some of them: the report says it."""
+    async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
+        """Ask calls to end for a caller, and give them a moment for it. Raises nothing for some of them: the report
+        says it."""
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """A function that returns whether a call that was looked at can have no events any more."""
 
     async def shown(self) -> Callable[[CallView], bool]:
         """A function that returns whether clients may know of a call."""
+
+    async def may_move(self) -> Callable[[CallView], bool]:
+        """A function that returns whether a call may move a robot, for all that is known."""
 
 
 class BrokerCalls:
@@ -73,9 +77,10 @@ class BrokerCalls:
         """See ``McpCalls``."""
         await self._broker.wait(call_id, "close", within_s)
 
-    async def cancel_all(self, calls: list[CallView], reason: str) -> CancelReport:
-        """See ``McpCalls``. Calls of models that have not begun yet don't begin any more."""
-        return await self._broker.stops.cancel_for_models([call.call_id for call in calls], reason)
+    async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
+        """See ``McpCalls``. Calls of the caller that have not begun yet don't begin any more, nor do motions that
+        other models have asked for."""
+        return await self._broker.stops.cancel_for_model([call.call_id for call in calls], reason, caller)
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """See ``McpCalls``."""
@@ -85,3 +90,8 @@ class BrokerCalls:
     async def shown(self) -> Callable[[CallView], bool]:
         """See ``McpCalls``."""
         return await shown_to_models(self._broker)
+
+    async def may_move(self) -> Callable[[CallView], bool]:
+        """See ``McpCalls``."""
+        skills = {skill.name: skill for skill in await self._broker.skills()}
+        return lambda call: call.skill not in skills or skills[call.skill].may_move

@@ -21,7 +21,8 @@ from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.gateway import CallView, theirs_to_end
+from dimos_streams.tool_stream.withdrawal import named_reason
 
 MAX_WAIT_S = 50.0
 """Maximum wait, in seconds: clients give up on a request after a minute."""
@@ -67,9 +68,9 @@ ALL_CALLS = "all"
 
 
 class CancelCall(FrozenModel):
-    """End a call that goes on, or all calls of skills: then every motion that you could have begun ends."""
+    """End a call that you have begun, or all of yours and every motion that goes on, whoever has begun it."""
 
-    call_id: Annotated[_CallId, Field(description='Its id, or "all".')]
+    call_id: Annotated[_CallId, Field(description='Its id, or "all" to stop motion, too.')]
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
@@ -114,7 +115,7 @@ class McpTools:
         if isinstance(given, ListCalls):
             return await self._list_calls(session, given)
         if isinstance(given, CancelCall):
-            return await self._cancel(given)
+            return await self._cancel(session, given)
         assert isinstance(given, GetCall)
         return call_view(await self._shown(given.call_id))
 
@@ -148,10 +149,13 @@ class McpTools:
             found = found[ids.index(before) + 1 :] if before in ids else []
         return call_list(found[: given.limit], more=len(found) > given.limit)
 
-    async def _cancel(self, given: CancelCall) -> dict[str, Any]:
+    async def _cancel(self, session: Session, given: CancelCall) -> dict[str, Any]:
+        """Raises ``SkillError`` for a call that somebody else has begun."""
         if given.call_id == ALL_CALLS:
-            return await self._cancel_all(given.reason)
+            return await self._cancel_all(session, given.reason)
         call = await self._shown(given.call_id)
+        if call.caller != session.caller:
+            raise SkillError(theirs_to_end(call, f'cancel_call(call_id="{ALL_CALLS}")'))
         await self._calls.cancel(call.call_id, given.reason)
         await self._calls.wait_closed(call.call_id, _CANCEL_WAIT_S)
         view = await self._calls.view(call.call_id)
@@ -159,11 +163,16 @@ class McpTools:
             return content(f"call {view.call_id} is over: {view.outcome}: {view.text}", outcome=view.outcome)
         return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
 
-    async def _cancel_all(self, reason: str) -> dict[str, Any]:
-        """End all calls that clients may know of. They speak for models, and hold no robot against its operators."""
-        is_shown = await self._calls.shown()
-        calls = [call for call in await self._calls.calls(open_only=True) if is_shown(call)]
-        report = await self._calls.cancel_all(calls, reason)
+    async def _cancel_all(self, session: Session, reason: str) -> dict[str, Any]:
+        """End a client's own calls, and whoever's may move a robot, as far as clients may know of them: anybody may
+        stop motion. Clients speak for models, and hold no robot against its operators."""
+        is_shown, may_move = await self._calls.shown(), await self._calls.may_move()
+        calls = [
+            call
+            for call in await self._calls.calls(open_only=True)
+            if is_shown(call) and (call.caller == session.caller or may_move(call))
+        ]
+        report = await self._calls.cancel_all(calls, named_reason(reason, session.caller), session.caller)
         return content(str(report), **report.model_dump(mode="json"))
 
     async def _shown(self, call_id: str) -> CallView:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
@@ -16,6 +16,7 @@ from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.kept import KeptReport, unkept_of
 from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -53,27 +54,6 @@ async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, An
     return view
 
 
-async def hold(
-    gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = ""
-) -> tuple[CallView, bool]:
-    """Have an agent hold its robot still, by ``pause`` or ``abort``. Return how it ended, and whether all gates
-    confirm it and the agent will know of it when it is started again.
-
-    An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
-    """
-    view = await command(gateway, name, arguments, agent)
-    unkept = isinstance(view.result, Mapping) and view.result.get("unkept")
-    return view, HoldView.of_result(view.result).confirmed and not unkept
-
-
-async def _held(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str) -> str:
-    """Return the text of ``hold``. Raises ``SkillError`` if not all gates confirm it."""
-    view, confirmed = await hold(gateway, name, arguments, agent)
-    if not confirmed:
-        raise SkillError(view.text)
-    return view.text
-
-
 @dataclass(frozen=True, slots=True)
 class CommandResult:
     """The result of an operator's command."""
@@ -83,28 +63,39 @@ class CommandResult:
     result: Any
     """Its value, for programs."""
     done: bool = True
+    """True if all of it has come true, and the agent will know of it when it is started again."""
+
+
+async def order(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CommandResult:
+    """Have an agent carry out an order. Raises as ``command`` does."""
+    view = await command(gateway, name, arguments, agent)
+    return CommandResult(view.text, view.result, not unkept_of(view.result))
+
+
+async def hold(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CommandResult:
+    """Have an agent hold its robot still, by ``pause`` or ``abort``. It is done if all gates confirm it, too.
+
+    An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
+    """
+    done = await order(gateway, name, arguments, agent)
+    return replace(done, done=done.done and HoldView.of_result(done.result).confirmed)
 
 
 async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> CommandResult:
-    """Have an agent take back its newest calls. The result has a line for each; it is done if all of them are undone.
+    """Have an agent take back its newest calls. The result has a line for each, and how many of ``count`` are undone;
+    it is done if all are undone that there were.
 
     Raises as ``command`` does if it did not try.
     """
-    view = await command(gateway, "undo", {"count": count}, agent)
-    calls = view.result or ()
-    lines = [f"{call['skill']} (call {call['call_id']}): {call['how']}: {call['text']}" for call in calls]
-    text = "\n".join(lines) or "there is nothing of the agent's to take back"
-    return CommandResult(text, list(calls), all(call["how"] == "undone" for call in calls))
+    done = await order(gateway, "undo", {"count": count}, agent)
+    return replace(done, done=done.done and all(call["how"] == "undone" for call in done.result["undone"]))
 
 
-async def _taken_back(gateway: CommandGateway, word: str, agent: str) -> str:
-    """Return the text of ``take_back``. Raises ``SkillError`` if not all is undone."""
+def _count_of(word: str) -> int:
+    """Return how many calls are to be taken back. Raises ``UserError`` if that is no number from 1 on."""
     if not word.isdecimal() or not int(word):
         raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
-    taken = await take_back(gateway, int(word), agent)
-    if not taken.done:
-        raise SkillError(taken.text)
-    return taken.text
+    return int(word)
 
 
 async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
@@ -174,14 +165,19 @@ async def decide(
     if changes:
         approval = await _changed(gateway, approval, changes)
         arguments["arguments"] = approval.arguments
-    view = await command(gateway, "decide", arguments, approval.agent)
+    decided = await order(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
     if approval.state != "pending":
-        return CommandResult(f"{which}: {standing(approval)}", view.result)
+        return _with_unkept(decided, f"{which}: {standing(approval)}")
     with_changes = f" with {', '.join(changes)}" if changes else ""
     text = f"{which}: {DECIDED[decision]}{with_changes}"
     shown = details(approval) if decision == "approve" else []
-    return CommandResult("\n".join([text, *(f"    {line}" for line in shown)]), view.result)
+    return _with_unkept(decided, "\n".join([text, *(f"    {line}" for line in shown)]))
+
+
+def _with_unkept(decided: CommandResult, text: str) -> CommandResult:
+    """Return a decision with another text, which says besides if it is not kept."""
+    return replace(decided, text=KeptReport(unkept=unkept_of(decided.result)).with_unkept(text))
 
 
 async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
@@ -205,26 +201,32 @@ async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Seq
 
 
 async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
-    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``."""
+    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``,
+    and ``SkillError`` for what was not done, or not all of it, or is not kept."""
+    if name == "approvals" and len(arguments) <= 1:
+        return "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
+    result = await _chat_order(gateway, agent, name, arguments)
+    if not result.done:
+        raise SkillError(result.text)
+    return result.text
+
+
+async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> CommandResult:
     match name, list(arguments):
         case "pause", []:
-            return await _held(gateway, name, {}, agent)
+            return await hold(gateway, name, {}, agent)
         case "resume" | "forget", []:
-            return (await command(gateway, name, {}, agent)).text
+            return await order(gateway, name, {}, agent)
         case "step", [] | ["on"] | ["off"] | ["once"]:
-            return (await command(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)).text
+            return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
         case "abort", [] | ["rollback"]:
-            return await _held(gateway, name, {"rollback": bool(arguments)}, agent)
+            return await hold(gateway, name, {"rollback": bool(arguments)}, agent)
         case "undo", [] | [_]:
-            return await _taken_back(gateway, arguments[0] if arguments else "1", agent)
-        case "approvals", [] | [_]:
-            return (
-                "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
-            )
+            return await take_back(gateway, _count_of(arguments[0] if arguments else "1"), agent)
         case "approve", [id, *changes]:
-            return (await decide(gateway, id, "approve", changes=changes, agent=agent)).text
+            return await decide(gateway, id, "approve", changes=changes, agent=agent)
         case "reject", [id, *reason]:
-            return (await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)).text
+            return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
     raise UserError(f"/{name} is not to be used so; /help says how")
 
 

@@ -201,7 +201,7 @@ export class Session {
   ask = async (command) => {
     const answer = await this.monitor.ask(command);
     const isGood = answer.type === "reply";
-    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0;
+    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0 || Boolean(answer.result?.unkept);
     // `say` needs no notice: the text appears in the conversation.
     if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
     else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);

@@ -209,9 +209,14 @@ export function outcome(answer) {
     const fields = Object.entries(errors ?? {}).map(([field, problem]) => `${field}: ${problem}`).join("; ");
     return text.includes(fields) ? reasonText(text) : `${text}; ${fields}`;
   }
-  if (command === "decide" || command === "amend") return rendered({ approval: result });
+  const kept = result?.unkept ? `; NOT KEPT: ${result.unkept}` : "";
+  if (command === "decide" || command === "amend") return rendered({ approval: result }) + kept;
   if (command !== "undo") return withoutGates(text);
-  return result.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`).join("; ") || "there is nothing";
+  const lines = result.undone.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`);
+  const count = result.undone.filter((undone) => undone.how === "undone").length;
+  if (result.asked > 1) lines.push(`${count} of ${result.asked} undone`);
+  if (result.found < result.asked) lines.push(result.found ? "there is nothing else" : "there is nothing");
+  return lines.join("; ") + kept;
 }
 
 /** Return an event's data as a line of text. @param {string} space the agent's */

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.kept import KeptReport
 
 ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -93,8 +94,8 @@ class ConversationEntry(FrozenModel):
     missions: tuple[str, ...] = ()
 
 
-class ApprovalView(FrozenModel):
-    """A call that waits for an operator's decision, or one that was decided on."""
+class ApprovalView(KeptReport):
+    """A call that waits for an operator's decision, or one that was decided on; as the report of a decision, too."""
 
     id: str
     agent: str
@@ -129,6 +130,12 @@ class ApprovalView(FrozenModel):
         return f"{self.id}@{self.revision}"
 
     @property
+    def binds(self) -> bool:
+        """True if the decision on it holds for what is asked for later, too: a rejection, and one on a plan, whose
+        steps it may have changed."""
+        return self.state == "rejected" or (self.state == "approved" and not self.module)
+
+    @property
     def decision(self) -> str:
         """Its state as people read it, with who has decided and why."""
         already = "" if self.state == "pending" else " already"
@@ -146,7 +153,7 @@ class ApprovalView(FrozenModel):
         return f"call {self.call_id} of it {f'has ended: {self.call_end}' if self.call_end else 'has begun'}"
 
     def __str__(self) -> str:
-        return f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}"
+        return self.with_unkept(f"{self.id}, a call of {self.skill}, is {self.state.replace('_', ' ')}")
 
 
 class WaitingCall(FrozenModel):

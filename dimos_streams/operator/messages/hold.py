@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field
-
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.operator.messages.kept import KeptReport
 
 
 class VelocityGateNotHeld(FrozenModel):
@@ -53,14 +52,11 @@ class HoldView(FrozenModel):
         return "NOT held: no velocity gate was heard, nothing confirms that a robot stands"
 
 
-class PauseReport(HoldView):
+class PauseReport(HoldView, KeptReport):
     """The report of a pause. Nothing begins any more in any case."""
 
     changed: bool
     """False if the agent was paused already."""
-    unkept: str = Field(default="", exclude_if=lambda why: not why)
-    """The reason why the agent is not paused any more when its process has ended; empty if it will be."""
 
     def __str__(self) -> str:
-        text = f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}"
-        return f"{text}; NOT KEPT: {self.unkept}" if self.unkept else text
+        return self.with_unkept(f"{'paused' if self.changed else 'it is paused already'}, {super().__str__()}")

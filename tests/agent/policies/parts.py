@@ -8,6 +8,7 @@ import inspect
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -197,9 +198,11 @@ class Robot(Module):
 
 
 @contextlib.asynccontextmanager
-async def robot_stage(brain: Brain, **config: Any) -> AsyncIterator[tuple[Stage, Robot]]:
-    """A stage with a ``Robot`` whose agent has this brain."""
-    async with stage(config) as made:
+async def robot_stage(
+    brain: Brain, *, run_dir: Path | None = None, **config: Any
+) -> AsyncIterator[tuple[Stage, Robot]]:
+    """A stage with a ``Robot`` whose agent has this brain, and records in ``run_dir``."""
+    async with stage(config, run_dir=run_dir) as made:
         robot = Robot(name="robot")
         await made.harness.add(robot)
         made.agent.core.loop.parts.model = brain

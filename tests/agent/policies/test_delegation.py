@@ -32,8 +32,12 @@ def times_shown(brain: Brain, prompt: str, words: str) -> int:
     return 0
 
 
+def opened(made: Stage, number: int) -> str:
+    return made.agent.core.calls.open[number].call_id
+
+
 def first_call(made: Stage) -> str:
-    return made.agent.core.calls.open[0].call_id
+    return opened(made, 0)
 
 
 @pytest.mark.feature("E6", "D8")
@@ -394,3 +398,65 @@ async def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> N
         assert len(closes) == len(set(closes))
         assert set(closes) == set(opened)
         assert made.agent.core.loop.state == "idle"
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_a_sub_agent_reaches_only_calls_that_it_has_begun_or_was_handed() -> None:
+    follow: Answer = [("follow", {"who": who}) for who in ("Ann", "Bob")]
+    ann, bob, cid = range(3)
+
+    def ended(number: int) -> Answer:
+        return lambda request: [("cancel_call", {"call_id": opened(made, number)})]
+
+    def handed(agent: str, number: int) -> Answer:
+        return lambda request: delegating(agent, "take over", calls=[opened(made, number)])
+
+    brain = Brain(
+        follow,
+        handed("helper", bob),
+        ended(ann),
+        "done",
+        helper=[
+            [("follow", {"who": "Cid"})],
+            [("list_calls", {})],
+            ended(ann),
+            handed("second", ann),
+            handed("second", cid),
+            [("cancel_call", {"call_id": "all"})],
+            "ended",
+        ],
+        second=[ended(bob), [("hand_back", {"report": "no"})]],
+    )
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        said = await made.say("go")
+        await said.closed()
+    events = made.agent.core.events.after(0)
+    of_ann, of_bob, _ = (event.data["call_id"] for event in events if event.kind == "call_open")
+    results = [e.data["text"] for e in events if e.kind == "result" and e.data["skill"] != "follow"]
+    yours = "yours are those that you have begun or were handed"
+    assert results[0].split("\n")[0].startswith(f'{of_bob}: follow(who="Bob")')
+    assert 'follow(who="Cid")' in results[0]
+    assert of_ann not in results[0]
+    assert results[1] == results[2] == f"call {of_ann!r} of 'follow' belongs to agent 'agent': {yours}"
+    assert results[3] == f"call {of_bob!r} of 'follow' belongs to sub-agent 'helper': {yours}"
+    assert results[6].count("of follow") == 2
+    assert of_ann not in results[6]
+    assert results[-1].startswith(f"Call {of_ann} of follow was asked to end")
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
+async def test_a_sub_agent_puts_nothing_in_the_place_of_a_call_that_is_not_its_own() -> None:
+    agents = {"helper": {"description": "patrols", "prompt": "helper", "skills": ["patrol"]}}
+    hall, yard = [("patrol", {"where": "hall"})], [("patrol", {"where": "yard"})]
+    brain = Brain(hall, delegating("helper", "the yard"), yard, "on it", helper=[yard, "busy"])
+    async with robot_stage(brain, agents=agents) as (made, robot):
+        said = await made.say("go")
+        await until(lambda: robot.log_[-1:] == ["patrol yard begins"])
+        assert robot.log_ == ["patrol hall begins", "patrol hall ends", "patrol yard begins"]
+        results = [event.data for event in made.agent.core.events.after(0) if event.kind == "result"]
+        (of_helper,) = [result["text"] for result in results if result.get("sub")]
+        assert "of 'patrol' belongs to agent 'agent': yours are those" in of_helper
+        robot.done.set()
+        await said.closed()

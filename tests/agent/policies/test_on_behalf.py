@@ -56,7 +56,7 @@ async def test_what_a_lookout_goes_on_with_is_a_call_of_the_agent() -> None:
         opened = [event for event in w.events if event.kind == "call_open" and event.data["skill"] == "go"]
         assert [event.data["parent"] for event in opened] == [looking.call_id]
         undone = await w.operator("undo", count=1)
-        assert [(one["skill"], one["how"]) for one in undone] == [("go", "undone")]
+        assert [(one["skill"], one["how"]) for one in undone["undone"]] == [("go", "undone")]
 
 
 @pytest.mark.feature("A9")
@@ -289,7 +289,7 @@ async def test_an_agent_takes_back_its_own_calls_and_no_others() -> None:
         given = {"arguments": {"by": 3}}
         with pytest.raises(CallRejectedError, match="'go_back' is for operators"):
             await w.bridge.broker.call("go_back", given, caller="agent", idempotency_key="agent/x")
-        assert [one["how"] for one in await w.operator("undo", count=1)] == ["undone"]
+        assert [one["how"] for one in (await w.operator("undo", count=1))["undone"]] == ["undone"]
 
 
 @pytest.mark.feature("B6")
@@ -300,7 +300,7 @@ async def test_who_watches_an_agent_does_not_keep_it_from_taking_back(monkeypatc
         await w.closed(await w.say())
         for _ in range(10):
             await w.operator("approvals")
-        assert [one["how"] for one in await w.operator("undo", count=1)] == ["undone"]
+        assert [one["how"] for one in (await w.operator("undo", count=1))["undone"]] == ["undone"]
 
 
 @pytest.mark.virtual_time

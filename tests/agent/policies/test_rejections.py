@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.policies.rejections import Rejections
+from dimos_streams.agent.record.mission_record import FOLDER
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -38,7 +40,7 @@ async def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> 
         [WALK],
         "gone",
     )
-    config = {"plan": {"motions": 2}, "repetition": {"stop_at": None}}
+    config: dict[str, Any] = {"plan": {"motions": 2}, "repetition": {"stop_at": None}}
     async with robot_stage(brain, **config) as (made, robot):
         said = await made.say("go")
         await decide(made, "reject", reason="the street is wet")
@@ -102,6 +104,25 @@ async def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
             await until(lambda: not successor.core.loop.missions)
             assert "the operator has rejected move(by=3)" in successor.data("result")[-1]["text"]
             assert world.log == ["follow ended"]
+
+
+@pytest.mark.feature("C5")
+@pytest.mark.virtual_time
+async def test_the_rejection_of_a_sub_agents_call_is_in_the_record_of_the_mission(tmp_path: Path) -> None:
+    brain = Brain(
+        [("delegate", {"agent": "porter", "task": "drop it"})], "ok", porter=[[("drop", {"what": "a"})], "no"]
+    )
+    agents = {"porter": {"description": "carries", "prompt": "porter"}}
+    async with robot_stage(brain, run_dir=tmp_path, agents=agents) as (made, _):
+        said = await made.say("go")
+        await decide(made, "reject", reason="it is fragile")
+        await said.result()
+    found = read_resumption(tmp_path / FOLDER, "agent")
+    assert found is not None
+    known = Rejections()
+    for event in found.events:
+        known.apply(event)
+    assert known.why("drop", {"what": "a"}, [said.id]) == "it is fragile"
 
 
 def decided(state: str, id: str = "a", *, mission: str = "m", skill: str = "walk", **arguments: Any) -> AgentEvent:

@@ -162,13 +162,13 @@ async def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch)
         parent = await broker.call("follow", {"description": "ann"}, caller="you")
         await answered(broker, parent)
         for call_id in ("n1", "n2", "n3"):
-            request(call_id, "nobody knows it")
+            request(call_id, "nobody-knows-it")
         request("child", parent)
         await until(lambda: broker.ledger.calls.get("child") is not None)
         await until(lambda: len(refused()) == 2)
         await asyncio.sleep(5)
         assert refused() == ["n1", "n2"]
-        request("n4", "nobody knows it")
+        request("n4", "nobody-knows-it")
         await until(lambda: refused() == ["n1", "n2", "n4"])
 
 

@@ -82,7 +82,7 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             reports = [line.partition(") ")[2] for line in lines if line.startswith("follow (call")]
             assert reports == ["says: saw ann", "completed: followed ann"]
 
-            patrol = await made.broker.call("follow", {"description": "bob"}, caller="somebody")
+            patrol = structured(await client.call_tool("follow", {"description": "bob"}))["call_id"]
             ended = await client.call_tool("cancel_call", {"call_id": patrol, "reason": "enough"})
             assert not ended.is_error
             assert text(ended) == f"call {patrol} is over: cancelled: enough"

@@ -20,7 +20,7 @@ def overrule(call: CallState, kind: OrderKind, robot: str) -> None:
 
 def check_overruled(call: CallState, module: str, *, may_move: bool) -> None:
     """Raise ``CallRejectedError`` for a call of a module if an order since it was asked for keeps it from beginning:
-    a stop does so with what may move the robot, the end of all calls with everything."""
+    the end of all calls does so with everything, the others with what may move the robot."""
     for robot, kind in call.overruled.items():
         if is_of(module, robot) and (kind == "cancel" or may_move):
             raise CallRejectedError(overtaken(call.skill, kind))

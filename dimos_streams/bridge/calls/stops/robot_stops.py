@@ -134,11 +134,11 @@ class RobotStops:
         calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
         return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
 
-    async def cancel_for_models(self, call_ids: Iterable[str], reason: str) -> CancelReport:
-        """The same for those calls that models may know of, and those that they wait for."""
+    async def cancel_for_model(self, call_ids: Iterable[str], reason: str, caller: str) -> CancelReport:
+        """The same for calls that a model may end, those that it waits for, and motions that others wait for."""
         for call in self._ledger.waiting.values():
             if by_model(call):
-                overrule(call, "cancel", "")
+                overrule(call, "cancel" if call.caller == caller else "motion", "")
         return await self.cancel(call_ids, reason)
 
     async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:

@@ -12,8 +12,8 @@ from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.operator_commands import CommandResult
     from dimos_streams.client.http_gateway import HttpGateway
-    from dimos_streams.tool_stream.gateway import CallView
 
 T = TypeVar("T")
 
@@ -85,7 +85,7 @@ def approve(
         port,
         token,
     )
-    _show(done.text, done.result, as_json)
+    _show(done, as_json)
 
 
 def reject(
@@ -104,7 +104,7 @@ def reject(
     done = _at_agent(
         lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), run, url, port, token
     )
-    _show(done.text, done.result, as_json)
+    _show(done, as_json)
 
 
 def pause(
@@ -178,9 +178,7 @@ def undo(
     from dimos_streams.cli.bridge_client.operator_commands import take_back
 
     done = _at_agent(lambda gateway: take_back(gateway, count, agent), run, url, port, token)
-    _show(done.text, done.result, as_json)
-    if not done.done:
-        raise typer.Exit(1)
+    _show(done, as_json)
 
 
 def _hold(
@@ -196,10 +194,7 @@ def _hold(
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import hold
 
-    view, confirmed = _at_agent(lambda gateway: hold(gateway, name, arguments, agent), run, url, port, token)
-    _show_close(view, as_json)
-    if not confirmed:
-        raise typer.Exit(1)
+    _show(_at_agent(lambda gateway: hold(gateway, name, arguments, agent), run, url, port, token), as_json)
 
 
 def forget(
@@ -235,17 +230,16 @@ def _command(
     *,
     as_json: bool,
 ) -> None:
-    from dimos_streams.cli.bridge_client.operator_commands import command
+    from dimos_streams.cli.bridge_client.operator_commands import order
 
-    _show_close(_at_agent(lambda gateway: command(gateway, name, arguments, agent), run, url, port, token), as_json)
-
-
-def _show_close(view: CallView, as_json: bool) -> None:
-    _show(view.text, view.result, as_json)
+    _show(_at_agent(lambda gateway: order(gateway, name, arguments, agent), run, url, port, token), as_json)
 
 
-def _show(text: str, result: Any, as_json: bool) -> None:
+def _show(done: CommandResult, as_json: bool) -> None:
+    """Show the result of a command. Raises ``typer.Exit(1)`` if not all of it has come true, or is not kept."""
     if as_json:
-        write_json({"text": text, "result": result}, indent=2)
+        write_json({"text": done.text, "result": done.result}, indent=2)
     else:
-        write_lines(text)
+        write_lines(done.text)
+    if not done.done:
+        raise typer.Exit(1)
