@@ -81,6 +81,7 @@ def test_a_skill_in_a_package_joins_the_packages_own_robot(
     assert "description: The robot of orchard with the skills of Wave" in blueprint
     monkeypatch.chdir("orchard")
     monkeypatch.syspath_prepend(Path.cwd())
+    sys.modules.pop("orchard", None)  # the directory around it, which was one
     assert run_command(["check", "orchard/wave.yaml"]) == 0
     assert run_command(["new", "skill", "go_and_greet"]) == 2
     assert "the robot of orchard has the skill 'go_and_greet' of module 'greet'" in capsys.readouterr().err
