@@ -22,15 +22,13 @@ def test_skills(rover: Machine) -> None:
     skills = {skill["name"]: skill for skill in rover("skills", "--json").json}
     assert {"say", "move", "wander", "stumble"} <= set(skills)
     assert skills["move"]["available"]
-    head, *rows = rover("skills").out.splitlines()
-    line = next(line for line in rows if line.startswith("move"))
-    assert 'distance_m: number, how: "fast" | "slow" = "fast"' in line
-    table = {row.split()[0]: dict(zip(head.split(), row.split(), strict=False)) for row in rows if row.strip()}
-    assert (table["trip"]["MOVES"], table["trip"]["APPROVAL"]) == ("yes", "ask")
-    assert (table["move"]["MOVES"], table["move"]["APPROVAL"]) == ("no", "never")
-    lift = next(line for line in rows if line.startswith("lift"))
-    assert "  Lift something, and hold it up for ever.  " in lift
-    assert "put down" not in lift
+    listed = rover("skills")
+    lines = listed.out.splitlines()
+    assert listed.err == "`dimos-streams skills NAME` says all of one\n"
+    [move] = [number for number, line in enumerate(lines) if line.startswith("  move distance_m [how]  ")]
+    assert skills["move"]["module"] in lines[:move]
+    [lift] = [line for line in lines if line.startswith("  lift ")]
+    assert lift.endswith("  Lift something, and hold it up for ever.")
 
 
 def test_a_skill_is_described(rover: Machine) -> None:
@@ -40,6 +38,8 @@ def test_a_skill_is_described(rover: Machine) -> None:
     argument = next(line for line in lines if "mass_kg" in line)
     assert re.split(r"\s{2,}", argument.strip()) == ["mass_kg", "number (more than 0)", "1.0", "With its box."]
     assert ["holds", "arm"] in [line.split() for line in lines]
+    trip = [line.strip() for line in rover("skills", "trip").out.splitlines()]
+    assert {"moves the robot  yes", "approval         ask: an operator is asked if a model calls it"} <= set(trip)
     unknown = rover("skills", "lfit")
     assert (unknown.code, unknown.out) == (2, "")
     assert "no skill is called 'lfit'; did you mean 'lift'? (offered: " in unknown.err
