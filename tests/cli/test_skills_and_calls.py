@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,41 @@ def test_skills(rover: Machine) -> None:
     assert skills["move"]["module"] in lines[:move]
     [lift] = [line for line in lines if line.startswith("  lift ")]
     assert lift.endswith("  Lift something, and hold it up for ever.")
+
+
+def test_the_fields_of_the_state_are_in_their_table(rover: Machine) -> None:
+    page = (REPOSITORY / "docs/command-line.md").read_text()
+    rows = page.partition("| field of `status --json` | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    said: set[str] = set()
+    for row in rows:
+        names, meaning = (re.findall("`([^`]+)`", cell) for cell in row.strip("|").split(" | "))
+        said |= {*names, *(f"{names[0]}.{part}" for part in meaning if len(names) == 1)}
+    [state] = rover("status", "--json").json
+    shown = set(fields_of(state))
+    assert shown <= said
+    elsewhere = (
+        "machines[]",
+        "bridge.problem",
+        "bridge.stopped.",
+        "bridge.not_ending[]",
+        "bridge.hub",
+        "bridge.lost",
+    )
+    named = {name for row in rows for name in re.findall("`([^`]+)`", row.partition(" | ")[0])}
+    missing = named - shown - {name.rpartition(".")[0] for name in shown}
+    assert [name for name in sorted(missing) if not name.startswith(elsewhere)] == []
+
+
+def fields_of(value: Any, path: str = "") -> Iterator[str]:
+    """The paths to what a JSON value consists of; what modules say of themselves, and leases, are one each."""
+    if isinstance(value, dict) and not path.endswith((".state", ".leases")):
+        for name, part in value.items():
+            yield from fields_of(part, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for part in value:
+            yield from fields_of(part, f"{path}[]")
+    else:
+        yield path
 
 
 def test_a_skill_is_described(rover: Machine) -> None:
