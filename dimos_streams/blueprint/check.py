@@ -33,7 +33,7 @@ from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import ports_of
-from dimos_streams.common.declarations import Faults
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.documents.problem import BlueprintError, Problem, errors_among, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
@@ -115,7 +115,7 @@ def _doubts(unfed: Iterable[str]) -> Iterator[Problem]:
 def usable_class(spec: ModuleSpec) -> type[Module]:
     """The class of a module whose declarations can be read. Raises ``BlueprintError`` for one that can't be imported,
     and with all of its streams, settings and skills that are not declared as they should be."""
-    cls, faults = module_class(spec), Faults()
+    cls, faults = module_class(spec), DeclarationFaults()
     for declared in (cls.streams, cls.config_type, lambda: _usable_skills(spec, cls)):
         with faults.noting():
             declared()

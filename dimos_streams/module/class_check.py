@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Iterable
 from typing import Any
 
-from dimos_streams.common.declarations import Faults
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.module.config import ModuleConfig
 from dimos_streams.skill.declaration import policy_of
 
@@ -23,7 +23,7 @@ _MAX_SHOWN = 60
 def check_class(cls: type, base: type) -> None:
     """Raise ``TypeError`` for what stands in the place of something that every module has, whose class is ``base``: a
     skill or a value in that of a method, a value that each module sets itself, a hook that can't be awaited."""
-    faults = Faults()
+    faults = DeclarationFaults()
     for name, value in vars(cls).items():
         with faults.noting():
             _check_value(cls, base, name, value)
@@ -49,7 +49,7 @@ def _check_value(cls: type, base: type, name: str, value: Any) -> None:
 
 def check_streams(owner: str, streams: Iterable[str]) -> None:
     """Raise ``TypeError`` for streams that would replace what every module has of its own."""
-    faults = Faults()
+    faults = DeclarationFaults()
     for name in streams:
         with faults.noting():
             if name in OWN:

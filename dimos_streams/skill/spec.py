@@ -13,8 +13,8 @@ from typing import Any, Protocol
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from dimos_streams.common.declarations import Faults
 from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError, suggest
@@ -119,7 +119,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     """
     found: dict[str, SkillSpec] = {}
     attributes: dict[str, str] = {}
-    faults = Faults()
+    faults = DeclarationFaults()
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
             with faults.noting():
@@ -140,7 +140,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
 def check_undos(owner: str, skills: Mapping[str, SkillSpec], *, whole: bool = True) -> None:
     """Raise ``TypeError`` for the skills of a module whose calls can't be taken back as they say. An undo that is
     none of ``skills`` is only a fault where they are the ``whole``."""
-    faults = Faults()
+    faults = DeclarationFaults()
     for spec in skills.values():
         undo = spec.policy.undo
         if undo and (whole or undo in skills):
@@ -201,7 +201,7 @@ def _fields(
     parameters that can be none."""
     fields: dict[str, Any] = {}
     call_parameter: str | None = None
-    faults = Faults()
+    faults = DeclarationFaults()
     for parameter in parameters:
         with faults.noting():
             hint = _hint(where, parameter, hints)

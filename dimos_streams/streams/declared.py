@@ -7,7 +7,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.common.declarations import Faults
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.plain_classes import is_message_class, message_class
@@ -28,7 +28,7 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
         raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
     specs: dict[str, StreamSpec] = {}
     typed = {name for name, hint in hints.items() if (typing.get_origin(hint) or hint) in (In, Out)}
-    faults = Faults()
+    faults = DeclarationFaults()
     for name, hint in hints.items():
         with faults.noting():
             if name in typed:

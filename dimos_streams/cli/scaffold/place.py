@@ -69,7 +69,7 @@ def new_module(kind: str, name: str, folder: Path) -> NewFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class IncludedRobot:
     """The blueprint that a new one includes."""
 
     include: str
@@ -80,7 +80,7 @@ class Base:
     """Its name as commands take it."""
 
 
-_STOCK = Base("follow-person", "the stock robot", "follow-person")
+_STOCK = IncludedRobot("follow-person", "the stock robot", "follow-person")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +93,10 @@ class Project:
     """The package's directory, relative to the root."""
 
     @property
-    def base(self) -> Base:
+    def base(self) -> IncludedRobot:
         """The package's own blueprint, where ``new package`` puts it; the stock robot if there is none."""
         own = self.root / self.inside / f"{self.package}.yaml"
-        return Base(own.name, f"the robot of {self.package}", str(own)) if own.is_file() else _STOCK
+        return IncludedRobot(own.name, f"the robot of {self.package}", str(own)) if own.is_file() else _STOCK
 
 
 def find_project(folder: Path) -> Project | None:
@@ -124,7 +124,7 @@ def _package_of(path: Path) -> str:
 
 
 def _in_package(
-    kind: str, name: str, *, package: str, inside: str, blueprint: str, base: Base = _STOCK
+    kind: str, name: str, *, package: str, inside: str, blueprint: str, base: IncludedRobot = _STOCK
 ) -> dict[PurePosixPath, str]:
     """Return the texts of a module's files, by path relative to the project."""
     values = {
@@ -143,7 +143,7 @@ def _alone(kind: str, name: str) -> dict[PurePosixPath, str]:
     return _module(kind, name, _STOCK, {"module": name, "path": f"{name}.yaml", "blueprint": f"{name}.yaml"})
 
 
-def _module(kind: str, name: str, base: Base, values: dict[str, str]) -> dict[PurePosixPath, str]:
+def _module(kind: str, name: str, base: IncludedRobot, values: dict[str, str]) -> dict[PurePosixPath, str]:
     called = f"{base.called[0].upper()}{base.called[1:]}"
     return rendered(
         kind, {"name": name, "Class": class_name(name), "include": base.include, "Robot": called, **values}

@@ -16,7 +16,7 @@ class DeclarationError(TypeError):
         super().__init__("; ".join(self.faults))
 
 
-class Faults:
+class DeclarationFaults:
     """The faults of a declaration, gathered on the way through it."""
 
     def __init__(self) -> None:
