@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -49,6 +50,14 @@ class BridgeAddress:
     elsewhere: str = ""
     """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
 
+    def sent_token(self) -> str | None:
+        """The token for a request. If it can be read on the way, the person is told once for each host."""
+        from dimos_streams.common.bearer import overheard_at
+
+        if self.token and (host := overheard_at(self.url)):
+            _say_overheard(host)
+        return self.token
+
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
         """Return the bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it does not have that
         shape."""
@@ -89,7 +98,7 @@ class BridgeAddress:
         from dimos_streams.client.problems import problem_error
         from dimos_streams.common.bearer import bearer_headers
 
-        headers = bearer_headers(self.token)
+        headers = bearer_headers(self.sent_token())
         session = CuttableSession(own_tls(self.url))
         try:
             with session:
@@ -126,6 +135,11 @@ class BridgeAddress:
             f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
             "or name another bridge with --url or --port"
         )
+
+
+@functools.cache
+def _say_overheard(host: str) -> None:
+    note(f"the token goes to {host} unencrypted, and can be read on the way; https:// to a proxy there hides it")
 
 
 def _type_of(response: requests.Response) -> str:
@@ -179,7 +193,9 @@ async def open_gateway(address: BridgeAddress) -> AsyncIterator[HttpGateway]:
     from dimos_streams.client.orders import ANSWER_S
 
     rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
-    gateway = HttpGateway(address.url, rng=rng, token=address.token, timeout_s=ANSWER_S, tls=own_tls(address.url))
+    gateway = HttpGateway(
+        address.url, rng=rng, token=address.sent_token(), timeout_s=ANSWER_S, tls=own_tls(address.url)
+    )
     try:
         yield gateway
     except SkillError as error:
