@@ -64,8 +64,9 @@ def _escaped(text: str) -> str:
 
 
 def terminal_width() -> int:
-    """The width of the output, in characters: that of the terminal, or ``UNBOUNDED``."""
-    return shutil.get_terminal_size((UNBOUNDED, 0)).columns
+    """The width of the output, in characters: that of the terminal, or ``UNBOUNDED`` for a program that reads it,
+    whatever the environment says of a terminal."""
+    return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
 
 
 def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
