@@ -126,7 +126,10 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/bus/zenoh/session.py", "os.getpid"): "sessions of a real network do not survive a fork",
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
-    ("dimos_streams/runtime/processes/worker.py", "threading.Thread"): "ends a worker process whose parent has died",
+    (
+        "dimos_streams/runtime/processes/orphaned.py",
+        "threading.Thread",
+    ): "ends a worker process whose parent has died",
     ("dimos_streams/tool_stream/hosting/heart.py", "os.getpid"): "heartbeats of live runs; in virtual time it is 0",
     (
         "dimos_streams/tool_stream/hosting/heart.py",

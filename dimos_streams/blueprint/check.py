@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 
-from pydantic.errors import PydanticUserError
-
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
-from dimos_streams.blueprint.checks.skill_check import colliding_skills, skill_warnings, undescribed_skills
+from dimos_streams.blueprint.checks.skill_check import (
+    colliding_skills,
+    misdescribed_parameters,
+    skill_warnings,
+    undescribed_skills,
+)
 from dimos_streams.blueprint.checks.wiring_check import (
     channel_problems,
     publisher_problems,
@@ -30,6 +33,7 @@ from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import ports_of
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.documents.problem import BlueprintError, Problem, errors_among, problems_of
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import channel_name, split_channel, type_named
@@ -90,6 +94,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from unwired_inputs(blueprint, ports, classes)
     yield from colliding_skills(blueprint, classes)
     yield from undescribed_skills(blueprint, classes)
+    yield from misdescribed_parameters(blueprint, classes)
     yield from message_problems(blueprint, ports)
     unfed = unfed_inputs(blueprint, placed, classes)
     if not whole:
@@ -109,19 +114,23 @@ def _doubts(unfed: Iterable[str]) -> Iterator[Problem]:
 
 def usable_class(spec: ModuleSpec) -> type[Module]:
     """The class of a module whose declarations can be read. Raises ``BlueprintError`` for one that can't be imported,
-    and for one whose streams, settings or skills are not declared as they should be."""
-    cls = module_class(spec)
-    try:
-        cls.streams()
-        cls.config_type()
-        skills = module_skills(spec, cls)
-        check_undos(cls.__name__, skills)  # of those that its config makes, too
-        described(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
-    except (TypeError, NameError, PydanticUserError) as error:
-        text = f"module {spec.name!r}: {spec.type} is not declared as it should be: {error}"
-        # Not from it: the line that raised it is ours, and nobody is to look for the mistake there.
-        raise BlueprintError([Problem(text, spec.where("type"))]) from None
+    and with all of its streams, settings and skills that are not declared as they should be."""
+    cls, faults = module_class(spec), DeclarationFaults()
+    for declared in (cls.streams, cls.config_type, lambda: _usable_skills(spec, cls)):
+        with faults.noting():
+            declared()
+    if faults:
+        unfit = f"module {spec.name!r}: {spec.type} is not declared as it should be"
+        # Not from an error: the line that raised it is ours, and nobody is to look for the mistake there.
+        raise BlueprintError(Problem(f"{unfit}: {text}", spec.where("type")) for text in faults.texts)
     return cls
+
+
+def _usable_skills(spec: ModuleSpec, cls: type[Module]) -> None:
+    """Raise ``TypeError`` for skills that can't be offered, those that the module's config makes among them."""
+    skills = module_skills(spec, cls)
+    check_undos(cls.__name__, skills)
+    described(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
 
 
 def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:

@@ -123,7 +123,7 @@ def module_skills(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, SkillSpec
     answer fails in another way."""
     try:
         config = module_config(spec, cls)
-    except UserError:
+    except (UserError, TypeError):  # its value, or its class
         return skills_of(cls)
     try:
         return dict(cls.configured_skills(config))

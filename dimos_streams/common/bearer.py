@@ -1,11 +1,58 @@
-"""Tokens of HTTP requests: in the header ``Authorization`` (RFC 6750), or in the query where there can be none."""
+"""Tokens of HTTP requests: in the header ``Authorization`` (RFC 6750), or in the query where there can be none.
+
+Besides, the files that they come from."""
 
 from __future__ import annotations
 
+import functools
 import hmac
-from urllib.parse import parse_qs, unquote_plus
+import logging
+import os
+import shlex
+import stat
+from pathlib import Path
+from urllib.parse import parse_qs, unquote_plus, urlsplit
+
+from dimos_streams.common.process.loopback import is_loopback
+from dimos_streams.common.secrets import checked, know
 
 _IN_QUERIES = "token"
+_TLS = ("https", "wss")
+
+_logger = logging.getLogger(__name__)
+
+
+def token_in(file: Path) -> str:
+    """The token that a file has. The log says once if every user of the machine can read that file.
+
+    Raises ``OSError`` and ``UnicodeDecodeError`` for a file that can't be read, and ``UserError`` for a text that can
+    be no token.
+    """
+    token = file.read_text().strip()
+    know(checked(token, f"the token in {file}"))
+    _warn_of_readers(file)
+    return token
+
+
+@functools.cache
+def _warn_of_readers(file: Path) -> None:
+    """Warn of a file that every user can read, except on a file system where nobody could change that, as where the
+    secrets of a container are mounted."""
+    found = file.stat()
+    if not (stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH) or os.statvfs(file).f_flag & os.ST_RDONLY:
+        return
+    name = shlex.quote(str(file))
+    own = "" if found.st_uid == os.geteuid() else f"chown {os.geteuid()} {name} && "
+    text = "every user of this machine can read the token in %s (its mode is %o): %schmod 600 %s"
+    _logger.warning(text, file, stat.S_IMODE(found.st_mode), own, name)
+
+
+def overheard_at(url: str) -> str:
+    """The host of another machine to which a URL leads without TLS, so that a token can be read on the way; empty for
+    any other URL."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return "" if parts.scheme in _TLS or is_loopback(host) else host
 
 
 def bearer_headers(token: str | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.module.config import ModuleConfig
 from dimos_streams.skill.declaration import policy_of
 
@@ -22,27 +23,38 @@ _MAX_SHOWN = 60
 def check_class(cls: type, base: type) -> None:
     """Raise ``TypeError`` for what stands in the place of something that every module has, whose class is ``base``: a
     skill or a value in that of a method, a value that each module sets itself, a hook that can't be awaited."""
+    faults = DeclarationFaults()
     for name, value in vars(cls).items():
-        where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
-        if name in OWN:
-            raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
-        if name in vars(base) and policy_of(value) is not None:
-            why = f"rename the method, and name the skill by @skill(name={name!r})"
-            raise TypeError(f"{where} would replace a method that every module has: {why}")
-        if callable(getattr(base, name, None)) and not callable(getattr(cls, name)):
-            raise TypeError(f"{where} = {what} would replace a method that every module has: rename it")
+        with faults.noting():
+            _check_value(cls, base, name, value)
     for name in _HOOKS:
         hook = getattr(cls, name)
-        # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
-        if not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
-            raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
+        with faults.noting():
+            # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
+            if callable(hook) and not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
+                raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
+    faults.refuse()
+
+
+def _check_value(cls: type, base: type, name: str, value: Any) -> None:
+    where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
+    if name in OWN:
+        raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
+    if name in vars(base) and policy_of(value) is not None:
+        why = f"rename the method, and name the skill by @skill(name={name!r})"
+        raise TypeError(f"{where} would replace a method that every module has: {why}")
+    if callable(getattr(base, name, None)) and not callable(getattr(cls, name)):
+        raise TypeError(f"{where} = {what} would replace a method that every module has: rename it")
 
 
 def check_streams(owner: str, streams: Iterable[str]) -> None:
-    """Raise ``TypeError`` for a stream that would replace what every module has of its own."""
+    """Raise ``TypeError`` for streams that would replace what every module has of its own."""
+    faults = DeclarationFaults()
     for name in streams:
-        if name in OWN:
-            raise TypeError(f"{owner}.{name} would replace what every module has: rename the stream")
+        with faults.noting():
+            if name in OWN:
+                raise TypeError(f"{owner}.{name} would replace what every module has: rename the stream")
+    faults.refuse()
 
 
 def _instead(name: str, value: Any) -> str:

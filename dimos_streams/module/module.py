@@ -239,7 +239,10 @@ class Module:
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
         """Run a function that blocks: in one of the 32 threads that its process has for this, or inline in virtual
         time, where nothing may depend on how fast a thread is. Raises what it raises, and ``RuntimeError`` for a
-        ``StopIteration``."""
+        ``StopIteration``.
+
+        What blocks outside of it stops all modules of its process, and their heartbeats: their calls end as
+        ``lost`` when none was heard for 1.5 s."""
         return await asyncio.to_thread(outcome_of, function, *args)
 
     def failure(self) -> asyncio.Future[None]:

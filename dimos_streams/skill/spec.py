@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
+from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import SchemaError
 
-from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillArgumentError, suggest
+from dimos_streams.skill.argument_model import argument_model
 from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
@@ -28,8 +29,6 @@ from dimos_streams.skill.undo_fit import check_undo
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
-_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
-"""The rules for a skill's arguments; a default is taken as if it had been given."""
 
 
 class Parameters(Protocol):
@@ -80,6 +79,13 @@ class SkillSpec:
     call_parameter: str | None
     """The name of the parameter that takes the running ``Call``, or None if it takes none."""
     result_type: ResultType = field(default_factory=ResultType, compare=False)
+    stray_descriptions: tuple[str, ...] = ()
+    """The names that its docstring describes as parameters and that are none."""
+
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """The names of the arguments that it takes."""
+        return tuple(self.parameters.schema()["properties"])
 
     def info(self, prefix: str = "") -> SkillInfo:
         """Return the description that callers see; a namespaced module's ``prefix`` comes before name and
@@ -113,32 +119,42 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     """
     found: dict[str, SkillSpec] = {}
     attributes: dict[str, str] = {}
+    faults = DeclarationFaults()
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
-            function = getattr(owner, attribute, None)
-            if not (_is_marked(stated) and callable(function)):  # a subclass may say that it has none
-                continue
-            spec = _spec(owner, attribute, function)
-            other = attributes.setdefault(spec.name, attribute)
-            if other != attribute:
-                raise TypeError(f"{owner.__name__}: {other} and {attribute} are both the skill {spec.name!r}")
-            found[spec.name] = spec
-    check_undos(owner.__name__, found)
+            with faults.noting():
+                function = getattr(owner, attribute, None)
+                if not (_is_marked(stated) and callable(function)):  # a subclass may say that it has none
+                    continue
+                spec = _spec(owner, attribute, function)
+                other = attributes.setdefault(spec.name, attribute)
+                if other != attribute:
+                    raise TypeError(f"{owner.__name__}: {other} and {attribute} are both the skill {spec.name!r}")
+                found[spec.name] = spec
+    with faults.noting():
+        check_undos(owner.__name__, found, whole=not faults)
+    faults.refuse()
     return found
 
 
-def check_undos(owner: str, skills: Mapping[str, SkillSpec]) -> None:
-    """Raise ``TypeError`` for a skill of a module whose calls can't be taken back as it says."""
+def check_undos(owner: str, skills: Mapping[str, SkillSpec], *, whole: bool = True) -> None:
+    """Raise ``TypeError`` for the skills of a module whose calls can't be taken back as they say. An undo that is
+    none of ``skills`` is only a fault where they are the ``whole``."""
+    faults = DeclarationFaults()
     for spec in skills.values():
         undo = spec.policy.undo
-        if undo and undo not in skills:
-            raise TypeError(
-                f"{owner}.{spec.name}: undo names {undo!r}, which is no skill of it{suggest(undo, skills)}"
-            )
-        if undo == spec.name:
-            raise TypeError(f"{owner}.{spec.name}: undo names {undo!r}, the skill itself; valid: another skill of it")
-        if undo:
-            check_undo(f"{owner}.{spec.name}", spec, skills[undo])
+        if undo and (whole or undo in skills):
+            with faults.noting():
+                _check_undo(f"{owner}.{spec.name}", spec, undo, skills)
+    faults.refuse()
+
+
+def _check_undo(where: str, spec: SkillSpec, undo: str, skills: Mapping[str, SkillSpec]) -> None:
+    if undo not in skills:
+        raise TypeError(f"{where}: undo names {undo!r}, which is no skill of it{suggest(undo, skills)}")
+    if undo == spec.name:
+        raise TypeError(f"{where}: undo names {undo!r}, the skill itself; valid: another skill of it")
+    check_undo(where, spec, skills[undo])
 
 
 def _is_marked(stated: object) -> bool:
@@ -163,29 +179,55 @@ def _spec(owner: type, attribute: str, function: Callable[..., Any]) -> SkillSpe
         raise TypeError(f"{where}: {name!r} can't be a skill's name ({_NAME_RULE})")
     _check_kind(where, function)
     hints = _hints(where, function)
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    text, descriptions = described(inspect.getdoc(function) or "", [parameter.name for parameter in parameters])
+    parameters = {one.name: one for one in list(inspect.signature(function).parameters.values())[1:]}
+    text, descriptions = described(inspect.getdoc(function) or "", parameters)
+    fields, call_parameter = _fields(where, parameters.values(), hints, descriptions)
+    return SkillSpec(
+        name,
+        function,
+        policy,
+        ModelParameters(argument_model(where, name, fields)),
+        text,
+        call_parameter,
+        ResultType(hints.get("return", Any)),
+        tuple(each for each in descriptions if each not in parameters),
+    )
+
+
+def _fields(
+    where: str, parameters: Iterable[inspect.Parameter], hints: Mapping[str, Any], descriptions: Mapping[str, str]
+) -> tuple[dict[str, Any], str | None]:
+    """The fields of a skill's arguments, and the name of the parameter that takes the call. Raises ``TypeError`` for
+    parameters that can be none."""
     fields: dict[str, Any] = {}
-    call_parameter = None
+    call_parameter: str | None = None
+    faults = DeclarationFaults()
     for parameter in parameters:
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"{where}: a skill can't have {parameter}; a decorator needs functools.wraps")
-        hint = hints.get(parameter.name)
-        if hint is None:
-            remedy = ": `call: Call`, where it is to take the running call" if parameter.name == "call" else ""
-            raise TypeError(f"{where}: {parameter.name!r} needs a type{remedy}")
-        if hint is Call:
-            if call_parameter is not None:
-                raise TypeError(f"{where}: {call_parameter!r} takes the call already, and {parameter.name!r} can't")
-            call_parameter = parameter.name
-            continue
-        default = ... if parameter.default is parameter.empty else parameter.default
-        info = FieldInfo.from_annotated_attribute(hint, default)
-        info.description = info.description or descriptions.get(parameter.name)
-        fields[parameter.name] = (hint, info)
-    parameters_of = ModelParameters(_model(where, name, fields))
-    result_type = ResultType(hints.get("return", Any))
-    return SkillSpec(name, function, policy, parameters_of, text, call_parameter, result_type)
+        with faults.noting():
+            hint = _hint(where, parameter, hints)
+            if hint is Call:
+                if call_parameter is not None:
+                    why = f"{call_parameter!r} takes the call already, and {parameter.name!r} can't"
+                    raise TypeError(f"{where}: {why}")
+                call_parameter = parameter.name
+                continue
+            default = ... if parameter.default is parameter.empty else parameter.default
+            info = FieldInfo.from_annotated_attribute(hint, default)
+            info.description = info.description or descriptions.get(parameter.name)
+            fields[parameter.name] = (hint, info)
+    faults.refuse()
+    return fields, call_parameter
+
+
+def _hint(where: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
+    """The type of a skill's parameter. Raises ``TypeError`` for one that has none, or that takes no single value."""
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+        raise TypeError(f"{where}: a skill can't have {parameter}; a decorator needs functools.wraps")
+    hint = hints.get(parameter.name)
+    if hint is None:
+        remedy = ": `call: Call`, where it is to take the running call" if parameter.name == "call" else ""
+        raise TypeError(f"{where}: {parameter.name!r} needs a type{remedy}")
+    return hint
 
 
 def _hints(where: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -205,44 +247,3 @@ def _check_kind(where: str, function: Callable[..., Any]) -> None:
     first = next(iter(inspect.signature(function).parameters.values()), None)
     if first is None or (first.name != "self" and first.annotation is not first.empty):
         raise TypeError(f"{where}: a skill is a method, and this takes no self")
-
-
-def _model(where: str, name: str, fields: Mapping[str, Any]) -> type[BaseModel]:
-    """The model of a skill's arguments. Raises ``TypeError`` for what has no schema, and for a default that does not
-    fit."""
-    try:
-        model: type[BaseModel] = create_model(name, __config__=_CONFIG, **fields)
-        plain_schema(model)
-    except ValueError as error:  # of our own, which says what it is about
-        raise TypeError(f"{where}: its schema can't be written out: {error}") from error
-    except (PydanticUserError, SchemaError) as error:
-        bad = next((each for each, field in fields.items() if not _has_schema(each, field)), None)
-        which = "its arguments have" if bad is None else f"the type of {bad!r}, {_named(fields[bad][0])}, has"
-        text = "valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists and models"
-        raise TypeError(f"{where}: {which} no schema; {text}") from error
-    _check_defaults(where, fields)
-    return model
-
-
-def _has_schema(name: str, field: Any) -> bool:
-    try:
-        plain_schema(create_model("Argument", __config__=_CONFIG, **{name: field}))
-    except (ValueError, PydanticUserError, SchemaError):
-        return False
-    return True
-
-
-def _named(hint: Any) -> str:
-    return hint.__qualname__ if isinstance(hint, type) else str(hint)
-
-
-def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
-    """Raise ``TypeError`` for a default that the skill would refuse if somebody gave it."""
-    optional = {name: field for name, field in fields.items() if not field[1].is_required()}
-    try:
-        create_model("Defaults", __config__=_CONFIG, **optional)()
-    except ValidationError as error:
-        wrong = in_a_line(problems_with_values(error, "the defaults"))
-        empty = [name for name, field in optional.items() if field[1].default is None]
-        remedy = "".join(f"; `{name}: {_named(fields[name][0])} | None` would take None" for name in empty)
-        raise TypeError(f"{where} has a default that it would refuse: {wrong}{remedy}") from error

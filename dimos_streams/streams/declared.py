@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Mapping
+from typing import Any
 
+from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.plain_classes import is_message_class, message_class
@@ -25,28 +27,38 @@ def declared_streams(owner: type) -> Mapping[str, StreamSpec]:
     except Exception as error:  # it may be any expression
         raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
     specs: dict[str, StreamSpec] = {}
+    typed = {name for name, hint in hints.items() if (typing.get_origin(hint) or hint) in (In, Out)}
+    faults = DeclarationFaults()
     for name, hint in hints.items():
-        origin = typing.get_origin(hint) or hint
-        if origin not in (In, Out):
-            _refuse_within(hint, f"{owner.__name__}.{name}")
-            continue
-        arguments = typing.get_args(hint)
-        message = _message_of(arguments, f"{owner.__name__}.{name}")
-        declaration = getattr(owner, name, None)
-        if declaration is None:
-            declaration = origin()
-        if not isinstance(declaration, origin):
-            raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
-        specs[name] = declaration.declare(name, message)
-        for used in specs[name].messages:
-            registry.use(used)
+        with faults.noting():
+            if name in typed:
+                specs[name] = _declared(owner, name, hint)
+            else:
+                _refuse_within(hint, f"{owner.__name__}.{name}")
     for base in owner.__mro__:
         for name, value in vars(base).items():
-            if isinstance(value, In | Out) and name not in specs:
-                kind = type(value).__name__
-                raise TypeError(f"{base.__name__}.{name} needs a type, as in {name}: {kind}[Twist] = {kind}()")
-            _refuse_assigned(value, base, name)
+            with faults.noting():
+                if isinstance(value, In | Out) and name not in typed:
+                    kind = type(value).__name__
+                    raise TypeError(f"{base.__name__}.{name} needs a type, as in {name}: {kind}[Twist] = {kind}()")
+                _refuse_assigned(value, base, name)
+    faults.refuse()
     return specs
+
+
+def _declared(owner: type, name: str, hint: Any) -> StreamSpec:
+    """The stream that an annotation and its value declare. Raises ``TypeError`` for one without a message type."""
+    origin: type[In[Any]] | type[Out[Any]] = typing.get_origin(hint) or hint
+    message = _message_of(typing.get_args(hint), f"{owner.__name__}.{name}")
+    declaration = getattr(owner, name, None)
+    if declaration is None:
+        declaration = origin()
+    if not isinstance(declaration, origin):
+        raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
+    spec = declaration.declare(name, message)
+    for used in spec.messages:
+        registry.use(used)
+    return spec
 
 
 def _refuse_assigned(value: object, owner: type, name: str) -> None:

@@ -14,11 +14,12 @@ from tests.blueprint.conftest import Write
 _HEAD = """
 from __future__ import annotations
 from typing import Annotated
+from pydantic import Field
 import dimos_streams
 from dimos_streams.live_settings import Live
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.skill import skill
+from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 
 class MyConfig(ModuleConfig):
@@ -117,6 +118,65 @@ def test_a_skill_without_a_docstring_is_warned_of(
     assert found_in(write, _blueprint_of(members, 2000, tmp_path, monkeypatch)) == [
         "x.yaml:2: warning: module 'a': declared_2000:Meant has skills without a docstring: a, b; a model knows"
         " nothing else of a skill"
+    ]
+
+
+def test_all_that_a_class_declares_wrongly_is_said_at_once(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "heard: In[int]\n    said: Out\n    note = Out[String]\n    config: int\n"
+    members += (
+        "    @skill\n    def a(self, x, y=1) -> int: ...\n    @skill\n    def b(self, z: int = 'b') -> int: ...\n"
+    )
+    members += (
+        "    @skill(undo='b')\n    def c(self) -> int: ...\n    @skill(undo='c')\n    def d(self) -> int: ...\n"
+    )
+    lines = found_in(write, _blueprint_of(members, 2100, tmp_path, monkeypatch))
+    before = "x.yaml:2: module 'a': declared_2100:Meant is not declared as it should be: Meant"
+    assert all(line.startswith(before) for line in lines)
+    assert [line.removeprefix(before)[:24] for line in lines] == [
+        ".heard must name an LCM ",
+        ".said must name an LCM m",
+        ".note = Out[String] decl",
+        ".config must be annotate",
+        ".a: 'x' needs a type",
+        ".a: 'y' needs a type",
+        ".b has a default that it",
+        ".d: 'c' can't undo it: i",
+    ]
+
+
+def test_all_that_stands_in_the_place_of_what_every_module_has_is_said_at_once(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "name = 'hugo'\n    spawn = 5\n    def start(self) -> None: ...\n"
+    [line] = found_in(write, _blueprint_of(members, 2200, tmp_path, monkeypatch))
+    for fault in ("Meant.name = 'hugo' would never", "; Meant.spawn = 5 would replace", "; Meant.start must be `asy"):
+        assert fault in line
+
+
+def test_a_default_of_another_type_is_refused_though_python_would_convert_it(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "@skill\n    def a(self, wait_s: float = '5', twice: bool = 'no', often: int = 2.0, far: float = 1,\n"
+    members += "          left: int | None = None, names: list[str] = (),\n"
+    members += "          near: Annotated[float, Field(alias='nearest')] = 1.0) -> int:\n        '''Wait.'''\n"
+    assert found_in(write, _blueprint_of(members, 2300, tmp_path, monkeypatch)) == [
+        "x.yaml:2: module 'a': declared_2300:Meant is not declared as it should be: Meant.a has a default that it"
+        " would refuse: wait_s: it must be a number (given: '5'); twice: it must be true or false (given: 'no')"
+    ]
+
+
+def test_a_docstring_that_describes_no_parameter_is_warned_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "@skill\n    def a(self, call: Call, wait_s: float = 5) -> int:\n        '''Wait.\n\n"
+    members += "        Args:\n            call: The call.\n            wiat_s: Seconds.\n            much: None.\n\n"
+    members += "        Returns:\n            A number.\n        '''\n"
+    where = "x.yaml:2: warning: module 'a': declared_2400:Meant: the docstring of skill 'a' describes"
+    assert found_in(write, _blueprint_of(members, 2400, tmp_path, monkeypatch)) == [
+        f"{where} 'wiat_s', which is no parameter of it; did you mean 'wait_s'?",
+        f"{where} 'much', which is no parameter of it (parameters: wait_s)",
     ]
 
 

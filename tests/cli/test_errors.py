@@ -254,3 +254,13 @@ def test_a_level_of_logs_that_does_not_exist_is_refused_before_anything_starts(
     text = "DIMOS_STREAMS_LOG_LEVEL is 'LOUD' in the environment; valid: DEBUG, INFO, WARNING, ERROR"
     assert (result.code, result.out, result.err) == (2, "", f"error: {text}\n")
     assert machine("check", ROVER, DIMOS_STREAMS_LOG_LEVEL="debug").code == 0
+
+
+def test_a_token_that_can_be_read_on_its_way_is_said_once(machine: Machine) -> None:
+    token = {"DIMOS_STREAMS_TOKEN": "a-token-of-mine"}
+    over_the_network = machine("call", "turn", "--url", "http://0.0.0.0:9", **token)
+    assert (
+        over_the_network.err.count("the token goes to 0.0.0.0 unencrypted, and can be read on the way; https://") == 1
+    )
+    for url, given in (("http://127.0.0.1:9", token), ("http://0.0.0.0:9", {})):
+        assert "unencrypted" not in machine("call", "turn", "--url", url, **given).err

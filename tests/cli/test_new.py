@@ -71,6 +71,22 @@ def test_a_module_goes_into_the_package_that_one_stands_in(layout: str, here: Pa
     assert f'HERE / "../{inside}/wave.yaml"' in (here / "tests/test_wave.py").read_text()
 
 
+def test_a_skill_in_a_package_joins_the_packages_own_robot(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new("package", "orchard")
+    new("skill", "wave", "--dir", "orchard")  # from where Python does not find the package
+    blueprint = (here / "orchard/orchard/wave.yaml").read_text()
+    assert "include: [orchard.yaml]" in blueprint
+    assert "description: The robot of orchard with the skills of Wave" in blueprint
+    monkeypatch.chdir("orchard")
+    monkeypatch.syspath_prepend(Path.cwd())
+    sys.modules.pop("orchard", None)  # the directory around it, which was one
+    assert run_command(["check", "orchard/wave.yaml"]) == 0
+    assert run_command(["new", "skill", "go_and_greet"]) == 2
+    assert "the robot of orchard has the skill 'go_and_greet' of module 'greet'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kind", ["skill", "robot"])
 @pytest.mark.parametrize("project", ["", '[project]\nname = "elsewhere"\n', "[tool.ruff]\n"])
 def test_elsewhere_its_files_stand_alone(

@@ -203,8 +203,8 @@ def test_stop(machine: Machine) -> None:
     assert re.search(r"the last run here, rover-\d+, ended \S+ \S+: stopped \(.* --all` ", machine("status").err)
     names, row = machine("status", "--all").out.splitlines()
     run_id = re.sub(" has stopped\n", "", stopped.out)
-    assert names.split() == ["RUN", "BEGAN", "ENDED", "LOGS", "HOW"]
-    assert re.fullmatch(rf"{run_id}(  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d){{2}}  {machine.state}/\S+/logs  stopped", row)
+    assert names.split() == ["RUN", "BEGAN", "ENDED", "HOW", "LOGS"]
+    assert re.fullmatch(rf"{run_id}(  \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d){{2}}  stopped  {machine.state}/\S+/logs", row)
     assert machine("logs", run_id).out, "it is called so by other commands, too"
 
 

@@ -1,4 +1,4 @@
-"""Skills as people read them: all that is known of one is told, and a table has room for the beginnings of many."""
+"""Skills as people read them: all that is known of one is told, and a list has a line for each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.terminal.skill_text import skill_lines, skill_rows
+from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
+from dimos_streams.cli.terminal.skill_text import list_lines, skill_lines
+from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 OTHERWISE: dict[str, Any] = {
@@ -72,9 +74,56 @@ def test_a_skill_without_arguments_says_so() -> None:
     assert "  no arguments" in skill_lines(offered())
 
 
-def test_descriptions_are_shortened_to_the_terminal() -> None:
-    skills = [offered(description=f"{'word ' * 50}\nMore"), offered(name="long_name", description="Short.")]
-    for width, room in ((80, 30), (100, 47), (200, 70)):
-        long, short = (row[6] for row in skill_rows(skills, width))
-        assert room - 5 < len(long) <= room
-        assert (long[-1], short) == ("…", "Short.")
+SCHEMA = {"properties": {"x": {}, "timeout_s": {"default": 5.0}}, "required": ["x"]}
+LISTED = [
+    offered(name="go", parameters=SCHEMA, description=f"It goes\nthere. {'word ' * 30}\n\nMore.", module="drive"),
+    offered(name="look", parameters={"properties": {"one_argument": {}, "another": {}}}, description="Look."),
+    offered(name="stop", module="drive", available=False),
+    offered(name="say", module="mind", agent=True, robot="r1"),
+]
+
+
+def test_a_narrow_list_has_one_line_for_most_skills() -> None:
+    *lines, last = list_lines(LISTED, 80)
+    assert lines == [
+        "drive",
+        f"  go x [timeout_s]              {at_most('It goes there. ' + 'word ' * 30, 48)}",
+        "m",
+        "  look [one_argument] [another]",
+        "                                Look.",
+        "drive: does not answer",
+        "  stop",
+        "mind of r1, an agent",
+    ]
+    assert last == "  say"
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("width", [200, UNBOUNDED])
+def test_where_there_is_room_arguments_never_have_a_line_of_their_own(width: int) -> None:
+    lines = list_lines(LISTED, width)
+    assert lines[1].startswith("  go x [timeout_s]               It goes there. word word")
+    assert lines[3] == "  look [one_argument] [another]  Look."
+
+
+def test_the_last_column_of_a_table_stays_within_the_terminal() -> None:
+    rows = [
+        ("ID", "TEXT"),
+        ("a", "short"),
+        ("b" * 20, "one two three four five six seven /a/path-that/is/left-whole"),
+    ]
+    assert table_lines(rows)[2] == f"{rows[2][0]}  {rows[2][1]}"
+    assert table_lines(rows, 46) == [
+        "ID                    TEXT",
+        "a                     short",
+        "bbbbbbbbbbbbbbbbbbbb  one two three four five",
+        "                      six seven",
+        "                      /a/path-that/is/left-whole",
+    ]
+    assert table_lines(rows, 40) == [
+        "ID                    TEXT",
+        "a                     short",
+        "bbbbbbbbbbbbbbbbbbbb",
+        "    one two three four five six seven",
+        "    /a/path-that/is/left-whole",
+    ]

@@ -7,7 +7,9 @@ import re
 import signal
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,15 +25,48 @@ def test_skills(rover: Machine) -> None:
     skills = {skill["name"]: skill for skill in rover("skills", "--json").json}
     assert {"say", "move", "wander", "stumble"} <= set(skills)
     assert skills["move"]["available"]
-    head, *rows = rover("skills").out.splitlines()
-    line = next(line for line in rows if line.startswith("move"))
-    assert 'distance_m: number, how: "fast" | "slow" = "fast"' in line
-    table = {row.split()[0]: dict(zip(head.split(), row.split(), strict=False)) for row in rows if row.strip()}
-    assert (table["trip"]["MOVES"], table["trip"]["APPROVAL"]) == ("yes", "ask")
-    assert (table["move"]["MOVES"], table["move"]["APPROVAL"]) == ("no", "never")
-    lift = next(line for line in rows if line.startswith("lift"))
-    assert "  Lift something, and hold it up for ever.  " in lift
-    assert "put down" not in lift
+    listed = rover("skills")
+    lines = listed.out.splitlines()
+    assert listed.err == "`dimos-streams skills NAME` says all of one\n"
+    [move] = [number for number, line in enumerate(lines) if line.startswith("  move distance_m [how]  ")]
+    assert skills["move"]["module"] in lines[:move]
+    [lift] = [line for line in lines if line.startswith("  lift ")]
+    assert lift.endswith("  Lift something, and hold it up for ever.")
+
+
+def test_the_fields_of_the_state_are_in_their_table(rover: Machine) -> None:
+    page = (REPOSITORY / "docs/command-line.md").read_text()
+    rows = page.partition("| field of `status --json` | |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    said: set[str] = set()
+    for row in rows:
+        names, meaning = (re.findall("`([^`]+)`", cell) for cell in row.strip("|").split(" | "))
+        said |= {*names, *(f"{names[0]}.{part}" for part in meaning if len(names) == 1)}
+    [state] = rover("status", "--json").json
+    shown = set(fields_of(state))
+    assert shown <= said
+    elsewhere = (
+        "machines[]",
+        "bridge.problem",
+        "bridge.stopped.",
+        "bridge.not_ending[]",
+        "bridge.hub",
+        "bridge.lost",
+    )
+    named = {name for row in rows for name in re.findall("`([^`]+)`", row.partition(" | ")[0])}
+    missing = named - shown - {name.rpartition(".")[0] for name in shown}
+    assert [name for name in sorted(missing) if not name.startswith(elsewhere)] == []
+
+
+def fields_of(value: Any, path: str = "") -> Iterator[str]:
+    """The paths to what a JSON value consists of; what modules say of themselves, and leases, are one each."""
+    if isinstance(value, dict) and not path.endswith((".state", ".leases")):
+        for name, part in value.items():
+            yield from fields_of(part, f"{path}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for part in value:
+            yield from fields_of(part, f"{path}[]")
+    else:
+        yield path
 
 
 def test_a_skill_is_described(rover: Machine) -> None:
@@ -41,6 +76,8 @@ def test_a_skill_is_described(rover: Machine) -> None:
     argument = next(line for line in lines if "mass_kg" in line)
     assert re.split(r"\s{2,}", argument.strip()) == ["mass_kg", "number (more than 0)", "1.0", "With its box."]
     assert ["holds", "arm"] in [line.split() for line in lines]
+    trip = [line.strip() for line in rover("skills", "trip").out.splitlines()]
+    assert {"moves the robot  yes", "approval         ask: an operator is asked if a model calls it"} <= set(trip)
     unknown = rover("skills", "lfit")
     assert (unknown.code, unknown.out) == (2, "")
     assert "no skill is called 'lfit'; did you mean 'lift'? (offered: " in unknown.err

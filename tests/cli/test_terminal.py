@@ -42,9 +42,13 @@ class Terminal:
 
 
 @contextmanager
-def terminal(machine: Machine, *arguments: str) -> Iterator[Terminal]:
+def terminal(machine: Machine, *arguments: str, columns: int = 200) -> Iterator[Terminal]:
     ours, theirs = pty.openpty()
-    environment = machine.environment | {"TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
+    environment = machine.environment | {
+        "COLUMNS": str(columns),
+        "TERM": "xterm-256color",
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
     with subprocess.Popen(
         [sys.executable, "-m", "dimos_streams", *arguments],
         cwd=REPOSITORY,
@@ -85,3 +89,10 @@ def test_progress_changes_in_place(rover: Machine) -> None:
         assert call.process.wait(20) == 0
     assert "half of it" in shown
     assert "\x1b[2K" in shown.partition("half of it")[2]
+
+
+def test_tables_stay_within_a_terminal_and_are_whole_for_programs(machine: Machine) -> None:
+    with terminal(machine, "list", columns=80) as person:
+        shown = person.read_until(r"robot-only .*\r\n").split("\r\n")
+    assert 60 < max(map(len, shown)) <= 80
+    assert max(map(len, machine("list", COLUMNS="80").out.splitlines())) > 100

@@ -1,10 +1,19 @@
-"""Tokens of requests: what one side sends, the other one finds."""
+"""Tokens of requests: what one side sends, the other one finds, and who else can read them."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dimos_streams.common.bearer import bearer_headers, bearer_token, has_token, without_token
+from dimos_streams.common.bearer import (
+    bearer_headers,
+    bearer_token,
+    has_token,
+    overheard_at,
+    token_in,
+    without_token,
+)
 
 
 def test_a_token_that_was_sent_is_found() -> None:
@@ -53,3 +62,30 @@ def test_the_query_counts_only_where_the_header_names_no_token() -> None:
 def test_a_query_is_passed_on_without_its_token(query: str, left: str) -> None:
     assert without_token(query) == left
     assert not has_token("s3cret", "", without_token(query))
+
+
+def test_a_token_file_that_every_user_can_read_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name, mode, warned in (("own", 0o600, False), ("its group's", 0o640, False), ("open", 0o644, True)):
+        file = tmp_path / name
+        file.write_text(f"token-of-{mode}\n")
+        file.chmod(mode)
+        assert [token_in(file), token_in(file)] == [f"token-of-{mode}"] * 2
+        text = f"every user of this machine can read the token in {file} (its mode is 644): chmod 600 {file}"
+        assert caplog.messages == [text] * warned
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://robot.local:7780", "robot.local"),
+        ("ws://192.168.1.7:7780/monitor", "192.168.1.7"),
+        ("http://[fd00::7]:7780", "fd00::7"),
+        ("https://robot.local", ""),
+        ("wss://robot.local/monitor", ""),
+        ("http://localhost:7780", ""),
+        ("http://127.0.0.2:7780", ""),
+        ("http://[::1]:7780", ""),
+    ],
+)
+def test_a_token_can_be_read_on_its_way_to_other_machines_without_tls(url: str, host: str) -> None:
+    assert overheard_at(url) == host

@@ -53,6 +53,7 @@ _WORD = re.compile(rf"\b(?:{'|'.join([*_MODULES, *_NAMES])})\b|\b(?:np|numpy)\.l
 """What is worth a closer look."""
 ALLOWED = {
     ("dimos_streams/runtime/processes/fork_server.py", "multiprocessing"): "begins processes of the run's own",
+    ("dimos_streams/runtime/processes/orphaned.py", "multiprocessing"): "waits for the end of a worker's parent",
     ("dimos_streams/runtime/processes/process.py", "multiprocessing"): "its workers, which get a plan from it; what"
     " they report is JSON",
     ("dimos_streams/runtime/processes/reports.py", "multiprocessing"): "a worker's reports, lines of JSON",

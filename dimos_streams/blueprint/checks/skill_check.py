@@ -9,7 +9,7 @@ from dimos_streams.blueprint.classes import failing_hook, module_config, module_
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import public_skills
 from dimos_streams.documents.problem import Problem
-from dimos_streams.errors import UserError
+from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import ConfigFault, Module
 
 
@@ -57,3 +57,17 @@ def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]
             text = f"module {module!r}: {spec.type} has skills without a docstring: {', '.join(names)}"
             why = "a model knows nothing else of a skill"
             yield Problem(f"{text}; {why}", spec.where("type"), "warning")
+
+
+def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of docstrings that describe parameters which their skills do not have: nobody is shown that."""
+    for module, cls in classes.items():
+        spec = blueprint.modules[module]
+        for skill in module_skills(spec, cls).values():
+            names = list(skill.parameter_names)
+            for stray in skill.stray_descriptions:
+                known = suggest(stray, names) or f" (parameters: {', '.join(names) or 'none'})"
+                text = (
+                    f"the docstring of skill {skill.name!r} describes {stray!r}, which is no parameter of it{known}"
+                )
+                yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from dimos_streams.common.bearer import token_in
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.secrets import checked, know, know_url
+from dimos_streams.common.secrets import know_url
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.protocol import RobotName
 
@@ -62,12 +63,10 @@ class HubLinkSettings(FrozenModel):
         if self.token_file is None:
             return None
         try:
-            token = self.token_file.expanduser().read_text().strip()
+            return token_in(self.token_file.expanduser())
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise UserError(f"the robot's token for the hub can't be read from {self.token_file}: {why}") from error
-        know(checked(token, f"the token in {self.token_file}"))
-        return token
 
 
 HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]

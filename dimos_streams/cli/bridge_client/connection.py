@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -54,6 +55,14 @@ class BridgeAddress:
     is_guess: bool = False
     """True if nobody named it and no run lives that could have: it is the usual one."""
 
+    def sent_token(self) -> str | None:
+        """The token for a request. If it can be read on the way, the person is told once for each host."""
+        from dimos_streams.common.bearer import overheard_at
+
+        if self.token and (host := overheard_at(self.url)):
+            _say_overheard(host)
+        return self.token
+
     async def get(self, path: str, shape: TypeAdapter[T]) -> T:
         """Return the bridge's answer to a GET. Raises ``BridgeUnreachableError``, also if it does not have that
         shape."""
@@ -94,7 +103,7 @@ class BridgeAddress:
         from dimos_streams.client.problems import problem_error
         from dimos_streams.common.bearer import bearer_headers
 
-        headers = bearer_headers(self.token)
+        headers = bearer_headers(self.sent_token())
         session = CuttableSession(own_tls(self.url))
         try:
             with session:
@@ -131,6 +140,11 @@ class BridgeAddress:
             f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
             f"or name another bridge with --url or --port{_last_ended() if self.is_guess else ''}"
         )
+
+
+@functools.cache
+def _say_overheard(host: str) -> None:
+    note(f"the token goes to {host} unencrypted, and can be read on the way; https:// to a proxy there hides it")
 
 
 def _type_of(response: requests.Response) -> str:
@@ -194,7 +208,7 @@ async def open_gateway(address: BridgeAddress, *, ends_with_run: bool = False) -
     gateway = HttpGateway(
         address.url,
         rng=rng,
-        token=address.token,
+        token=address.sent_token(),
         timeout_s=ANSWER_S,
         tls=own_tls(address.url),
         gone=partial(_gone, address.run if ends_with_run else None),

@@ -203,17 +203,15 @@ def _check_place(context: typer.Context) -> None:
 
 
 def _token(given: str | None, file: Path | None) -> str | None:
-    from dimos_streams.common.secrets import checked, know
+    from dimos_streams.common.bearer import token_in
     from dimos_streams.errors import UserError
 
     if file is None:
         return given
     try:
-        token = file.read_text().strip()
+        return token_in(file)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--token-file {file}: {getattr(error, 'strerror', None) or error}") from error
-    know(checked(token, f"the token in {file}"))
-    return token
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
 
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
-    headers = bearer_headers(address.token)
+    headers = bearer_headers(address.sent_token())
     context = own_context(url)
     lines = Lines()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import keyword
 import re
@@ -62,22 +63,24 @@ def checked_blueprint(kind: str, name: str) -> None:
             )
 
 
-def checked_use(kind: str, name: str) -> None:
-    """Raise ``UserError`` if a skill or robot of this name would be in the way of the modules and skills beside it,
-    or of what its own class has or uses."""
+def checked_use(kind: str, name: str, beside: str, called: str) -> None:
+    """Raise ``UserError`` if a skill or robot of this name would be in the way of the modules and skills of the
+    blueprint ``beside`` it, a reference that people know as ``called``, or of what its own class has or uses."""
     from dimos_streams.blueprint.classes import module_class
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.module import Module
     from dimos_streams.skill import skills_of
 
-    beside = resolve("follow-person")
-    taken = {spec.name: f"module {spec.name!r}" for spec in beside.modules.values()}
-    for spec in beside.modules.values():
-        taken |= {skill: f"skill {skill!r} of module {spec.name!r}" for skill in skills_of(module_class(spec))}
+    modules = resolve(beside).modules
+    taken = {spec.name: f"module {spec.name!r}" for spec in modules.values()}
+    for spec in modules.values():
+        with contextlib.suppress(UserError):  # a package that is not on Python's path from here, or does not work yet
+            skills = skills_of(module_class(spec))
+            taken |= {skill: f"skill {skill!r} of module {spec.name!r}" for skill in skills}
     own = identifiers(kind) | set(dir(Module))
     why = ""
     if name in taken or f"go_and_{name}" in taken:
-        why = f"the stock robot has the {taken.get(name) or taken[f'go_and_{name}']}"
+        why = f"{called} has the {taken.get(name) or taken[f'go_and_{name}']}"
     elif name in own:
         why = f"modules have or use {name!r} themselves"
     elif class_name(name) in own:

@@ -49,10 +49,12 @@ def new_package(name: str, folder: Path) -> NewFiles:
 
 def new_module(kind: str, name: str, folder: Path) -> NewFiles:
     """Return a ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
-    ``folder`` is in, or else into the folder itself. Raises ``UserError`` for a name that they can't have."""
+    ``folder`` is in, or else into the folder itself. A skill's blueprint includes the package's own. Raises
+    ``UserError`` for a name that they can't have."""
     checked_form(kind, name)
-    checked_use(kind, name)
     project = find_project(folder)
+    base = _STOCK if project is None or kind != "skill" else project.base
+    checked_use(kind, name, base.reference, base.called)
     if project is None:
         checked_import(kind, name, folder)
         texts = _alone(kind, name)
@@ -61,9 +63,24 @@ def new_module(kind: str, name: str, folder: Path) -> NewFiles:
             (*_into(folder), f"pytest test_{name}.py", f"dimos-streams check {name}.yaml"),
         )
     inside = project.inside.as_posix()
-    texts = _in_package(kind, name, package=project.package, inside=inside, blueprint=f"{name}.yaml")
+    texts = _in_package(kind, name, package=project.package, inside=inside, blueprint=f"{name}.yaml", base=base)
     steps = (*_into(project.root), f"pytest tests/test_{name}.py", f"dimos-streams check {inside}/{name}.yaml")
     return NewFiles({project.root / path: text for path, text in texts.items()}, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class IncludedRobot:
+    """The blueprint that a new one includes."""
+
+    include: str
+    """Its name as the new blueprint writes it, which stands beside it."""
+    called: str
+    """What people call the robot that it is."""
+    reference: str
+    """Its name as commands take it."""
+
+
+_STOCK = IncludedRobot("follow-person", "the stock robot", "follow-person")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,12 @@ class Project:
     package: str
     inside: PurePosixPath
     """The package's directory, relative to the root."""
+
+    @property
+    def base(self) -> IncludedRobot:
+        """The package's own blueprint, where ``new package`` puts it; the stock robot if there is none."""
+        own = self.root / self.inside / f"{self.package}.yaml"
+        return IncludedRobot(own.name, f"the robot of {self.package}", str(own)) if own.is_file() else _STOCK
 
 
 def find_project(folder: Path) -> Project | None:
@@ -100,14 +123,16 @@ def _package_of(path: Path) -> str:
     return re.sub(r"[-.]+", "_", str(name)).lower()
 
 
-def _in_package(kind: str, name: str, *, package: str, inside: str, blueprint: str) -> dict[PurePosixPath, str]:
+def _in_package(
+    kind: str, name: str, *, package: str, inside: str, blueprint: str, base: IncludedRobot = _STOCK
+) -> dict[PurePosixPath, str]:
     """Return the texts of a module's files, by path relative to the project."""
     values = {
         "module": f"{package}.{name}",
         "path": f"{inside}/{blueprint}",
         "blueprint": f"../{inside}/{blueprint}",
     }
-    texts = _module(kind, name, values)
+    texts = _module(kind, name, base, values)
     return {
         PurePosixPath("tests" if path.name.startswith("test_") else inside, path): text
         for path, text in texts.items()
@@ -115,11 +140,14 @@ def _in_package(kind: str, name: str, *, package: str, inside: str, blueprint: s
 
 
 def _alone(kind: str, name: str) -> dict[PurePosixPath, str]:
-    return _module(kind, name, {"module": name, "path": f"{name}.yaml", "blueprint": f"{name}.yaml"})
+    return _module(kind, name, _STOCK, {"module": name, "path": f"{name}.yaml", "blueprint": f"{name}.yaml"})
 
 
-def _module(kind: str, name: str, values: dict[str, str]) -> dict[PurePosixPath, str]:
-    return rendered(kind, {"name": name, "Class": class_name(name), **values})
+def _module(kind: str, name: str, base: IncludedRobot, values: dict[str, str]) -> dict[PurePosixPath, str]:
+    called = f"{base.called[0].upper()}{base.called[1:]}"
+    return rendered(
+        kind, {"name": name, "Class": class_name(name), "include": base.include, "Robot": called, **values}
+    )
 
 
 def _into(folder: Path) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -14,6 +16,12 @@ from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
+
+UNBOUNDED = 1000
+"""The width of the output, in characters, where there is no terminal."""
+_LEAST_LAST = 24
+"""The fewest characters in which the last column of a table is still read beside the others."""
+_INDENT = "    "
 
 
 def write(line: str) -> None:
@@ -55,17 +63,41 @@ def _escaped(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
 
 
+def terminal_width() -> int:
+    """The width of the output, in characters: that of the terminal, or ``UNBOUNDED`` for a program that reads it,
+    whatever the environment says of a terminal."""
+    return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
+
+
 def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write columns, aligned to the left; the last one is as wide as it likes."""
-    for line in table_lines((headers, *rows)):
+    """Write columns, aligned to the left, as ``table_lines`` has them for the terminal."""
+    for line in table_lines((headers, *rows), terminal_width()):
         write(line)
 
 
-def table_lines(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as aligned lines."""
+def table_lines(rows: Sequence[Sequence[str]], width: int = UNBOUNDED) -> list[str]:
+    """Return rows of cells as aligned lines. A last cell for which lines of that width have no room is wrapped in its
+    column, or below its row where that column is too narrow."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    before = sum(each + 2 for each in widths[:-1])
+    lines: list[str] = []
+    for row in rows:
+        line = "  ".join(map(str.ljust, row, widths)).rstrip()
+        if len(line) <= width or not row[-1]:
+            lines.append(line)
+        elif before + _LEAST_LAST <= width:
+            lines += _wrapped(row[-1], width, line[:before], " " * before)
+        else:
+            lines += [line[:before].rstrip(), *_wrapped(row[-1], width, _INDENT, _INDENT)]
+    return lines
+
+
+def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
+    """Return a text in lines of a width, each behind its beginning. Long words such as paths are left whole."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def note(text: str) -> None:

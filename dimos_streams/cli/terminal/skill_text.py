@@ -1,12 +1,12 @@
-"""Skills as people read them: in a table, or all that one states of itself."""
+"""Skills as people read them: in a list, or all that one states of itself."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.cli.terminal.output import table_lines
+from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.shortening import at_most
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from dimos_streams.skill.policy import SkillTraits
     from dimos_streams.tool_stream.gateway import OfferedSkill
 
-SKILL_COLUMNS = ("SKILL", "MODULE", "AVAILABLE", "MOVES", "APPROVAL", "TAGS", "DESCRIPTION", "ARGUMENTS")
-_DESCRIPTION = (30, 70)
-"""The fewest and the most characters of a description in a table."""
+_LEAST_USAGE = 28
+"""The fewest characters of the column of names and arguments in a list."""
+_DESCRIPTION = 70
+"""The characters that are left for descriptions before that column may be wider."""
 _DEEPEST = 4
 """How deep the parts of an argument are shown."""
 _INDENT = "  "
@@ -29,26 +30,35 @@ _SECOND_CALLS = {
 _ON_LOSS = {"stop": "a call that moves the robot ends", "continue": "the call goes on"}
 
 
-def skill_rows(skills: Sequence[OfferedSkill], width: int) -> list[tuple[str, ...]]:
-    """Return the rows of a table of skills, with the beginnings of their descriptions as far as lines of that width
-    have room for them."""
-    rows = [(s.name, s.module, _yes(s.available), moving(s), s.approval, " ".join(s.tags)) for s in skills]
-    taken = sum(max(map(len, column)) + 2 for column in zip(SKILL_COLUMNS, *rows, strict=False))
-    least, most = _DESCRIPTION
-    room = min(most, max(least, width - taken))
-    return [
-        (*row, at_most(skill.description.partition("\n")[0], room), signature(skill.parameters))
-        for row, skill in zip(rows, skills, strict=True)
-    ]
+def list_lines(skills: Iterable[OfferedSkill], width: int = UNBOUNDED) -> list[str]:
+    """Return skills in lines of that width, by their modules: name, arguments, and the beginning of the description,
+    which stands below a name and arguments that are longer than their column."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for skill in skills:
+        owner = _owner(skill) if skill.available else f"{_owner(skill)}: does not answer"
+        groups.setdefault(owner, []).append((_usage(skill), _summary(skill)))
+    longest = max((len(usage) for group in groups.values() for usage, _ in group), default=0)
+    column = min(longest, max(_LEAST_USAGE, width - _DESCRIPTION))
+    lines: list[str] = []
+    for owner, group in groups.items():
+        lines.append(owner)
+        for usage, description in group:
+            shown = at_most(description, width - column - 2 * len(_INDENT))
+            if len(usage) > column:
+                lines.append(f"{_INDENT}{usage}")
+                usage = ""
+            lines.append(f"{_INDENT}{usage:{column}}{_INDENT}{shown}".rstrip())
+    return [line for line in lines if line]
 
 
-def skill_lines(skill: OfferedSkill) -> list[str]:
-    """Return all that is known of a skill, in lines."""
+def skill_lines(skill: OfferedSkill, width: int = UNBOUNDED) -> list[str]:
+    """Return all that is known of a skill, in lines of that width as far as its tables go."""
+    width -= len(_INDENT)
     arguments = list(_arguments(skill.parameters))
     parts = (
         skill.description.splitlines(),
-        table_lines([("ARGUMENT", "TYPE", "DEFAULT", ""), *arguments]) if arguments else ["no arguments"],
-        table_lines(list(_traits(skill))),
+        table_lines([("ARGUMENT", "TYPE", "DEFAULT", ""), *arguments], width) if arguments else ["no arguments"],
+        table_lines(list(_traits(skill)), width),
     )
     lines = [skill.name]
     for part in parts:
@@ -69,10 +79,26 @@ def signature(schema: Mapping[str, Any]) -> str:
     return ", ".join(_parameter(name, part) for name, part in properties.items())
 
 
+def _owner(skill: OfferedSkill) -> str:
+    agent = ", an agent" if skill.agent else ""
+    return f"{skill.module}{agent}" if skill.robot is None else f"{skill.module} of {skill.robot}{agent}"
+
+
+def _usage(skill: OfferedSkill) -> str:
+    """``"go_to x y [timeout_s]"``: what a call takes, and in brackets what it may take."""
+    needed = skill.parameters.get("required", ())
+    names = skill.parameters.get("properties", {})
+    return " ".join([skill.name, *(name if name in needed else f"[{name}]" for name in names)])
+
+
+def _summary(skill: OfferedSkill) -> str:
+    """The first paragraph of its description, in a line."""
+    return " ".join(skill.description.partition("\n\n")[0].split())
+
+
 def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
     """Yield what a skill states of itself besides its arguments, each with what it means."""
-    agent = ", an agent" if skill.agent else ""
-    yield "module", f"{skill.module}{agent}" if skill.robot is None else f"{skill.module} of {skill.robot}{agent}"
+    yield "module", _owner(skill)
     yield "available", "yes" if skill.available else "no: the module does not answer"
     yield "moves the robot", moving(skill)
     if skill.may_move:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,16 +9,13 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, terminal_width, write, write_json
 from dimos_streams.errors import UnknownSkillError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dimos_streams.tool_stream.gateway import OfferedSkill
-
-_UNBOUNDED = 1000
-"""Width of the output, in characters, where there is no terminal."""
 
 
 def skills(
@@ -38,9 +34,9 @@ def skills(
     token: options.Token = None,
     as_json: options.Json = False,
 ) -> None:
-    """List the skills that running modules offer: whether a call moves the robot, and asks an operator for approval
-    when an agent makes it. With a NAME, describe that skill: arguments, what a call needs, what it does to others."""
-    from dimos_streams.cli.terminal.skill_text import SKILL_COLUMNS, skill_lines, skill_rows
+    """List the skills that running modules offer, with their arguments; those in brackets may be left out. With a
+    NAME, describe that skill: types, defaults, whether it moves the robot, what a call needs and does to others."""
+    from dimos_streams.cli.terminal.skill_text import list_lines, skill_lines
 
     found = at_bridge(lambda gateway: gateway.skills(), run, url, port, token)
     if name is not None:
@@ -48,14 +44,15 @@ def skills(
         if as_json:
             write_json(skill.model_dump(mode="json"), indent=2)
             return
-        for line in skill_lines(skill):
+        for line in skill_lines(skill, terminal_width()):
             write(line)
     elif as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
-        width = shutil.get_terminal_size((_UNBOUNDED, 0)).columns
         # Those by which people command agents are the most, and least often looked for here.
-        write_table(SKILL_COLUMNS, skill_rows(sorted(found, key=lambda skill: skill.agent), width))
+        for line in list_lines(sorted(found, key=lambda skill: skill.agent), terminal_width()):
+            write(line)
+        note("`dimos-streams skills NAME` says all of one")
     else:
         note("no module offers a skill")
 

@@ -64,10 +64,10 @@ def _write_runs(ended: Sequence[EndedRun], states: Sequence[dict[str, Any]]) -> 
 
     if ended:
         rows = [
-            (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), str(run.logs), run.how)
+            (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), run.how, str(run.logs))
             for run in ended
         ]
-        write_table(("RUN", "BEGAN", "ENDED", "LOGS", "HOW"), rows)
+        write_table(("RUN", "BEGAN", "ENDED", "HOW", "LOGS"), rows)
     for number, state in enumerate(states):
         if number or ended:
             write("")

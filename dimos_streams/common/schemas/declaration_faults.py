@@ -1,0 +1,47 @@
+"""What is wrong with how a class is declared, all of it at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+from pydantic import PydanticUserError
+
+
+class DeclarationError(TypeError):
+    """Several things that a class does not declare as it should: ``faults`` has a text for each."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.faults = tuple(faults)
+        super().__init__("; ".join(self.faults))
+
+
+class DeclarationFaults:
+    """The faults of a declaration, gathered on the way through it."""
+
+    def __init__(self) -> None:
+        self._errors: list[TypeError | NameError | PydanticUserError] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._errors)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is wrong, each thing once: a class and its base may say the same."""
+        texts = (error.faults if isinstance(error, DeclarationError) else (str(error),) for error in self._errors)
+        return tuple(dict.fromkeys(text for several in texts for text in several))
+
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
+        """Note what is wrong inside, and go on behind it."""
+        try:
+            yield
+        except (TypeError, NameError, PydanticUserError) as error:
+            self._errors.append(error)
+
+    def refuse(self) -> None:
+        """Raise ``DeclarationError`` with all that is noted, or the error itself where it is the only one."""
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        if self._errors:
+            raise DeclarationError(self.texts)
