@@ -37,6 +37,7 @@ from tests.helpers import until
 
 SKILL_VEL = "/skill_vel#geometry_msgs.Twist"
 WANTED = ("robot", "detector", "follow")
+_ATTEMPTS = 4
 
 
 @contextlib.contextmanager
@@ -49,8 +50,17 @@ def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait(10)
 
 
-async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
-    """A robot of real processes follows somebody for three seconds, recorded into ``ours``."""
+async def worst_lag(worst: list[float]) -> None:
+    """Note, for as long as it runs, by how many seconds the machine is late for what is due."""
+    while True:
+        due = clock.monotonic() + 0.02
+        await asyncio.sleep(0.02)
+        worst[0] = max(worst[0], clock.monotonic() - due)
+
+
+async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> float:
+    """A robot of real processes follows somebody for three seconds, recorded into ``ours``. Returns by how many
+    seconds the machine was late meanwhile: what a starved robot does depends on more than its inputs."""
     stock = resolve("robot-only").configured({"robot.camera_width": 160, "robot.camera_height": 120})
     robot = blueprint("live", *(stock.modules[name] for name in WANTED))
     metadata = describe(blueprint=robot.model_dump(mode="json"), mode="live")
@@ -61,6 +71,8 @@ async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
     events: list[ToolEvent] = []
     bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
     await supervisor.start()
+    worst = [0.0]
+    lag = asyncio.create_task(worst_lag(worst))
     try:
         call(bus, "a", "follow_person", '{"description": "person in a red shirt"}')
         await until(lambda: any(event.data.get("event") == "found" for event in events))
@@ -69,8 +81,10 @@ async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> None:
         call(bus, "b", "stop_following", "{}")
         await until(lambda: any(event.call_id == "b" and event.type == "close" for event in events))
     finally:
+        lag.cancel()
         await supervisor.stop()
         await bus.close()
+    return worst[0]
 
 
 def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
@@ -83,9 +97,13 @@ def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
 @pytest.mark.live
 @pytest.mark.feature("F3", "F7")
 def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str, lcm_library: Any) -> None:
-    ours, theirs = tmp_path / "ours.lcmlog", tmp_path / "theirs.lcmlog"
-    with running(Path(lcm_library.LCM_BIN_DIR) / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
-        asyncio.run(live_mission(bus_url, tmp_path, ours))
+    for attempt in range(_ATTEMPTS):
+        run_dir = tmp_path / str(attempt)
+        run_dir.mkdir()
+        ours, theirs = run_dir / "ours.lcmlog", run_dir / "theirs.lcmlog"
+        with running(Path(lcm_library.LCM_BIN_DIR) / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
+            if asyncio.run(live_mission(bus_url, run_dir, ours)) < LIVE.time_s / 2:
+                break
     for path in (ours, theirs):
         report = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only")))
         assert report.tolerances == LIVE
