@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, in_families, shown_calls
+from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
 

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
+from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
-from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, find_call, in_families, shown_calls
+from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of

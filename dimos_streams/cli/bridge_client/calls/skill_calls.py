@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,12 @@ from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.system.async_runner import finish
-from dimos_streams.cli.terminal.output import duration, note
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
-from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
-from dimos_streams.operator.agents import is_conversation, is_look
+from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI, SAY
-from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import Begun, HttpGateway
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
 _CLOSE_BOUND_S = 3.0
 _UNANSWERED_S = 10.0
 """Time, in seconds, after which whoever waits for an answer is told what is one."""
-_LAST_WORD = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,50 +216,6 @@ async def find_call(gateway: SkillGateway, start: str, robot: str | None = None)
     names = ", ".join(f"{view.call_id} of {view.robot}" if view.robot else view.call_id for view in candidates)
     remedy = "; --robot says whose" if len({view.robot for view in candidates}) > 1 else ""
     raise UserError(f"several calls have ids that begin with {start!r}: {names}{remedy}")
-
-
-def shown_calls(views: Iterable[CallView]) -> list[CallView]:
-    """Return the calls but those by which programs look at agents, which are nobody's calls to who reads of a run."""
-    return [view for view in views if not is_look(view)]
-
-
-def in_families(views: Iterable[CallView]) -> list[CallView]:
-    """Return the calls, each followed by those that belong to it; otherwise in their order."""
-    found = list(views)
-    places = {view.call_id: place for place, view in enumerate(found)}
-
-    def place(view: CallView) -> list[int]:
-        line = (*reversed(ancestors_of(view.call_id)), view.call_id)
-        return [places[call_id] for call_id in line if call_id in places]
-
-    return sorted(found, key=place)
-
-
-CALL_COLUMNS = ("CALL", "SKILL", "STATE", "BEGAN", "TOOK", "CALLER", "LAST WORD")
-
-
-def call_table(views: Iterable[CallView]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Return calls as a table, its headers and its rows. At a hub each row begins with the call's robot."""
-    found = list(views)
-    if not any(view.robot for view in found):
-        return CALL_COLUMNS, [_call_cells(view) for view in found]
-    return ("ROBOT", *CALL_COLUMNS), [(view.robot or "", *_call_cells(view)) for view in found]
-
-
-def _call_cells(view: CallView) -> tuple[str, ...]:
-    state = str(view.outcome) if view.state == "closed" and view.outcome else view.state
-    skill = "  " * len(ancestors_of(view.call_id)) + view.skill
-    word = shortened(" ".join(view.text.split()), _LAST_WORD)
-    return view.call_id, skill, state, *_times(view), view.caller, word
-
-
-def _times(view: CallView) -> tuple[str, str]:
-    """Return how long ago a call began, and how long it took, as far as that is known; clocks may differ."""
-    if not view.requested_utime:
-        return "", ""
-    age_s = max(0, clock.utime() - view.requested_utime) / 1e6
-    took_s = None if view.closed_utime is None else max(0, view.closed_utime - view.requested_utime) / 1e6
-    return f"{duration(age_s, digits=0)} ago", "" if took_s is None else duration(took_s)
 
 
 async def _end(gateway: HttpGateway, watch: EventWatch, call_id: str, reason: str, robot: str | None = None) -> None:

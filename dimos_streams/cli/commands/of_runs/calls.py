@@ -157,7 +157,7 @@ def calls(
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
     programs only look at agents are left out. Of a run that has ended they are read from its journal."""
-    from dimos_streams.cli.bridge_client.calls.skill_calls import call_table, in_families, shown_calls
+    from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
     from dimos_streams.cli.bridge_client.connection import refuse_two_bridges
     from dimos_streams.cli.bridge_client.ended import calls_of, end_of, find_ended
 
