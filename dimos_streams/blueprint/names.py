@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dimos_streams.common.names import NAME
+from dimos_streams.common.names import MODULE_NAME
 from dimos_streams.errors import UserError
 
 _MACHINE = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
@@ -22,7 +22,7 @@ def inside(channel: str, namespace: str) -> str:
 
 def checked_name(name: str) -> str:
     """The name of a module or process. Raises ``UserError`` unless it has only a-z, 0-9 and single underscores."""
-    if not NAME.fullmatch(name):
+    if not MODULE_NAME.fullmatch(name):
         raise UserError(f"{name!r} can't be a name: use a-z, 0-9 and single underscores, beginning with a letter")
     return name
 

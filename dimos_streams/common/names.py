@@ -7,6 +7,7 @@ it could pass for another one, or for a line of ours.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable
 
@@ -14,36 +15,49 @@ from dimos_streams.common.readable.shortening import shortened
 
 MAX_NAME = 200
 """Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
-NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and ._-/:@+"
+_SIGNS = "._-/:@+"
+NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and {_SIGNS}"
 SKILL_NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits, _ and -"
 PARAMETER_RULE = f"valid: 1 to {MAX_NAME} printable characters without blanks"
 
-NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+MODULE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
 letter."""
 
 _SHOWN = 60
 """Maximum length of what is no name in an error, in characters."""
-_NAME = re.compile(rf"[A-Za-z0-9._/:@+-]{{0,{MAX_NAME}}}")
-_OTHERS = re.compile(r"[^A-Za-z0-9._/:@+-]+")
+_HASH = 6
+"""Number of hexadecimal digits that tell apart texts of which one name is made."""
+_OF_NAMES = f"A-Za-z0-9{re.escape(_SIGNS)}"
+_NAME = re.compile(f"[{_OF_NAMES}]{{1,{MAX_NAME}}}")
+_NOT_OF_NAMES = re.compile(f"[^{_OF_NAMES}]+")
 _SKILL = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text may name a module, a caller or a skill that is asked for; the empty one may, and names
-    nobody."""
+    """Return whether a text may name a module, a caller or a skill that is asked for."""
     return _NAME.fullmatch(text) is not None
 
 
 def fault_of_names(names: Iterable[str]) -> str:
-    """Return which of the names in a message is none, with the rule; empty if all are some."""
-    bad = next((name for name in names if not is_name(name)), None)
-    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {NAME_RULE}"
+    """Return which of the names in a message can't be shown in one line, with the rule; empty if all can. The empty
+    one can, and names nobody.
+
+    What was said in a name may be read, from a bus or a recording, whoever said it: nobody is admitted by it.
+    """
+    bad = next((name for name in names if not (len(name) <= MAX_NAME and name.isprintable())), None)
+    valid = f"valid: at most {MAX_NAME} printable characters"
+    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {valid}"
 
 
-def as_name(text: str) -> str:
-    """Return a text with "-" for what no name has in it, at its ends with nothing; empty if nothing is left."""
-    return _OTHERS.sub("-", text).strip("-")[:MAX_NAME]
+def as_name(text: str, longest: int = MAX_NAME) -> str:
+    """Return a text that is no name as one: with "-" for what no name has in it, and digits that no other text gives.
+    A name stays as it is."""
+    if is_name(text) and len(text) <= longest:
+        return text
+    digits = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_HASH]
+    kept = _NOT_OF_NAMES.sub("-", text)[: longest - _HASH - 1].strip("-")
+    return f"{kept}-{digits}" if kept else digits
 
 
 def is_skill_name(text: str) -> bool:

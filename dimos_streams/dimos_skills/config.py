@@ -62,7 +62,7 @@ class DimosSkillsConfig(ModuleConfig):
     """Settings for the server, and for what its tools are to us."""
 
     url: Annotated[str, AfterValidator(_checked_url)] = "http://127.0.0.1:9990/mcp"
-    prefix: str = Field("dimos_", pattern=r"^\w{0,40}$", description="of the skills' names")
+    prefix: str = Field("dimos_", pattern=r"^[A-Za-z0-9_]{0,40}$", description="of the skills' names")
     tools: Patterns = Field(("*", "!agent_send"), description="those that become skills")
     still: Patterns = Field((), description="those that move nothing; every other one may move the robot")
     read_only: Patterns = Field((), description="those of them that change nothing anywhere")
@@ -72,7 +72,9 @@ class DimosSkillsConfig(ModuleConfig):
     stops: dict[str, str] = Field(
         default_factory=dict, description="tools, and the tool that ends each, empty for none; `stop_x` ends `x`"
     )
-    resource: str = Field(BASE, pattern=r"^\w{1,40}$", description="what a tool holds that may move the robot")
+    resource: str = Field(
+        BASE, pattern=r"^[A-Za-z0-9_]{1,40}$", description="what a tool holds that may move the robot"
+    )
     answer_s: _Seconds = Field(120.0, description="for a tool to answer")
     longest_s: _Seconds = Field(3600.0, description="for a tool that goes on")
     stop_s: _Seconds = Field(5.0, description="for a tool to end when it is asked to")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.common.names import NAME_RULE, is_name
+from dimos_streams.common.names import fault_of_names
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
@@ -35,9 +35,8 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         raise NoEventError(shipped.offset, str(error)[:500]) from error
     if not is_call_id(event.call_id):
         raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
-    for what, name in (("module", event.module), ("skill", event.skill), ("caller", event.caller)):
-        if not is_name(name):
-            raise NoEventError(shipped.offset, f"{what} {name[:50]!r} can be nobody's; {NAME_RULE}")
+    if fault := fault_of_names((event.module, event.skill, event.caller)):
+        raise NoEventError(shipped.offset, fault)
     if event.type == "gap" and not _is_of_call(event):
         raise NoEventError(
             shipped.offset,

@@ -10,7 +10,7 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
-from dimos_streams.common.names import is_name
+from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
@@ -65,8 +65,11 @@ class FleetRobot:
     @cached_property
     def skills(self) -> dict[str, OfferedSkill]:
         """The skills by name, as the robot reported them, but for those with names that nobody can have."""
-        reported = _SKILLS.validate_json(self.row.skills or "[]")
-        return {skill.name: skill for skill in reported if is_name(skill.module) and not name_fault(skill)}
+        return {skill.name: skill for skill in self._reported if not _name_fault(skill)}
+
+    @cached_property
+    def _reported(self) -> list[OfferedSkill]:
+        return _SKILLS.validate_json(self.row.skills or "[]")
 
     @property
     def offered(self) -> list[OfferedSkill]:
@@ -113,6 +116,8 @@ class FleetRobot:
             notes.append(f"its clock is {abs(ahead):.0f} s {side} the hub's: times of its events are off by as much")
         if report and report.skills_left_out:
             notes.append(f"{report.skills_left_out} of its skills have no room in its report")
+        if faults := [fault for skill in self._reported if (fault := _name_fault(skill))]:
+            notes.append(f"{len(faults)} of its skills are left out, the first because {faults[0]}")
         if unnamed := ", ".join(sorted(skill for skill in self.skills if not self._names(skill))):
             notes.append(
                 f"its skills {shortened(unnamed, _MAX_LISTED)} are called by `robot` and `skill` only: with its"
@@ -207,3 +212,10 @@ class FleetView:
         if not found:
             raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
         return found
+
+
+def _name_fault(skill: OfferedSkill) -> str:
+    """Return which name in a robot's skill can't be one, with the rule; empty if all can."""
+    if not is_name(skill.module):
+        return f"its module is {shortened(repr(skill.module), _MAX_LISTED)}; {NAME_RULE}"
+    return name_fault(skill)

@@ -45,7 +45,7 @@ def _bad_names(skill: SkillInfo) -> Iterator[tuple[str, str, str]]:
     if skill.undo and not is_skill_name(skill.undo):
         yield "undo", skill.undo, SKILL_NAME_RULE
     others = [("frame", skill.frame), *(("resource", resource) for resource in skill.resources)]
-    yield from ((what, name, NAME_RULE) for what, name in others if not (name and is_name(name)))
+    yield from ((what, name, NAME_RULE) for what, name in others if not is_name(name))
     parameters = skill.parameters.get("properties")
     if isinstance(parameters, dict):
         yield from (("parameter", name, PARAMETER_RULE) for name in parameters if not is_parameter(name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -33,7 +34,8 @@ def started(machine: Machine) -> dict[str, Any]:
 
 def kill(*pids: int) -> None:
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # who has no parent ends by itself
+            os.kill(pid, signal.SIGKILL)
 
 
 def pids_of(run: dict[str, Any], *labels: str) -> list[int]:

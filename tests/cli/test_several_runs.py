@@ -43,8 +43,8 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
 
     named = machine("stop", "--all", old)
     assert (named.code, named.err) == (2, f"error: --all is every run, and {old!r} names one; give one of them\n")
-    stopped = machine("stop", "--all")
+    stopped = machine("stop", "--all", "--json")
     assert (stopped.code, stopped.err) == (0, "")
-    assert stopped.out == f"{new} has stopped\n{old} has stopped\n"
+    assert [(line["run_id"], line["stopped"]) for line in stopped.json_lines] == [(new, True), (old, True)]
     assert machine.leaves_nothing()
     assert machine("stop", "--all").code == 1

@@ -114,7 +114,7 @@ class Authority:
     def _check_caller(self, caller: str) -> None:
         """Raise ``CallRejectedError`` for what is no name, and for one that people would take for another one, as
         ``Agent`` for the agent ``agent``: names that mean somebody have small letters only."""
-        if not is_name(caller):
+        if caller and not is_name(caller):
             raise CallRejectedError(f"caller is {shortened(repr(caller), _SHOWN)}; {NAME_RULE}")
         like = caller.lower()
         means_somebody = like in OWN_CALLERS or is_bridge(like) or like.startswith(MCP) or self.is_agent(like)

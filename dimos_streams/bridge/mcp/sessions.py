@@ -153,7 +153,7 @@ class Sessions:
         """Open a session for a client that calls itself ``client``: any text, of which a name is made. Raises
         ``SessionsBusyError``, and ``RpcError`` for a text that has a secret in it: redacted, it could be another
         client's, and give away that one's calls."""
-        name = as_name(client)
+        name = as_name(client, MAX_NAME // 2) if client else "client"
         if has_secret(client) or has_secret(name):
             text = "initialize can't take these parameters: params.clientInfo.name: it has a secret of this run in it"
             raise RpcError(INVALID_PARAMS, f"{text}; valid is any other text")
@@ -163,7 +163,7 @@ class Sessions:
                 raise SessionsBusyError
             del self._sessions[idle]
         id = secrets.token_urlsafe(16)
-        session = self._sessions[id] = Session(id, f"{MCP}{name[: MAX_NAME // 2] or 'client'}")
+        session = self._sessions[id] = Session(id, f"{MCP}{name}")
         return session
 
     def get(self, id: str) -> Session | None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from dimos_streams.cli.scaffold.templates import identifiers
-from dimos_streams.common.names import NAME
+from dimos_streams.common.names import MODULE_NAME
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24
@@ -24,7 +24,7 @@ def class_name(name: str) -> str:
 
 def checked_form(kind: str, name: str) -> None:
     """Raise ``UserError``, with a name that would do, for a name that is none of a Python module in lower case."""
-    if not NAME.fullmatch(name) or len(name) > MAX_LENGTH:
+    if not MODULE_NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         near = _nearest(name)
         proposal = f"; {near!r} would do" if near else ""
         raise UserError(

@@ -43,7 +43,8 @@ def list_lines(skills: Iterable[OfferedSkill], width: int = UNBOUNDED) -> list[s
     for owner, group in groups.items():
         lines.append(owner)
         for usage, description in group:
-            shown = at_most(description, width - column - 2 * len(_INDENT))
+            room = width - column - 2 * len(_INDENT)
+            shown = at_most(description, room) if room > 0 else ""
             if len(usage) > column:
                 lines.append(f"{_INDENT}{usage}")
                 usage = ""

@@ -13,7 +13,7 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import fault_of_names
+from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
@@ -28,6 +28,8 @@ from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, fragment_in, is_fragment, skills_in
 
+_SHOWN = 60
+"""Maximum length of what is no name in an error, in characters."""
 _ASK_AGAIN_S = 0.2
 _ASKING = (1.0, 10.0)
 """Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
@@ -228,7 +230,7 @@ class HeartbeatIntake:
 
 def _check_names(status: ModuleStatus, channel: str) -> None:
     """Raise ``MessageError`` for a heartbeat of a module, or with a call, that no module or call is called."""
-    fault = fault_of_names((status.module,)) if status.module else "its module has no name"
+    fault = "" if is_name(status.module) else f"its module is {status.module[:_SHOWN]!r}; {NAME_RULE}"
     if not (fault or all(map(is_call_id, status.call_ids))):
         fault = f"the id of a call in it is none; {CALL_ID_RULE}"
     if fault:

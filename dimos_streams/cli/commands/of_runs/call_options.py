@@ -32,7 +32,7 @@ def _checked_caller(value: str | None) -> str | None:
     from dimos_streams.operator.reporting import OWN_CALLERS
     from dimos_streams.tool_stream.audience import is_bridge
 
-    if not value or not is_name(value):
+    if not is_name(value):
         raise UserError(f"--caller {shortened(repr(value), _SHOWN)}: {NAME_RULE}")
     like = value.lower()  # which a bridge would take for the same
     if like.startswith(MCP) or is_bridge(like):

@@ -86,7 +86,7 @@ def _stop_others(run: RunRecord, *, as_json: bool) -> list[str]:
 
 def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
     if as_json:
-        write_json({**what, "stopped": True}, indent=2)
+        write_json({**what, "stopped": True})  # in one line: there may be several
     else:
         write(text)
 
