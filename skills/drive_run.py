@@ -275,7 +275,7 @@ class Motion:
 
     def _report_progress(self, text: str, **data: float) -> None:
         if self._progress.is_due(clock.monotonic()):
-            self._call.progress(f"held; {text}" if self._module.holds.held else text, **data)
+            self._call.progress(self._module.holds.said(text), **data)
 
 
 def _blocked(done: float, asked: float, unit: str, digits: int) -> str:

@@ -266,7 +266,7 @@ class Following:
         measures = self._measures()
         if self._frozen or not self._in_sight():  # where they were is not where they are
             measures = dict.fromkeys(measures)
-        self._call.progress(f"held; {text}" if held else text, speed=speed, track=self._track(), **measures)
+        self._call.progress(self._module.holds.said(text), speed=speed, track=self._track(), **measures)
 
     def _in_sight(self) -> bool:
         """Return whether somebody was found and is not lost."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,7 @@ from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import MAX_STATE, WARNINGS, ConfigFault
 from dimos_streams.operator.messages.scene import MAX_BYTES, SceneView, ZoneView, scene_state
+from dimos_streams.operator.messages.waiting import Waiting
 from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.event import json_text
@@ -134,6 +136,7 @@ class Agent(OperatorSkills):
             self.spawn(self.core.console.go_on(self.core.resumption.wishes.watched), name="console")
         offset = await recover(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
+        self.spawn(self._keep_showing(), name="state")
         self.spawn(tidy_up(self.core), name="tidy-up")
         self.spawn(self.core.skill_watch.run(), name="skill-watch")
         await self.core.run(offset)
@@ -191,10 +194,19 @@ class Agent(OperatorSkills):
         self._show_state()
         self.core.changed()
 
+    async def _keep_showing(self) -> None:
+        changed = asyncio.Event()
+        self.core.watchers.add(changed)
+        while True:
+            self._show_state()
+            await changed.wait()
+            changed.clear()
+
     def _show_state(self) -> None:
-        """Show what may be wrong, and where the zones are, as far as there is room for them."""
-        found = self.core.skill_watch.warnings
-        warnings = {WARNINGS: list(found)} if found else {}
+        """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""
+        core, found = self.core, self.core.skill_watch.warnings
+        waiting = Waiting(mode=core.control.mode.value, approvals=len(core.books.approvals.pending()))
+        warnings = ({WARNINGS: list(found)} if found else {}) | waiting.state()
         zones = tuple(ZoneView(name=zone.name, polygon=zone.polygon) for zone in self.config.zones)
         room = MAX_STATE - len(json_text(warnings).encode()) - _SPARE_BYTES
         self.report_state({**warnings, **scene_state(SceneView(zones=zones), min(MAX_BYTES, room))})

@@ -163,6 +163,10 @@ class HoldInput:
         """The sources that hold, in alphabetical order."""
         return self._table.sources(clock.monotonic())
 
+    def said(self, text: str) -> str:
+        """Return a text on a motion's progress, with who holds the robot before it if anybody does."""
+        return f"held by {', '.join(self.sources)}; {text}" if self.held else text
+
 
 class VelocityGateState(BaseModel):
     """The state that a velocity gate reports of itself."""

@@ -23,6 +23,7 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.operator.messages.waiting import waiting_lines
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.live.slots import START_BOUND_S
 from dimos_streams.runtime.options import RunOptions
@@ -275,6 +276,8 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
         (line,) = (line for line in console.state["modules"] if line["name"] == "gate")
         holds = {"listens": True, "channel": "/hold#dimos_streams.Hold", "holds": ["agent"], "still": True}
         assert line["state"]["velocity_gate"] == {**holds, "max_speed": 1.0, "max_turn": 1.8}
+        (own,) = (line for line in console.state["modules"] if line["name"] == "agent")
+        assert list(waiting_lines("agent", own["state"])) == ["PAUSED agent, until `resume`"]
         again = await (await made.harness.call("pause")).closed()
         assert again.text == "it is paused already, held by gate"
         await (await made.harness.call("resume")).result()

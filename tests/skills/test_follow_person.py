@@ -213,7 +213,7 @@ async def test_time_in_which_the_robot_is_held_does_not_count() -> None:
         await call.answer()
         harness.feed("hold", Hold(utime=clock.utime(), source="agent", seq=1, hold=True, valid_s=60.0))
         await asyncio.sleep(2)
-        assert "held; following person in red" in call.texts("progress")[-1]
+        assert "held by agent; following person in red" in call.texts("progress")[-1]
         camera.view = []
         await asyncio.sleep(40)
         assert not call.texts("close")

@@ -182,6 +182,8 @@ class Undoing:
         self._settle_s = settle_s
         self._timeout_s = timeout_s
         self._running: frozenset[str] = frozenset()
+        self._cut_off: frozenset[str] = frozenset()
+        """The calls that were ended in order to be taken back."""
         self._call: OpenCall | None = None
         """The one that takes back the present entry."""
         self.done: list[Undone] = []
@@ -193,6 +195,7 @@ class Undoing:
         ending = [call for call in self._calls.open if call.call_id in wanted]
         left = await self._calls.endings.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
+        self._cut_off = frozenset(call.call_id for call in ending) - self._running
 
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
         """Take calls back in the order given, after ``end``. ``skills`` are those that are offered now."""
@@ -237,7 +240,8 @@ class Undoing:
         if not entry.reversible:
             return "impossible", "what it did can't be taken back"
         if not entry.undo:
-            return "impossible", "it declares no undo"
+            ended = "it was ended, but " if entry.call_id in self._cut_off else ""
+            return "impossible", f"{ended}it declares no undo"
         arguments = {"arguments": dict(entry.arguments), "result": entry.result}
         offered = skills.get(entry.undo)
         if self._held(entry):

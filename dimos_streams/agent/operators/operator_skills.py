@@ -143,8 +143,10 @@ class OperatorSkills(Module):
 
     @skill(audience="operator")
     async def forget(self) -> str | UnkeptOrder:
-        """Begin a new conversation: the model sees nothing of what was said and done before, but what it is in the
-        midst of. The record and what can be undone stay."""
+        """Begin a new conversation.
+
+        The model sees nothing of what was said and done before, but what it is in the midst of. The record and what
+        can be undone stay."""
         self._core().forget()
         return self._set((EventKind.FORGOTTEN,), "what was said before is forgotten")
 

@@ -114,8 +114,9 @@ class CallAdmission:
         self._stops.check(call, module, info)
         check_arguments(info, call.arguments)
         if not self.is_available(module):
+            last = "; `stop-robot` needs no agent" if info.audience == "operator" else ""
             raise SkillUnavailableError(
-                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}"
+                f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}{last}"
             )
         call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
         return info

@@ -32,7 +32,7 @@ def write_run(state: dict[str, Any]) -> None:
     write(f"  files   {state['run_dir']}{full}")
     if lost := bridge.get("lost"):
         write(f"  lost    {', '.join(lost)}")
-    for line in (*warnings(bridge), *said_by(state["modules"])):
+    for line in (*warnings(bridge), *waiting_at(state["modules"]), *said_by(state["modules"])):
         write(f"  {line}")
     health = {module["name"]: module for module in state["modules"]}
     rows = [
@@ -94,6 +94,15 @@ def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:
     for module in modules:
         for path, value in module["state"].get(STATE, {}).items():
             yield f"SET {module['name']}.{path}={json.dumps(value, ensure_ascii=False)}"
+
+
+def waiting_at(modules: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what waits for an operator at agents that are alive."""
+    from dimos_streams.operator.messages.waiting import waiting_lines
+
+    for module in modules:
+        if module["alive"]:
+            yield from waiting_lines(module["name"], module["state"])
 
 
 def said_by(modules: list[dict[str, Any]]) -> Iterator[str]:

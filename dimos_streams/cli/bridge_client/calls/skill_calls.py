@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
+GOES_ON = "`dimos-streams restart MODULE` ends what does not listen"
+"""What helps against a call that does not end."""
 _CLOSE_BOUND_S = 3.0
 _UNANSWERED_S = 10.0
 """Time, in seconds, after which whoever waits for an answer is told what is one."""
@@ -83,7 +85,7 @@ async def follow_new_call(
             except TimeoutError:
                 await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
                 if call_id in watch.open:
-                    raise SkillError(f"call {call_id} was asked to end but goes on") from None
+                    raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
                 return await watch.wait(call_id, "close")
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left", wish.robot))

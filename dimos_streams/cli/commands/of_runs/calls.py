@@ -214,13 +214,13 @@ def cancel(
 
         cancel_all(reason, run, url, port, token, as_json=as_json)
         return
-    from dimos_streams.cli.bridge_client.calls.skill_calls import cancel_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import GOES_ON, cancel_call
 
     view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), run, url, port, token)
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
-        raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}")
+        raise SkillError(f"{view.skill} [{view.call_id}] was asked to end but goes on: {view.text}; {GOES_ON}")
     if not as_json:
         write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 

@@ -39,15 +39,20 @@ def missions(
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
     from dimos_streams.agent.record.mission_record import FOLDER, read_missions
     from dimos_streams.cli.terminal.log_files import find_run_dir
+    from dimos_streams.common.process.run_owner import is_ended_run
 
-    folder = find_run_dir(run) / FOLDER
+    run_dir = find_run_dir(run)
+    folder, open_state = run_dir / FOLDER, "cut off" if is_ended_run(run_dir) else "not over"
     found = read_missions(folder) if folder.is_dir() else []
     if mission is not None:
-        _show(_named(found, mission), as_json)
+        _show(_named(found, mission), open_state, as_json)
     elif as_json:
         write_json([_summary(each) for each in found], indent=2)
     elif found:
-        write_table(("MISSION", "AGENT", "BEGAN", "STATE", "TOKENS", "COST", "INPUT"), [_row(each) for each in found])
+        write_table(
+            ("MISSION", "AGENT", "BEGAN", "STATE", "TOKENS", "COST", "INPUT"),
+            [_row(each, open_state) for each in found],
+        )
     else:
         note("no missions were recorded")
 
@@ -87,21 +92,21 @@ def _summary(mission: RecordedMission) -> dict[str, Any]:
     }
 
 
-def _row(mission: RecordedMission) -> tuple[str, ...]:
+def _row(mission: RecordedMission, open_state: str) -> tuple[str, ...]:
     summary = _summary(mission)
     cost, text = summary["cost"], " ".join(summary["input"].split())
     return (
         summary["id"],
         summary["agent"],
         local_time(summary["began_utime"]),
-        summary["reason"] or "not over",
+        summary["reason"] or open_state,
         str(summary["input_tokens"] + summary["output_tokens"]),
         "-" if cost is None else f"{cost:.4f}",
         beginning(text, _SHOWN),
     )
 
 
-def _show(mission: RecordedMission, as_json: bool) -> None:
+def _show(mission: RecordedMission, open_state: str, as_json: bool) -> None:
     if as_json:
         events = [event.model_dump(mode="json") for event in mission.events]
         write_json({**_summary(mission), "events": events}, indent=2)
@@ -111,7 +116,7 @@ def _show(mission: RecordedMission, as_json: bool) -> None:
     summary = _summary(mission)
     cost = "" if summary["cost"] is None else f", cost {summary['cost']:.4f}"
     tokens = f"{summary['input_tokens']} + {summary['output_tokens']} tokens"
-    write(f"{summary['reason'] or 'not over'}: {summary['requests']} requests, {tokens}{cost}")
+    write(f"{summary['reason'] or open_state}: {summary['requests']} requests, {tokens}{cost}")
 
 
 def _text(event: AgentEvent) -> str:

@@ -1,0 +1,40 @@
+"""What waits for an operator at an agent, as the state of its module says it to everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from dimos_streams.common.schemas.frozen_model import FrozenModel
+
+WAITING: Final = "agent"
+"""The key of it in the module's state."""
+
+
+class Waiting(FrozenModel):
+    """How calls of an agent may begin, and the number of those that wait for a decision."""
+
+    mode: Literal["running", "paused", "stepping"] = "running"
+    approvals: int = 0
+
+    def state(self) -> dict[str, Any]:
+        """A module's state that says so; empty if nobody has to do anything."""
+        said = self.model_dump(mode="json", exclude_defaults=True)
+        return {WAITING: said} if said else {}
+
+
+def waiting_lines(module: str, state: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines for operators about what waits for them at a module, each with the command that goes on."""
+    try:
+        waiting = Waiting.model_validate(state.get(WAITING, {}))
+    except ValidationError:  # another module's state, or that of another version
+        return
+    if waiting.mode == "paused":
+        yield f"PAUSED {module}, until `resume`"
+    elif waiting.mode == "stepping":
+        yield f"STEPPING {module}: each call waits for `step`, until `step off`"
+    if waiting.approvals:
+        calls = "1 call waits" if waiting.approvals == 1 else f"{waiting.approvals} calls wait"
+        yield f"WAITING {module}: {calls} for a decision; `approvals` lists them"
