@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.cli.terminal.log_files import RunLogs
+from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
+from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import UserError
 
 AT = "2026-03-01 12:00:0"
@@ -77,3 +78,23 @@ def test_a_process_without_a_log_is_named_with_its_run(run_dir: Path) -> None:
     run = run_dir.rename(run_dir.parent / "0001764316003-warehouse-7")
     with pytest.raises(UserError, match=r"^no process 'robto' of run warehouse-7 has a log; did you mean 'robot'\?"):
         RunLogs(run, "robto")
+
+
+def test_a_blueprints_name_means_its_newest_run_that_has_logged_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    for name, text in (
+        ("1764316001000-rover-7", "went"),
+        ("1764316002000-rover-8", ""),
+        ("1764316003000-dock-9", ""),
+    ):
+        logs = tmp_path / "runs" / name / "logs"
+        logs.mkdir(parents=True)
+        (logs / "rover.log").write_text(text)
+    assert [run_id_of(find_run_dir(name)) for name in (None, "rover", "rover-8", "dock")] == [
+        "rover-7",
+        "rover-7",
+        "rover-8",
+        "dock-9",
+    ]

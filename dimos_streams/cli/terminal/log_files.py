@@ -31,16 +31,17 @@ def find_run_dir(selector: str | None) -> Path:
         raise NoRunError("there are no runs yet")
     if selector is None:
         return next(filter(_has_logged, directories), directories[0])
-    for directory in directories:
-        run_id = run_id_of(directory)
-        if selector in (run_id, run_id.rpartition("-")[0]):
-            return directory
     ids = [run_id_of(directory) for directory in directories]
+    if named := [one for one, id in zip(directories, ids, strict=True) if selector in (id, id.rpartition("-")[0])]:
+        return next(filter(_has_logged, named), named[0])
     raise UserError(f"no run is called {selector!r}{suggest(selector, ids)}")
 
 
 def _has_logged(run_dir: Path) -> bool:
-    return any((run_dir / "logs").glob("*.log"))
+    try:
+        return any(path.stat().st_size for path in (run_dir / "logs").glob("*.log"))
+    except FileNotFoundError:  # another run that begins has just deleted it
+        return False
 
 
 @dataclass(frozen=True)
