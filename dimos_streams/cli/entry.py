@@ -29,7 +29,9 @@ def run_command(arguments: list[str]) -> int:
     show_tracebacks()
     here = _working_directory()
     if here is not None and here not in sys.path:
-        sys.path.insert(0, here)  # so that a user's own blueprints and modules are found where they stand
+        # So that a user's own blueprints and modules are found where they stand; behind all else: what lies there is
+        # nothing that this program means, and must keep nobody from stopping a robot.
+        sys.path.append(here)
     if FOXGLOVE in arguments:
         from dimos_streams.cli.running.foxglove_plan import with_default_address
 

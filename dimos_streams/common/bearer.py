@@ -18,6 +18,8 @@ from dimos_streams.common.secrets import checked, know
 
 _IN_QUERIES = "token"
 _TLS = ("https", "wss")
+_MAX_FILE = 64 * 1024
+"""Maximum size of a file that has a token, in bytes."""
 
 _logger = logging.getLogger(__name__)
 
@@ -28,7 +30,11 @@ def token_in(file: Path) -> str:
     Raises ``OSError`` and ``UnicodeDecodeError`` for a file that can't be read, and ``UserError`` for a text that can
     be no token.
     """
-    token = file.read_text().strip()
+    with file.open("rb") as opened:  # a pipe too, as that of a password manager
+        found = opened.read(_MAX_FILE + 1)
+    if len(found) > _MAX_FILE:
+        raise OSError(f"{file} has more than {_MAX_FILE} bytes")
+    token = found.decode().strip()
     know(checked(token, f"the token in {file}"))
     _warn_of_readers(file)
     return token

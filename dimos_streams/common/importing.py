@@ -73,17 +73,17 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:
         raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
-    except Exception as error:  # somebody's module may raise anything when it is imported
+    except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
 
 
-def _unfit(name: str, why: str, error: Exception) -> UserError:
+def _unfit(name: str, why: str, error: BaseException) -> UserError:
     """The error of a module that can't be imported, with the line of own code at which it fails."""
     show_if_debugging(error)
     return UserError(f"{name!r} can't be imported: {why}{raised_at(error)}")
 
 
-def _in_a_line(error: Exception) -> str:
+def _in_a_line(error: BaseException) -> str:
     """The text of an error, without most of the advice that some libraries add."""
     text = error.msg if isinstance(error, SyntaxError) else str(error)  # whose own text names the line once more
     return shortened(" ".join(text.split()), _MAX_SHOWN)

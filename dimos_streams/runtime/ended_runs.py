@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.disk import read_small, replace_text
 from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
@@ -72,7 +72,7 @@ def ended_runs() -> list[EndedRun]:
 def _ended_run(run_dir: Path) -> EndedRun:
     run_id, last = run_id_of(run_dir), max(_written(run_dir), default=None)
     try:
-        end = RunEnd.model_validate_json((run_dir / END_FILE).read_bytes())
+        end = RunEnd.model_validate_json(read_small(run_dir / END_FILE))
     except (OSError, ValidationError):
         record = _left_record(run_dir)
         if record is None:
@@ -85,7 +85,7 @@ def _ended_run(run_dir: Path) -> EndedRun:
 def _left_record(run_dir: Path) -> RunRecord | None:
     """The record of a run that did not take it back, or None."""
     try:
-        return RunRecord.model_validate_json((run_dir / RECORD_FILE).read_bytes())
+        return RunRecord.model_validate_json(read_small(run_dir / RECORD_FILE))
     except (OSError, ValidationError):
         return None
 

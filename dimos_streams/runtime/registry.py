@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.disk import read_small, replace_text
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.process.run_owner import is_ended_run, own, pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -173,7 +173,7 @@ def runs() -> list[RunRecord]:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)
                 continue
-            record = RunRecord.model_validate_json(path.read_bytes())
+            record = RunRecord.model_validate_json(read_small(path))
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
         if record.pid_space == here and lives(record.pid, record.pid_started):

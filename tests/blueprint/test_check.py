@@ -96,6 +96,7 @@ def test_a_missing_package_is_named_with_its_extra(
     ("source", "why"),
     [
         ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
         ("class A(Module", "SyntaxError: '(' was never closed"),
         ("a: In[Sting]", "NameError: name 'Sting' is not defined"),
         ("In(queue=0)", "ValueError: In(queue=0): it must be a whole number of at least 1"),

@@ -264,3 +264,11 @@ def test_a_token_that_can_be_read_on_its_way_is_said_once(machine: Machine) -> N
     )
     for url, given in (("http://127.0.0.1:9", token), ("http://0.0.0.0:9", {})):
         assert "unencrypted" not in machine("call", "turn", "--url", url, **given).err
+
+
+def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons(tmp_path: Path) -> None:
+    (tmp_path / "csv.py").write_text("raise SystemExit(9)\n")
+    command = Path(sys.executable).with_name("dimos-streams")
+    env = {**os.environ, "DIMOS_STREAMS_STATE_DIR": str(tmp_path / "state")}
+    done = subprocess.run([command, "list"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")

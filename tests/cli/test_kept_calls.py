@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_a_file_that_is_no_journal_or_damaged_is_named(tmp_path: Path, opened: O
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE calls (number INTEGER)")
     assert why() == "can't be read: it is another program's database"
+    path.unlink()
+    opened(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("DROP TABLE calls")
+        db.execute("CREATE VIEW calls AS WITH RECURSIVE a(n) AS (SELECT 1 UNION ALL SELECT n FROM a) SELECT n FROM a")
+    assert why() == "can't be read: its tables are not those of a journal"
+    path.unlink()
+    os.mkfifo(path)
+    assert "is no file" in why()
     path.unlink()
     journal = opened(path)
     journal.append([event(1, "open", call_id="a")], [state("a").row()._replace(record='{"call_id": 7}')])

@@ -239,3 +239,16 @@ def test_a_damaged_record_of_one_run_hides_no_other() -> None:
     damaged, record = make_run("0001-rover-1"), living_record()
     (damaged / "run.json").write_bytes(b"\xff\xfe")
     assert runs() == [record]
+
+
+def test_what_another_user_or_a_pipe_says_of_a_run_counts_for_nothing(tmp_path: Path) -> None:
+    run = tmp_path / "1-x-2"
+    run.mkdir()
+    os.mkfifo(run / OWNER_FILE)
+    assert not is_ended_run(run), "and nobody waits for a writer"
+    (run / OWNER_FILE).unlink()
+    (run / OWNER_FILE).write_text(RunOwner(directory=run.name).model_dump_json())
+    assert is_ended_run(run)
+    if os.geteuid() == 0:
+        os.chown(run, 12345, -1)
+        assert not is_ended_run(run)

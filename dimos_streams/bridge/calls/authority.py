@@ -192,8 +192,12 @@ class Authority:
 
     def is_agent(self, name: str) -> bool:
         """Return whether a module is an agent: it declares that by a skill for reviews. The blueprint's agents, and
-        those that have called before, are agents from the beginning: one that hangs says nothing to a new bridge."""
-        return name in self._agents or self._review_skill(name) is not None
+        those that have called before, are agents from the beginning: one that hangs says nothing to a new bridge.
+
+        No module that declares it becomes one by a name of operators, whose calls would be refused then.
+        """
+        declares = name not in OWN_CALLERS and self._review_skill(name) is not None
+        return name in self._agents or declares
 
     def _review_skill(self, name: str) -> SkillInfo | None:
         """Return the skill for reviews of a module that was heard, or None."""

@@ -6,8 +6,10 @@ All functions raise ``sqlite3.Error``; what becomes of the journal then is for t
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +28,8 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS identity (journal_id TEXT, begin INTEGER)",
     "CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
 )
+_STATEMENTS = frozenset(statement.replace(" IF NOT EXISTS", "") for statement in _SCHEMA)
+"""The statements as SQLite remembers them."""
 CACHE_KB = 512
 """Size of a connection's page cache, in KiB: what is written and read is at the journal's end, or read once."""
 _INSERT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -92,13 +96,18 @@ def open_file(path: Path) -> sqlite3.Connection:
 
 def open_read_only(path: Path) -> sqlite3.Connection:
     """A journal's file that nobody writes, and that stays as it is, with all beside it but SQLite's own index of a
-    write-ahead log. One that is not there is an error, and so is what is no journal. Raises ``OSError`` too."""
+    write-ahead log. One that is not there is an error, and so is what is no journal, or could keep a reader busy by
+    more than its size. Raises ``OSError`` too."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise OSError(f"{path} is no file")
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     db = _connected_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log
     try:
         if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
             raise sqlite3.OperationalError("it is another program's database")
+        if any(sql not in _STATEMENTS for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")):
+            raise sqlite3.OperationalError("its tables are not those of a journal")
     except BaseException:
         db.close()
         raise

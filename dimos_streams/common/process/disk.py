@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 _PROBE = ".probe"
 _BLOCK = bytes(4096)
+
+_SMALL_BYTES = 4 * 1024 * 1024
+"""Maximum size of a file that is read as a whole, unless its reader says another, in bytes."""
 
 
 def trouble_with(directory: Path) -> str:
@@ -48,3 +53,22 @@ def replace_text(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):  # the first error says more
             temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def open_small(path: Path) -> Iterator[BinaryIO]:
+    """Open a file to read it. Raises ``OSError``, also for what is no file: a pipe would wait for a writer."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if why := why_endless(os.fstat(file.fileno())):
+            raise OSError(f"{path} can't be read: {why}")
+        yield file
+
+
+def read_small(path: Path, most: int = _SMALL_BYTES) -> bytes:
+    """Return all bytes of a file. Raises ``OSError`` as ``open_small`` does, and for one that has more than
+    ``most``."""
+    with open_small(path) as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise OSError(f"{path} has more than {most} bytes")
+    return found

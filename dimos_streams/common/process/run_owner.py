@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from dimos_streams.common.process.disk import open_small
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 OWNER_FILE = "owner.json"
 """The name, in a run's directory, of the file that says whose it is."""
+_MAX_OWNER = 4096
+"""Maximum size of that file, in bytes."""
 
 
 class RunOwner(FrozenModel):
@@ -46,12 +50,13 @@ def run_id_of(run_dir: Path) -> str:
 
 
 def is_ended_run(path: Path) -> bool:
-    """Return whether a directory says that it is a run, and every process that owned it has ended."""
-    if path.is_symlink() or not path.is_dir():
-        return False
+    """Return whether a directory of this user says that it is a run, and every process that owned it has ended."""
     try:
-        with (path / OWNER_FILE).open("rb") as file:
-            owner = RunOwner.model_validate_json(file.read())
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            return False
+        with open_small(path / OWNER_FILE) as file:
+            owner = RunOwner.model_validate_json(file.read(_MAX_OWNER))
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except (OSError, ValidationError):
         return False

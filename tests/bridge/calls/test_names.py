@@ -89,3 +89,15 @@ async def test_an_absolute_name_calls_the_skill_of_its_namespace_though_no_skill
         await world.kill_bridge()
         await world.start_bridge()
         assert await ask("/d/at_once") == call_id, "the journal has it by its public name"
+
+
+@pytest.mark.feature("F6")
+@pytest.mark.parametrize("name", ["cli", "operator"])
+@pytest.mark.virtual_time
+async def test_nobody_takes_an_operators_name_by_being_an_agent(name: str, tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        await world.add(Reviewer(name=name))
+        await world.offered("review_call")
+        await world.offered("at_once")
+        own = await world.broker.call("at_once", {"value": 1}, caller=name)
+        assert (await closed(world.broker, own)).outcome == Outcome.COMPLETED
