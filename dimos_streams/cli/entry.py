@@ -11,6 +11,7 @@ import typer
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.system.signals import Interrupted
+from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
 from dimos_streams.common.secrets import know_environment
@@ -28,10 +29,8 @@ def run_command(arguments: list[str]) -> int:
     know_environment(os.environ)
     show_tracebacks()
     here = _working_directory()
-    if here is not None and here not in sys.path:
-        # So that a user's own blueprints and modules are found where they stand; behind all else: what lies there is
-        # nothing that this program means, and must keep nobody from stopping a robot.
-        sys.path.append(here)
+    if here is not None:
+        find_named_first_in(here)  # so that a user's own blueprints and modules are found where they stand
     if FOXGLOVE in arguments:
         from dimos_streams.cli.running.foxglove_plan import with_default_address
 

@@ -32,6 +32,8 @@ _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 _NOWHERE = " in the working directory, on PYTHONPATH, or installed"
 _NO_SUCH_NAME = re.compile(r"(cannot import name '(.+)' from '(.+)') \(.*\)")
 """Python's text for a name that a module does not have, with the module's file."""
+_first: list[str] = []
+"""The folder in which modules that somebody names are looked for first, if there is one."""
 
 
 def is_reference(text: str) -> bool:
@@ -58,11 +60,18 @@ def import_attribute(reference: str, beside: str = "") -> Any:
     return found
 
 
+def find_named_first_in(folder: str) -> None:
+    """Have modules that somebody names looked for in a folder first. Until one is named nothing is looked for there:
+    what lies there may be called as a module that we mean."""
+    _first[:] = [folder]
+
+
 def import_module(name: str, beside: str = "") -> ModuleType:
     """The module of a dotted name. Raises ``UserError`` that says what is missing, or what went wrong in it; see
     ``import_attribute`` for ``beside``."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise UserError(f"{name!r} is not of the form 'package.module'")
+    sys.path[:0] = [folder for folder in _first if folder not in sys.path]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
