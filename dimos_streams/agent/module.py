@@ -195,18 +195,23 @@ class Agent(OperatorSkills):
         self.core.changed()
 
     async def _keep_showing(self) -> None:
-        changed = asyncio.Event()
+        """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""
+        changed, shown = asyncio.Event(), None
         self.core.watchers.add(changed)
         while True:
-            self._show_state()
+            if (waiting := self._waiting()) != shown:
+                shown = waiting
+                self._show_state()
             await changed.wait()
             changed.clear()
 
+    def _waiting(self) -> Waiting:
+        return Waiting(mode=self.core.control.mode.value, approvals=self.core.books.approvals.waiting)
+
     def _show_state(self) -> None:
         """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""
-        core, found = self.core, self.core.skill_watch.warnings
-        waiting = Waiting(mode=core.control.mode.value, approvals=len(core.books.approvals.pending()))
-        warnings = ({WARNINGS: list(found)} if found else {}) | waiting.state()
+        found = self.core.skill_watch.warnings
+        warnings = ({WARNINGS: list(found)} if found else {}) | self._waiting().state()
         zones = tuple(ZoneView(name=zone.name, polygon=zone.polygon) for zone in self.config.zones)
         room = MAX_STATE - len(json_text(warnings).encode()) - _SPARE_BYTES
         self.report_state({**warnings, **scene_state(SceneView(zones=zones), min(MAX_BYTES, room))})

@@ -18,6 +18,7 @@ MAX_NAME = 200
 _SIGNS = "._-/:@+"
 NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and {_SIGNS}"
 SKILL_NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits, _ and -"
+_READABLE_RULE = f"valid: at most {MAX_NAME} printable characters"
 PARAMETER_RULE = f"valid: 1 to {MAX_NAME} printable characters without blanks"
 
 MODULE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
@@ -46,8 +47,7 @@ def fault_of_names(names: Iterable[str]) -> str:
     What was said in a name may be read, from a bus or a recording, whoever said it: nobody is admitted by it.
     """
     bad = next((name for name in names if not (len(name) <= MAX_NAME and name.isprintable())), None)
-    valid = f"valid: at most {MAX_NAME} printable characters"
-    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {valid}"
+    return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {_READABLE_RULE}"
 
 
 def as_name(text: str, longest: int = MAX_NAME) -> str:

@@ -97,6 +97,11 @@ class ApprovalBook:
         """The approvals that are pending, oldest first."""
         return [approval.view(self._agent) for approval in self._pending.values()]
 
+    @property
+    def waiting(self) -> int:
+        """The number of those that are pending."""
+        return len(self._pending)
+
     def find(self, id: str) -> list[ApprovalView]:
         """The one with that id, whether it waits or was decided; none if it is not remembered."""
         found = self._pending.get(id) or self._decided.get(id)

@@ -114,7 +114,7 @@ class CallAdmission:
         self._stops.check(call, module, info)
         check_arguments(info, call.arguments)
         if not self.is_available(module):
-            last = "; `stop-robot` needs no agent" if info.audience == "operator" else ""
+            last = "; `stop-robot` needs no agent" if self._authority.is_agent(module.name) else ""
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}{last}"
             )

@@ -6,10 +6,8 @@ All functions raise ``sqlite3.Error``; what becomes of the journal then is for t
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +15,7 @@ from typing import NamedTuple
 from dimos_streams import clock
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.journal.moved_files import leave_behind
+from dimos_streams.common.process.disk import why_endless
 from dimos_streams.tool_stream.event import ToolEvent
 
 _APPLICATION_ID = 0x64537472
@@ -98,8 +97,8 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     """A journal's file that nobody writes, and that stays as it is, with all beside it but SQLite's own index of a
     write-ahead log. One that is not there is an error, and so is what is no journal, or could keep a reader busy by
     more than its size. Raises ``OSError`` too."""
-    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-        raise OSError(f"{path} is no file")
+    if path.exists() and (why := why_endless(path.stat())):
+        raise OSError(why)
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     db = _connected_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log

@@ -3,11 +3,12 @@ starts again."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from dimos_streams.errors import CallRejectedError
+from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
@@ -20,6 +21,10 @@ class Reviewer(Module):
     @skill(audience="bridge")
     async def review_call(self) -> None:
         """Look at nothing."""
+
+    @skill(audience="operator")
+    async def pause(self) -> None:
+        """Hold nothing."""
 
 
 @pytest.mark.parametrize("knows_of_it", ["its blueprint", "an earlier call"])
@@ -101,3 +106,14 @@ async def test_nobody_takes_an_operators_name_by_being_an_agent(name: str, tmp_p
         await world.offered("at_once")
         own = await world.broker.call("at_once", {"value": 1}, caller=name)
         assert (await closed(world.broker, own)).outcome == Outcome.COMPLETED
+
+
+@pytest.mark.virtual_time
+async def test_who_can_not_reach_an_agent_is_told_what_needs_none(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        agent = await world.add(Reviewer(name="agent"))
+        await world.offered("pause")
+        agent.bus.partitioned = True
+        await asyncio.sleep(5)
+        with pytest.raises(SkillUnavailableError, match=r"'agent' is gone.*; `stop-robot` needs no agent$"):
+            await world.broker.call("pause", {}, caller="cli")

@@ -38,7 +38,7 @@ def _checked_caller(value: str | None) -> str | None:
     if like.startswith(MCP) or is_bridge(like):
         whose = "an MCP client" if like.startswith(MCP) else "a bridge"
         raise UserError(f"--caller {value!r} is the name of {whose}: valid is a name of your own")
-    if value != like in OWN_CALLERS:
+    if like in OWN_CALLERS and like != value:
         raise UserError(f"--caller {value!r} looks like {like!r}, which is not you: valid is a name of your own")
     return value
 
