@@ -65,11 +65,12 @@ class FleetRobot:
     @cached_property
     def skills(self) -> dict[str, OfferedSkill]:
         """The skills by name, as the robot reported them, but for those with names that nobody can have."""
-        return {skill.name: skill for skill in self._reported if not _name_fault(skill)}
+        return {skill.name: skill for skill, fault in self._reported if not fault}
 
     @cached_property
-    def _reported(self) -> list[OfferedSkill]:
-        return _SKILLS.validate_json(self.row.skills or "[]")
+    def _reported(self) -> list[tuple[OfferedSkill, str]]:
+        """The skills as the robot reported them, each with what is wrong with its names, empty if nothing is."""
+        return [(skill, _name_fault(skill)) for skill in _SKILLS.validate_json(self.row.skills or "[]")]
 
     @property
     def offered(self) -> list[OfferedSkill]:
@@ -116,7 +117,7 @@ class FleetRobot:
             notes.append(f"its clock is {abs(ahead):.0f} s {side} the hub's: times of its events are off by as much")
         if report and report.skills_left_out:
             notes.append(f"{report.skills_left_out} of its skills have no room in its report")
-        if faults := [fault for skill in self._reported if (fault := _name_fault(skill))]:
+        if faults := [fault for _, fault in self._reported if fault]:
             notes.append(f"{len(faults)} of its skills are left out, the first because {faults[0]}")
         if unnamed := ", ".join(sorted(skill for skill in self.skills if not self._names(skill))):
             notes.append(

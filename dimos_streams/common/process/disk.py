@@ -11,7 +11,6 @@ from typing import BinaryIO
 
 _PROBE = ".probe"
 _BLOCK = bytes(4096)
-
 _SMALL_BYTES = 4 * 1024 * 1024
 """Maximum size of a file that is read as a whole, unless its reader says another, in bytes."""
 
