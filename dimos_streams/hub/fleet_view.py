@@ -118,7 +118,7 @@ class FleetRobot:
         if report and report.skills_left_out:
             notes.append(f"{report.skills_left_out} of its skills have no room in its report")
         if faults := [fault for _, fault in self._reported if fault]:
-            notes.append(f"{len(faults)} of its skills are left out, the first because {faults[0]}")
+            notes.append(f"{len(faults)} of its skills {'is' if len(faults) == 1 else 'are'} left out: {faults[0]}")
         if unnamed := ", ".join(sorted(skill for skill in self.skills if not self._names(skill))):
             notes.append(
                 f"its skills {shortened(unnamed, _MAX_LISTED)} are called by `robot` and `skill` only: with its"

@@ -71,10 +71,12 @@ def test_no_robot_takes_a_name_of_another_one(tmp_path: Path) -> None:
     with served_hub(database) as hub, ThreadPoolExecutor(1) as pool:
         sound.report(hub, "turn", "z_b_dance")
         odd.report(hub, "b_turn", "b_look", "turn")
-        third.report(hub, "z_b_turn", "z_b_fly")
+        third.report(hub, "z_b_turn", "go\nok", "z_b_fly")
         with answering(hub, odd, sound) as (first, second):
             notes = {each["name"]: each["notes"] for each in hub.get("/robots").json()}
-            assert notes["z_b"] == notes["q"] == []
+            assert notes["z_b"] == []
+            (left_out,) = notes["q"]
+            assert left_out.startswith(r"1 of its skills is left out: its name is 'go\nok'; valid: ")
             assert notes["z"] == [
                 "its skills b_look, b_turn are called by `robot` and `skill` only: with its name before them, they"
                 " are another robot's names"
