@@ -100,6 +100,14 @@ def lcm_library() -> Any:
 
 
 @pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What earlier tests have left behind is found before: asyncio logs a forgotten error when it is collected."""
+    gc.collect()
+    caplog.clear()
+    return caplog
+
+
+@pytest.fixture
 def free_port() -> int:
     """A TCP port for a server of this test."""
     return ports.free_port()

@@ -89,6 +89,21 @@ async def apart(work: Coroutine[Any, Any, T], *, name: str) -> T:
     return task.result()
 
 
+async def outlasting(task: asyncio.Task[T]) -> T:
+    """Wait for a task and return its result; raises what it raises. Whoever is cancelled meanwhile waits no longer,
+    and the task goes on: an error by which it ends then is logged in a line, with its name."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_note_unheard)
+        raise
+
+
+def _note_unheard(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.warning("%s, for which nobody waits any more, failed: %s", task.get_name(), error)
+
+
 def is_stray(error: BaseException) -> bool:
     """Return whether an error is a cancellation although nobody has asked the running task to end."""
     task = asyncio.current_task()

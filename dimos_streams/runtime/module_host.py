@@ -108,8 +108,13 @@ class ModuleHost:
         self._modules.remove(module)
         self._starvation.remove(module)
         began = asyncio.get_running_loop().time()
+        failed = module.failure().done()
         try:
             await _ended(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
+            if not failed and module.failure().done():
+                module.log.error(
+                    "module %s failed while it stopped", module.name, exc_info=module.failure().exception()
+                )
             if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
                 stopping = apart(module.stop(), name=f"{module.name}:stop")
                 await _ended(module, "stop", stopping, began, STOP_BOUND_S)

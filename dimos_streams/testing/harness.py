@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.errors import SkillError, UnknownSkillError, UserError, suggest
+from dimos_streams.errors import ModuleFailedError, SkillError, UnknownSkillError, UserError, suggest
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -120,6 +120,16 @@ def check_awaited(events: Iterable[ToolEvent]) -> None:
             raise RuntimeWarning(event.data[UNAWAITED])
 
 
+def _raise_failure(module: Module, instead_of: type[BaseException] | None) -> None:
+    """Raise the failure of a module; log it where the test fails by an error of its own."""
+    failure = module.failure().exception()
+    if instead_of is not None:
+        module.log.error("module %s failed", module.name, exc_info=failure)
+        return
+    text = f"module {module.name!r} failed: {type(failure).__name__}: {failure}"
+    raise ModuleFailedError(f"{text} (a test that expects it asks `harness.failed()` in the block)") from failure
+
+
 def _made(
     cls: type[Module], config: Mapping[str, Any] | ModuleConfig | None, name: str | None, context: RunContext | None
 ) -> Module:
@@ -166,6 +176,7 @@ class ModuleHarness:
         self._other_events: list[ToolEvent] = []
         self._numbers = itertools.count(1)
         self._subscriptions: list[Subscription] = []
+        self._failure_seen = False
 
     async def __aenter__(self) -> ModuleHarness:
         if self._given_bus is None:
@@ -180,14 +191,17 @@ class ModuleHarness:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        self._block.end()
+        failed = None if self._failure_seen else self._failed_module()
         try:
             await self._host.stop()
+            if failed is not None:
+                _raise_failure(failed, kind)
             if kind is None:
                 check_awaited(
                     [*self._other_events, *(event for call in self._calls.values() for event in call.events)]
                 )
         finally:
+            self._block.end()
             self._receiver.stop()
             for subscription in self._subscriptions:
                 subscription.close()
@@ -249,11 +263,16 @@ class ModuleHarness:
         return list(self._other_events)
 
     def failed(self) -> BaseException | None:
-        """The exception by which one of the modules' tasks ended, if any did."""
-        for module in self._host.modules:
-            if module.failure().done():
-                return module.failure().exception()
-        return None
+        """The exception by which one of the modules' tasks ended, if any did. Leaving the harness raises
+        ``ModuleFailedError`` for one that the test has not asked for."""
+        module = self._failed_module()
+        if module is None:
+            return None
+        self._failure_seen = True
+        return module.failure().exception()
+
+    def _failed_module(self) -> Module | None:
+        return next((module for module in self._host.modules if module.failure().done()), None)
 
     def _module_with(self, skill: str) -> str:
         for module in self._host.modules:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.common.tasks import OwnedTasks, apart, end_tasks, end_tasks_silently, ends_within
+from dimos_streams.common.tasks import OwnedTasks, apart, end_tasks, end_tasks_silently, ends_within, outlasting
 
 End = Callable[..., Coroutine[Any, Any, None]]
 
@@ -141,3 +141,45 @@ async def test_only_the_bound_s_own_timeout_says_that_work_was_late() -> None:
     assert asyncio.get_running_loop().time() - began == pytest.approx(1.0, abs=0.01)
     with pytest.raises(TimeoutError, match="the device did not answer"):
         await ends_within(1.0, times_out())
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("error", [None, ValueError("no room")])
+async def test_a_task_outlasts_who_waits_for_it_and_its_late_error_is_one_line(
+    error: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = False
+
+    async def work() -> int:
+        nonlocal ended
+        await asyncio.sleep(1.0)
+        ended = True
+        if error is not None:
+            raise error
+        return 7
+
+    waiting = asyncio.ensure_future(outlasting(asyncio.create_task(work(), name="the work")))
+    await asyncio.sleep(0.5)
+    await end_tasks(waiting)
+    assert (waiting.cancelled(), ended) == (True, False)
+    await asyncio.sleep(1.0)
+    gc.collect()
+    assert ended
+    assert caplog.messages == (
+        [] if error is None else ["the work, for which nobody waits any more, failed: no room"]
+    )
+
+
+@pytest.mark.virtual_time
+async def test_who_waits_for_a_task_that_outlasts_has_its_result_or_its_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(text: str) -> int:
+        await asyncio.sleep(1.0)
+        return int(text)
+
+    assert await outlasting(asyncio.create_task(work("7"))) == 7
+    with pytest.raises(ValueError, match="invalid literal"):
+        await outlasting(asyncio.create_task(work("seven")))
+    gc.collect()
+    assert caplog.messages == []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -9,11 +12,12 @@ import pytest
 from pydantic import Field
 
 from dimos_streams.bus import create_bus
-from dimos_streams.errors import SkillError, UnknownSkillError, UserError
+from dimos_streams.errors import ModuleFailedError, SkillError, UnknownSkillError, UserError
+from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
-from dimos_streams.streams import Out
+from dimos_streams.streams import In, Out
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply, event
 
 
@@ -199,6 +203,70 @@ async def test_a_harness_outside_of_its_block_names_the_block() -> None:
         await harness.call("bend", joint=1)
     with pytest.raises(UserError, match=f"call\\('bend'\\): the block .* is over; {usage}"):
         await harness.call("bend", joint=1)
+
+
+class Leaky(Module):
+    """A module with a task that fails."""
+
+    config: ModuleConfig
+    odom: In[Odometry]
+
+    async def run(self) -> None:
+        """Fail at the first odometry, or at the end."""
+        try:
+            await self.odom.next()
+        finally:
+            raise ValueError("a leak")
+
+
+async def _leak(then: Callable[[ModuleHarness], object]) -> None:
+    async with ModuleHarness(Leaky) as harness:
+        assert harness.failed() is None
+        harness.feed("odom", Odometry())
+        await asyncio.sleep(0.1)
+        then(harness)
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_fails_is_the_failure_of_a_test_that_does_not_ask(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    await _leak(lambda harness: harness.failed())
+    said = (
+        r"module 'Leaky' failed: ValueError: a leak \(a test that expects it asks `harness.failed\(\)` in the block\)"
+    )
+    with pytest.raises(ModuleFailedError, match=said):
+        await _leak(lambda harness: None)
+    assert caplog.messages == []
+    with pytest.raises(ZeroDivisionError):
+        await _leak(lambda harness: 1 // 0)
+    assert caplog.messages == ["module Leaky failed"], "what may be why"
+
+
+@pytest.mark.virtual_time
+async def test_what_fails_while_a_module_stops_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Leaky) as harness:
+        await asyncio.sleep(0.1)
+    gc.collect()
+    assert harness.failed() is None
+    assert caplog.messages == ["module Leaky failed while it stopped"]
+    assert caplog.records[0].exc_info is not None
+    assert str(caplog.records[0].exc_info[1]) == "a leak"
+
+
+@pytest.mark.virtual_time
+async def test_a_task_may_feed_the_harness_until_its_module_has_ended() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+
+        async def echo() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                with pytest.raises(UserError, match="no stream is called 'odom'"):
+                    harness.feed("odom", Odometry())
+
+        harness.module.spawn(echo(), name="echo")
+        await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from dimos_streams.agent.operators.busy_notice import waits_behind
 from dimos_streams.agent.operators.stop_order import stop_all
 from dimos_streams.agent.recovery import let_go
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.tasks import outlasting
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
@@ -87,11 +88,11 @@ def _said(mission: Mission) -> Said:
 
 
 async def _stop_all(core: AgentCore, call: Call, input: str) -> Said:
-    stopping = asyncio.ensure_future(stop_all(core, call.id, input))
+    stopping = asyncio.create_task(stop_all(core, call.id, input), name=f"the stop of {call.id}")
     try:
         await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
     finally:
-        text = await asyncio.shield(stopping)  # who no longer waits for it does not take it back
+        text = await outlasting(stopping)  # who no longer waits for it does not take it back
     text = cut_to(text, _SAID_BYTES)
     await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
     return Said(text=text, reason="completed")

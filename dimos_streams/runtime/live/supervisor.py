@@ -13,7 +13,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
-from dimos_streams.common.tasks import OwnedTasks
+from dimos_streams.common.tasks import OwnedTasks, outlasting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
@@ -159,7 +159,7 @@ class Supervisor:
         Whoever is cancelled meanwhile waits no longer; the restart goes on.
         """
         slot = slot_with(self._slots, module)
-        await asyncio.shield(asyncio.create_task(self._renew(slot, reason), name=f"renew:{slot.plan.label}"))
+        await outlasting(asyncio.create_task(self._renew(slot, reason), name=f"renew:{slot.plan.label}"))
         return slot.plan.names
 
     async def _renew(self, slot: Slot, reason: str) -> None:

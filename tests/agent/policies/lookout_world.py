@@ -41,7 +41,7 @@ class Guard(Module):
             return f"began {await asyncio.shield(starting)}"
         except asyncio.CancelledError:
             if stubborn:
-                await asyncio.wait([starting])
+                await asyncio.gather(starting, return_exceptions=True)
                 return "it has gone on all the same"
             starting.cancel()
             raise
