@@ -100,8 +100,9 @@ def lcm_library() -> Any:
 
 
 @pytest.fixture
-def caplog(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What earlier tests have left behind is found before: asyncio logs a forgotten error when it is collected."""
+def settled_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """For tests that look at all that is logged. What earlier tests have left behind is found before, which takes a
+    moment: asyncio logs a forgotten error when it is collected."""
     gc.collect()
     caplog.clear()
     return caplog

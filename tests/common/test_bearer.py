@@ -64,14 +64,16 @@ def test_a_query_is_passed_on_without_its_token(query: str, left: str) -> None:
     assert not has_token("s3cret", "", without_token(query))
 
 
-def test_a_token_file_that_every_user_can_read_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_file_that_every_user_can_read_is_said_once(
+    tmp_path: Path, settled_log: pytest.LogCaptureFixture
+) -> None:
     for name, mode, warned in (("own", 0o600, False), ("its group's", 0o640, False), ("open", 0o644, True)):
         file = tmp_path / name
         file.write_text(f"token-of-{mode}\n")
         file.chmod(mode)
         assert [token_in(file), token_in(file)] == [f"token-of-{mode}"] * 2
         text = f"every user of this machine can read the token in {file} (its mode is 644): chmod 600 {file}"
-        assert caplog.messages == [text] * warned
+        assert settled_log.messages == [text] * warned
 
 
 @pytest.mark.parametrize(

@@ -139,10 +139,12 @@ def test_what_can_be_no_secret_is_not_held_up(key: str) -> None:
     assert stream.rest() == "s"
 
 
-def test_a_short_secret_is_noted_and_not_looked_for(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_secret_is_noted_and_not_looked_for(settled_log: pytest.LogCaptureFixture) -> None:
     know("robot", where="OPENAI_API_KEY")
     assert redacted("the robot moves") == "the robot moves"
-    assert caplog.messages == ["OPENAI_API_KEY has fewer than 6 characters: texts that contain it are not redacted"]
+    assert settled_log.messages == [
+        "OPENAI_API_KEY has fewer than 6 characters: texts that contain it are not redacted"
+    ]
 
 
 def test_a_url_shows_neither_user_nor_password() -> None:

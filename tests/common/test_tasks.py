@@ -103,7 +103,7 @@ async def test_whoever_waits_for_work_apart_and_is_cancelled_takes_it_along() ->
 
 
 @pytest.mark.virtual_time
-async def test_owned_tasks_are_kept_reported_and_ended(caplog: pytest.LogCaptureFixture) -> None:
+async def test_owned_tasks_are_kept_reported_and_ended(settled_log: pytest.LogCaptureFixture) -> None:
     owned, ended = OwnedTasks(), list[str]()
 
     async def work(name: str, lasts_s: float, fails: bool = False) -> str:
@@ -123,11 +123,11 @@ async def test_owned_tasks_are_kept_reported_and_ended(caplog: pytest.LogCapture
     assert await first == "first"
     await asyncio.sleep(0.1)
     assert len(owned) == 1
-    assert "the task 'broken' has a defect and ends" in caplog.text
+    assert "the task 'broken' has a defect and ends" in settled_log.text
     await owned.end()
     await owned.end()
     assert (len(owned), ended) == (0, ["first", "broken", "last"])
-    assert caplog.text.count("has a defect") == 1
+    assert settled_log.text.count("has a defect") == 1
 
 
 @pytest.mark.virtual_time
@@ -146,7 +146,7 @@ async def test_only_the_bound_s_own_timeout_says_that_work_was_late() -> None:
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("error", [None, ValueError("no room")])
 async def test_a_task_outlasts_who_waits_for_it_and_its_late_error_is_one_line(
-    error: Exception | None, caplog: pytest.LogCaptureFixture
+    error: Exception | None, settled_log: pytest.LogCaptureFixture
 ) -> None:
     ended = False
 
@@ -165,14 +165,14 @@ async def test_a_task_outlasts_who_waits_for_it_and_its_late_error_is_one_line(
     await asyncio.sleep(1.0)
     gc.collect()
     assert ended
-    assert caplog.messages == (
+    assert settled_log.messages == (
         [] if error is None else ["the work, for which nobody waits any more, failed: no room"]
     )
 
 
 @pytest.mark.virtual_time
 async def test_who_waits_for_a_task_that_outlasts_has_its_result_or_its_error(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     async def work(text: str) -> int:
         await asyncio.sleep(1.0)
@@ -182,4 +182,4 @@ async def test_who_waits_for_a_task_that_outlasts_has_its_result_or_its_error(
     with pytest.raises(ValueError, match="invalid literal"):
         await outlasting(asyncio.create_task(work("seven")))
     gc.collect()
-    assert caplog.messages == []
+    assert settled_log.messages == []

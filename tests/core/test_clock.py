@@ -107,7 +107,7 @@ def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
         clock.run_virtual(main())
 
 
-def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock(settled_log: pytest.LogCaptureFixture) -> None:
     async def stubborn() -> None:
         try:
             await asyncio.Event().wait()
@@ -117,7 +117,7 @@ def test_a_task_that_cannot_be_cancelled_does_not_hide_the_deadlock(caplog: pyte
     with pytest.raises(clock.DeadlockError, match="Event") as deadlock:
         clock.run_virtual(stubborn())
     assert "create_future" not in str(deadlock.value)
-    assert "await asyncio.get_running_loop().create_future()" in caplog.text
+    assert "await asyncio.get_running_loop().create_future()" in settled_log.text
 
 
 async def swallow() -> None:
@@ -242,7 +242,7 @@ def test_wall_time_is_the_systems() -> None:
     assert clock.monotonic() == pytest.approx(time.monotonic(), abs=5)
 
 
-def test_each_run_in_virtual_time_is_an_era_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_run_in_virtual_time_is_an_era_of_its_own(settled_log: pytest.LogCaptureFixture) -> None:
     log = LimitedLog(logging.getLogger("outside"))
 
     async def twice() -> int:
@@ -252,4 +252,4 @@ def test_each_run_in_virtual_time_is_an_era_of_its_own(caplog: pytest.LogCapture
 
     assert clock.era() == 0
     assert clock.run_virtual(twice()) != clock.run_virtual(twice())
-    assert len(caplog.records) == 2, "what one run has logged is no reason to keep it from the log of another"
+    assert len(settled_log.records) == 2, "what one run has logged is no reason to keep it from the log of another"

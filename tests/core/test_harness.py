@@ -229,7 +229,7 @@ async def _leak(then: Callable[[ModuleHarness], object]) -> None:
 
 @pytest.mark.virtual_time
 async def test_a_module_that_fails_is_the_failure_of_a_test_that_does_not_ask(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     await _leak(lambda harness: harness.failed())
     said = (
@@ -237,21 +237,21 @@ async def test_a_module_that_fails_is_the_failure_of_a_test_that_does_not_ask(
     )
     with pytest.raises(ModuleFailedError, match=said):
         await _leak(lambda harness: None)
-    assert caplog.messages == []
+    assert settled_log.messages == []
     with pytest.raises(ZeroDivisionError):
         await _leak(lambda harness: 1 // 0)
-    assert caplog.messages == ["module Leaky failed"], "what may be why"
+    assert settled_log.messages == ["module Leaky failed"], "what may be why"
 
 
 @pytest.mark.virtual_time
-async def test_what_fails_while_a_module_stops_is_logged_at_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_fails_while_a_module_stops_is_logged_at_once(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Leaky) as harness:
         await asyncio.sleep(0.1)
     gc.collect()
     assert harness.failed() is None
-    assert caplog.messages == ["module Leaky failed while it stopped"]
-    assert caplog.records[0].exc_info is not None
-    assert str(caplog.records[0].exc_info[1]) == "a leak"
+    assert settled_log.messages == ["module Leaky failed while it stopped"]
+    assert settled_log.records[0].exc_info is not None
+    assert str(settled_log.records[0].exc_info[1]) == "a leak"
 
 
 @pytest.mark.virtual_time

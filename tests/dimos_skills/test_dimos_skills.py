@@ -298,7 +298,7 @@ def test_what_only_sounds_as_if_it_stops_may_move() -> None:
 @pytest.mark.slow
 @pytest.mark.feature("G3")
 def test_a_server_that_is_absent_vanishes_and_comes_back(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    settled_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dimos_module, "_OPEN_S", 0.2)
 
@@ -319,7 +319,7 @@ def test_a_server_that_is_absent_vanishes_and_comes_back(
             await until(lambda: server.asked[-1][0] == "nap")
             server.progress(token, 1, "round 1")
             await patrol.wait_for(lambda event: event.text == "round 1")
-            caplog.clear()
+            settled_log.clear()
             server.stop()
             close = await nap.closed()
             assert close.outcome is Outcome.FAILED
@@ -329,7 +329,7 @@ def test_a_server_that_is_absent_vanishes_and_comes_back(
             assert "could not be asked to end: dimos at" in patrol.texts("update")[-1]
             assert infos(harness).keys() >= {"dimos_wave", "dimos_patrol"}
             await until(lambda: harness.module.health == gone)
-            lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+            lines = [record.getMessage() for record in settled_log.records if record.levelno >= logging.WARNING]
             assert lines == [f"dimos at {server.url} can't be heard: the server ended the stream"]
             refused = await (await harness.call("dimos_wave")).closed(5)
             assert (refused.outcome, refused.text) == (Outcome.FAILED, gone)
@@ -344,7 +344,7 @@ def test_a_server_that_is_absent_vanishes_and_comes_back(
 
     server = StandIn()
     try:
-        with caplog.at_level(logging.INFO):
+        with settled_log.at_level(logging.INFO):
             asyncio.run(scenario(server))
     finally:
         server.stop()
@@ -373,7 +373,7 @@ def _body(body: bytes, arguments: dict[str, Any], token: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.feature("G3", "F6")
-def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_answers_nonsense(settled_log: pytest.LogCaptureFixture) -> None:
     ok = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"hello"}]}}'
     wrong: list[tuple[bytes, str]] = [
         (b"<html>", "answers with no JSON-RPC: HTTP 200, '<html>'"),
@@ -407,7 +407,7 @@ def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> Non
             server.headers.clear()
 
             call, token = await patrolling(harness, server)
-            caplog.clear()
+            settled_log.clear()
             for frame in (b"\x80\x04\x95K\x01.", b"[]", b'{"method":"notifications/progress","params":7}', b"{"):
                 server.send(frame)
             server.send({"method": "dimos/tool_stopped", "params": {"tool_name": 7}})
@@ -423,7 +423,7 @@ def test_a_server_that_answers_nonsense(caplog: pytest.LogCaptureFixture) -> Non
             left_out = [int(text.split()[0][1:]) for text in call.texts("update") if "came too fast" in text]
             assert len(passed) + sum(left_out) == 2000
             assert passed == sorted(passed, key=int)
-            (line,) = (record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+            (line,) = (record.getMessage() for record in settled_log.records if record.levelno >= logging.WARNING)
             assert "says what is no notice" in line
 
     with stand_in() as server:

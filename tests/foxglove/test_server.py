@@ -361,7 +361,7 @@ def test_who_says_more_than_a_viewer_has_to_say_is_cut_off_and_no_other(said: by
     asyncio.run(scenario())
 
 
-def test_what_viewers_say_wrong_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_viewers_say_wrong_does_not_fill_the_log(settled_log: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with shown() as show, viewing(show.url) as viewer:
             for number in range(100):
@@ -369,7 +369,7 @@ def test_what_viewers_say_wrong_does_not_fill_the_log(caplog: pytest.LogCaptureF
             assert "message" in await viewer.call("/pause", {})
 
     asyncio.run(scenario())
-    complaints = [record for record in caplog.records if "Invalid message" in record.getMessage()]
+    complaints = [record for record in settled_log.records if "Invalid message" in record.getMessage()]
     assert len(complaints) <= 10
 
 
@@ -514,7 +514,7 @@ def test_who_says_nothing_at_the_door_takes_no_place_of_viewers_and_is_bounded()
     asyncio.run(scenario())
 
 
-def test_closing_ends_those_who_wait_at_the_door_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_closing_ends_those_who_wait_at_the_door_without_a_word(settled_log: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with shown() as show:
             waiting = [await asyncio.open_connection("127.0.0.1", show.port) for _ in range(3)]
@@ -527,4 +527,4 @@ def test_closing_ends_those_who_wait_at_the_door_without_a_word(caplog: pytest.L
             writer.close()
 
     asyncio.run(scenario())
-    assert [record.getMessage() for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
+    assert [record.getMessage() for record in settled_log.records if record.levelname in ("WARNING", "ERROR")] == []

@@ -175,7 +175,7 @@ def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.feature("A5")
 @pytest.mark.parametrize("text", HOSTILE_JSON, ids=range(len(HOSTILE_JSON)))
-def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_arguments_from_outside(text: str, settled_log: pytest.LogCaptureFixture) -> None:
     """A host answers each call with an open and a close, or skips what is no call; nothing is raised."""
 
     async def check() -> None:
@@ -197,7 +197,7 @@ def test_arguments_from_outside(text: str, caplog: pytest.LogCaptureFixture) -> 
         await bus.close()
 
     run_virtual(check())
-    assert "Traceback" not in caplog.text
+    assert "Traceback" not in settled_log.text
 
 
 @pytest.mark.virtual_time
@@ -247,7 +247,7 @@ def test_a_regular_expression_from_outside_is_left_to_its_skill(pattern: str) ->
     check_arguments(info, {"a": "a" * 40 + "!"})
 
 
-def test_a_log_line_is_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_log_line_is_one_short_line(settled_log: pytest.LogCaptureFixture) -> None:
     async def check() -> None:
         log = LimitedLog(logging.getLogger("outside"))
         for _ in range(1000):
@@ -256,9 +256,9 @@ def test_a_log_line_is_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
         log.warning("skipped: %s", "again")
 
     run_virtual(check())
-    assert [len(record.getMessage()) < 600 for record in caplog.records] == [True, True]
-    assert "\n2026" not in caplog.records[0].getMessage()
-    assert caplog.records[1].getMessage() == "skipped: again (and 999 more like it)"
+    assert [len(record.getMessage()) < 600 for record in settled_log.records] == [True, True]
+    assert "\n2026" not in settled_log.records[0].getMessage()
+    assert settled_log.records[1].getMessage() == "skipped: again (and 999 more like it)"
 
 
 def test_records_of_other_loggers_are_limited() -> None:

@@ -242,7 +242,7 @@ async def test_identities_outlast_wrong_stamps_and_a_clock_that_is_set(off: int)
         assert utime_of(heard[-1].header) == pictures.utime
 
 
-def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_input_is_counted_and_logged_once_a_second(settled_log: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         detector = PersonDetector()
         async with ModuleHarness(detector, unwired=UNSEEN) as harness:
@@ -263,10 +263,10 @@ def test_damaged_input_is_counted_and_logged_once_a_second(caplog: pytest.LogCap
             assert [label(d) for d in heard[-1].detections] == [RED]
             assert detector.health == "ok"
 
-    with caplog.at_level(logging.WARNING):
+    with settled_log.at_level(logging.WARNING):
         run_virtual(scenario())
-    assert sum("a frame was left out" in record.message for record in caplog.records) == 1
-    assert sum("skipped:" in record.message for record in caplog.records) == 1
+    assert sum("a frame was left out" in record.message for record in settled_log.records) == 1
+    assert sum("skipped:" in record.message for record in settled_log.records) == 1
 
 
 @pytest.mark.virtual_time
@@ -305,7 +305,7 @@ def test_depth_in_metres_places_people_as_depth_in_millimetres_does() -> None:
 
 
 def test_an_encoding_that_does_not_belong_on_a_topic_is_one_line_that_names_both(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
         async with ModuleHarness(PersonDetector(), unwired=UNSEEN) as harness:
@@ -318,9 +318,9 @@ def test_an_encoding_that_does_not_belong_on_a_topic_is_one_line_that_names_both
                 await asyncio.sleep(0.1)
             assert harness.sent("detections") == []
 
-    with caplog.at_level(logging.WARNING):
+    with settled_log.at_level(logging.WARNING):
         run_virtual(scenario())
-    (line,) = [record.message for record in caplog.records]
+    (line,) = [record.message for record in settled_log.records]
     assert line.startswith(
         "a frame was left out: bad sensor_msgs.Image on 'depth_image': encoding 'yuv422' is no depth"
     )

@@ -54,7 +54,7 @@ def test_appending_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", [1, 17, 5000])
 def test_a_cut_off_end_is_repaired_with_one_warning(
-    tmp_path: Path, lost: int, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, lost: int, settled_log: pytest.LogCaptureFixture
 ) -> None:
     whole = write_log(tmp_path / "a.lcmlog", EVENTS[:50]).read_bytes()
     cut = tmp_path / "b.lcmlog"
@@ -62,12 +62,12 @@ def test_a_cut_off_end_is_repaired_with_one_warning(
     survivors = raw(read_log(cut))
     assert survivors == EVENTS[: len(survivors)]
     left = len(whole) - lost - sum(map(size_of, survivors))
-    with caplog.at_level(logging.WARNING), LogWriter(cut, append=True) as writer:
+    with settled_log.at_level(logging.WARNING), LogWriter(cut, append=True) as writer:
         writer.write(*EVENTS[60])
     assert raw(read_log(cut)) == [*survivors, EVENTS[60]]
     assert [event.number for event in read_log(cut)] == list(range(len(survivors) + 1))
-    assert len(caplog.records) == (1 if left else 0)
-    assert not left or f"its last {left} bytes were cut off" in caplog.text
+    assert len(settled_log.records) == (1 if left else 0)
+    assert not left or f"its last {left} bytes were cut off" in settled_log.text
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_what_is_not_recorded_is_not_made(tmp_path: Path) -> None:
     assert not run_virtual(pictures(Selection(include=["/odom"])))
 
 
-def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, settled_log: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         bus = create_bus("memq://")
         await bus.open()
@@ -104,7 +104,9 @@ def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, caplog: pytest.L
         await bus.close()
 
     run_virtual(scenario())
-    assert [record.getMessage() for record in caplog.records] == [f"{tmp_path}/a.lcmlog: nothing came that fits /odm"]
+    assert [record.getMessage() for record in settled_log.records] == [
+        f"{tmp_path}/a.lcmlog: nothing came that fits /odm"
+    ]
 
 
 @pytest.fixture

@@ -88,13 +88,13 @@ async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
     ],
 )
 async def test_wishes_that_nobody_can_mean_are_in_the_log_once_a_second(
-    twist: Twist, said: str, caplog: pytest.LogCaptureFixture
+    twist: Twist, said: str, settled_log: pytest.LogCaptureFixture
 ) -> None:
     async with ModuleHarness(VelocityGate, name="gate", unwired=("scan",)) as harness:
         await command_for(harness, Twist(linear=Vector3(x=3.0), angular=Vector3(z=5.0)), 1.0)
-        assert caplog.messages == []
+        assert settled_log.messages == []
         await command_for(harness, twist, 1.95)
-    assert [message.partition(" (and")[0] for message in caplog.messages] == [
+    assert [message.partition(" (and")[0] for message in settled_log.messages] == [
         f"velocity gate 'gate': skill wants {said}"
     ] * 2
 

@@ -65,7 +65,7 @@ def test_an_order_is_carried_out_and_answered(run_dir: Path) -> None:
 
 
 def test_a_file_in_the_place_of_the_sockets_way_is_left_alone(
-    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    run_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settled_log: pytest.LogCaptureFixture
 ) -> None:
     """The socket has its name by way of a descriptor, which is soon another file's."""
     opened: list[int] = []
@@ -83,7 +83,7 @@ def test_a_file_in_the_place_of_the_sockets_way_is_left_alone(
     monkeypatch.setattr(control, "_listening", listening)
     run_live(main())
     os.close(opened[0])
-    assert caplog.records == []
+    assert settled_log.records == []
 
 
 def test_who_talks_nonsense_or_nothing_disturbs_nobody(run_dir: Path) -> None:

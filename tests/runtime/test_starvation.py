@@ -38,7 +38,7 @@ async def send_poses(bus: Bus) -> None:
 
 @pytest.mark.virtual_time
 async def test_a_starving_module_says_once_what_is_there_until_something_comes(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     bus = create_bus("memq://")
     await bus.open()
@@ -48,7 +48,7 @@ async def test_a_starving_module_says_once_what_is_there_until_something_comes(
         assert harness.module.health == "ok"
         await asyncio.sleep(60.0)
         assert harness.module.health == SAID
-        assert [record.getMessage() for record in caplog.records] == [SAID]
+        assert [record.getMessage() for record in settled_log.records] == [SAID]
         harness.feed("odom", Odometry())
         await asyncio.sleep(0.1)
         assert harness.module.health == "ok"
@@ -57,18 +57,18 @@ async def test_a_starving_module_says_once_what_is_there_until_something_comes(
 
 
 @pytest.mark.virtual_time
-async def test_a_second_module_of_the_name_says_it_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_second_module_of_the_name_says_it_again(settled_log: pytest.LogCaptureFixture) -> None:
     bus = create_bus("memq://")
     await bus.open()
     host = ModuleHost(bus)
     sending = asyncio.create_task(send_poses(bus))
     for _ in range(2):
-        caplog.clear()
+        settled_log.clear()
         walker = Walker(name="walker")
         await host.start(walker, {"odom": "/odom"})
         await asyncio.sleep(10.0)
         assert walker.health == SAID
-        assert [record.getMessage() for record in caplog.records] == [SAID]
+        assert [record.getMessage() for record in settled_log.records] == [SAID]
         await host.stop_module(walker, "the test wants it")
     await host.stop()
     sending.cancel()
@@ -76,7 +76,7 @@ async def test_a_second_module_of_the_name_says_it_again(caplog: pytest.LogCaptu
 
 @pytest.mark.virtual_time
 async def test_what_was_found_while_something_else_was_wrong_is_in_the_health_afterwards(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     bus = create_bus("memq://")
     await bus.open()
@@ -88,17 +88,17 @@ async def test_what_was_found_while_something_else_was_wrong_is_in_the_health_af
         harness.module.health = "ok"
         await asyncio.sleep(20.0)
         assert harness.module.health == SAID
-        assert [record.getMessage() for record in caplog.records] == [SAID]
+        assert [record.getMessage() for record in settled_log.records] == [SAID]
         harness.feed("odom", Odometry())
         await until(lambda: harness.module.health == "ok")
         sending.cancel()
 
 
 @pytest.mark.virtual_time
-async def test_where_nothing_is_there_or_all_is_well_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+async def test_where_nothing_is_there_or_all_is_well_nothing_is_said(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Walker, name="walker") as harness:
         await asyncio.sleep(30.0)
         harness.feed("odom", Odometry())
         await asyncio.sleep(30.0)
         assert harness.module.health == "ok"
-    assert caplog.records == []
+    assert settled_log.records == []

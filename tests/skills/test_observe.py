@@ -68,7 +68,7 @@ async def test_what_touches_the_robot_is_the_nearest() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_that_detections_have_no_labels_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_that_detections_have_no_labels_is_said_once(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Observe, unwired=("odom", "color_image", "camera_info")) as harness:
         lookout = LookOut(context=harness.module.context)
         await harness.add(lookout)
@@ -81,7 +81,7 @@ async def test_that_detections_have_no_labels_is_said_once(caplog: pytest.LogCap
             "detections on /detections#vision_msgs.Detection2DArray have no labels (results_length is 0): "
             "no description matches them"
         )
-        assert [record.getMessage() for record in caplog.records] == [said]
+        assert [record.getMessage() for record in settled_log.records] == [said]
         assert (harness.module.health, lookout.health) == (said, said)
         harness.feed("detections", frame())
         await asyncio.sleep(0.1)

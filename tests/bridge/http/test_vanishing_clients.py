@@ -59,8 +59,8 @@ def vanish(bridge: Served, connections: list[socket.socket], then: Callable[[], 
     bridge.run(at_once())
 
 
-def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.name == "asyncio"]
+def complaints(settled_log: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in settled_log.records if record.name == "asyncio"]
 
 
 def publish(bridge: Served, call_id: str, size: int) -> None:
@@ -68,7 +68,7 @@ def publish(bridge: Served, call_id: str, size: int) -> None:
     bridge.broker.ledger.enter(events)
 
 
-def test_watchers(caplog: pytest.LogCaptureFixture) -> None:
+def test_watchers(settled_log: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         monitor = bridge.scene.bridge.monitor
         connections = [connected(bridge, *UPGRADE) for _ in range(CLIENTS)]
@@ -81,7 +81,7 @@ def test_watchers(caplog: pytest.LogCaptureFixture) -> None:
 
         vanish(bridge, connections, report)
         until(lambda: monitor.statistics().watchers == 0)
-    assert complaints(caplog) == []
+    assert complaints(settled_log) == []
 
 
 def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_bridge_ends_while_a_watcher_that_has_said_goodbye_still_has_to_be_sent_something(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     with served() as bridge:
         monitor = bridge.scene.bridge.monitor
@@ -112,7 +112,7 @@ def test_a_bridge_ends_while_a_watcher_that_has_said_goodbye_still_has_to_be_sen
             for connection in (slow, other):
                 while connection.recv(1 << 20):
                     pass
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert [record for record in settled_log.records if record.levelno >= logging.ERROR] == []
 
 
 def transports(bridge: Served) -> list[asyncio.Transport]:
@@ -124,17 +124,17 @@ def transports(bridge: Served) -> list[asyncio.Transport]:
 
 
 @pytest.mark.slow
-def test_event_streams(caplog: pytest.LogCaptureFixture) -> None:
+def test_event_streams(settled_log: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         call_id = bridge.call("follow", wait="answer", description="ann")["call_id"]
         connections = [connected(bridge, "GET /tool_streams HTTP/1.1") for _ in range(CLIENTS)]
         until(lambda: bridge.scene.bridge.broadcast.statistics().readers == CLIENTS)
         vanish(bridge, connections, lambda: publish(bridge, call_id, 10_000))
         until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
-    assert complaints(caplog) == []
+    assert complaints(settled_log) == []
 
 
-def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
+def test_mcp_clients(settled_log: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         session = bridge.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]
         asked = {"name": "patrol", "arguments": {}, "_meta": {"progressToken": 1}}
@@ -146,7 +146,7 @@ def test_mcp_clients(caplog: pytest.LogCaptureFixture) -> None:
         until(lambda: open_call.state == "open" and bridge.scene.bridge.broadcast.statistics().readers == 1)
         vanish(bridge, [connection], lambda: publish(bridge, open_call.call_id, 100))
         until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
-    assert complaints(caplog) == []
+    assert complaints(settled_log) == []
 
 
 def test_a_sender_that_goes_before_its_body_has_come() -> None:

@@ -85,17 +85,17 @@ def without_folders(text: str) -> str:
 
 @pytest.mark.virtual_time
 async def test_a_skill_that_swallows_its_time_limit_has_timed_out_and_is_named_in_time(
-    caplog: pytest.LogCaptureFixture,
+    settled_log: pytest.LogCaptureFixture,
 ) -> None:
     async with ModuleHarness(Deaf, name="deaf") as harness:
         began = clock.monotonic()
         call = await harness.call("hurry", rounds=100)
-        await until(lambda: caplog.messages)
+        await until(lambda: settled_log.messages)
         assert 3.0 <= clock.monotonic() - began < 3.5
         closed = await call.closed()
         assert clock.monotonic() - began == pytest.approx(20.0, abs=0.5)
         assert (closed.outcome, closed.data["result"]) == (Outcome.TIMED_OUT, "x")
-        (warning,) = map(without_folders, caplog.messages)
+        (warning,) = map(without_folders, settled_log.messages)
         assert warning.startswith(f"skill 'hurry' of module 'deaf' was to end, call {call.id}{LATE}")
         assert warning.endswith(REMEDY)
         said = without_folders(closed.text)
@@ -104,7 +104,7 @@ async def test_a_skill_that_swallows_its_time_limit_has_timed_out_and_is_named_i
 
 
 @pytest.mark.virtual_time
-async def test_a_skill_that_swallows_its_cancel_is_cancelled_and_named(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_skill_that_swallows_its_cancel_is_cancelled_and_named(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Deaf, name="deaf") as harness:
         call = await harness.call("stroll", rounds=30)
         await call.answer()
@@ -112,14 +112,14 @@ async def test_a_skill_that_swallows_its_cancel_is_cancelled_and_named(caplog: p
         closed = await call.closed()
         assert closed.outcome is Outcome.CANCELLED
         assert without_folders(closed.text).startswith(f"enough{LATE}")
-        (warning,) = caplog.messages
+        (warning,) = settled_log.messages
         assert closed.text.removeprefix("enough") in warning
 
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(("skill_name", "outcome"), [("hurry", Outcome.TIMED_OUT), ("stroll", Outcome.CANCELLED)])
 async def test_a_skill_that_returns_a_last_result_when_it_is_to_end_gives_it_and_nobody_minds(
-    skill_name: str, outcome: Outcome, caplog: pytest.LogCaptureFixture
+    skill_name: str, outcome: Outcome, settled_log: pytest.LogCaptureFixture
 ) -> None:
     async with ModuleHarness(Deaf, name="deaf") as harness:
         call = await harness.call(skill_name, rounds=8)
@@ -129,16 +129,16 @@ async def test_a_skill_that_returns_a_last_result_when_it_is_to_end_gives_it_and
         closed = await call.closed()
         assert (closed.outcome, closed.data["result"]) == (outcome, "x")
         assert closed.text in ("it ran longer than 1 s", "enough")
-    assert not caplog.messages
+    assert not settled_log.messages
 
 
 @pytest.mark.virtual_time
-async def test_a_skill_that_outlasts_its_module_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_skill_that_outlasts_its_module_is_named_once(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Deaf, name="deaf") as harness:
         call = await harness.call("stroll", rounds=30)
         await call.answer()
     closed = call.events[-1]
     assert closed.outcome is Outcome.CANCELLED
     assert without_folders(closed.text).startswith(f"the module is stopping{LATE}")
-    assert len(caplog.messages) == 1
+    assert len(settled_log.messages) == 1
     await asyncio.sleep(5.0)
