@@ -243,7 +243,7 @@ async def test_a_hub_that_refuses_every_event_does_not_make_gaps_of_them(opened:
 
 
 async def test_a_refusal_is_one_line_and_is_tried_again(
-    opened: OpenJournal, caplog: pytest.LogCaptureFixture
+    opened: OpenJournal, settled_log: pytest.LogCaptureFixture
 ) -> None:
     hub = FakeHub()
     robot = Robot(opened(), hub)
@@ -257,24 +257,24 @@ async def test_a_refusal_is_one_line_and_is_tried_again(
         await asyncio.sleep(600)
         assert 600 / REFUSED_WAIT_S / 1.5 <= hub.attempts <= 600 / REFUSED_WAIT_S
         assert robot.troubles.text == "it refuses: the token is another robot's"
-        assert len(caplog.messages) == 1
-        assert "another robot's; the run goes on" in caplog.messages[0]
+        assert len(settled_log.messages) == 1
+        assert "another robot's; the run goes on" in settled_log.messages[0]
         hub.before = _up
         await robot.shipped()
         assert robot.troubles.text == ""
-        assert caplog.messages[1:] == ["the hub http://hub is back"]
+        assert settled_log.messages[1:] == ["the hub http://hub is back"]
     assert hub.stored(robot.name) == whole(1, 1)
 
 
 async def test_a_hub_that_is_away_is_asked_less_and_less_often(
-    opened: OpenJournal, caplog: pytest.LogCaptureFixture
+    opened: OpenJournal, settled_log: pytest.LogCaptureFixture
 ) -> None:
     hub = FakeHub(before=_down)
     robot = Robot(opened(), hub)
     async with robot.shipping():
         await asyncio.sleep(600)
         assert 75 < hub.attempts < 130
-        assert len(caplog.messages) == 1
+        assert len(settled_log.messages) == 1
 
 
 async def test_a_hub_that_acknowledges_nothing_is_not_asked_without_end(opened: OpenJournal) -> None:
