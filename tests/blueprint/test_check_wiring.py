@@ -220,9 +220,9 @@ def test_what_goes_past_a_velocity_gate_is_an_error_that_names_the_way_through_i
     assert found_in(write, text.replace(f"'{walker}'", f"'{walker}', remap: {{cmd_vel: skill_vel}}")) == []
 
 
-def test_who_runs_it_is_warned_too(caplog: pytest.LogCaptureFixture) -> None:
+def test_who_runs_it_is_warned_too(settled_log: pytest.LogCaptureFixture) -> None:
     refuse_errors(blueprint("x", module(toy_modules.Sharing, name="a"), module(toy_modules.Walk), external=(IMAGE,)))
-    (said,) = caplog.messages
+    (said,) = settled_log.messages
     assert "channel '/cmd_vel#geometry_msgs.Twist' has 2 publishers: a.cmd_vel, walk.cmd_vel; remap one" in said
 
 

@@ -122,17 +122,17 @@ def test_a_message_from_a_time_to_come_silences_its_source_for_one_message() -> 
     ],
 )
 def test_what_is_no_hold_changes_nothing_and_is_logged(
-    bad: Hold, why: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    bad: Hold, why: str, settled_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
     table.update(hold(1), 0.0)
-    with caplog.at_level(logging.WARNING):
+    with settled_log.at_level(logging.WARNING):
         for _ in range(100):
             table.update(bad, 1.0)
     assert table.sources(1.0) == ("agent",)
     assert table.skipped == 100
-    (line,) = caplog.messages
+    (line,) = settled_log.messages
     assert "gate: skipped a hold of" in line
     assert why in line
     assert why in table.note(1.0 + MAX_VALID_S - 0.1)
@@ -142,16 +142,16 @@ def test_what_is_no_hold_changes_nothing_and_is_logged(
 @pytest.mark.feature("B3")
 @pytest.mark.parametrize("valid_s", [MAX_VALID_S + 1, 3_600.0])
 def test_a_sound_hold_for_too_long_holds_for_the_longest_time_and_is_noted(
-    valid_s: float, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    valid_s: float, settled_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dimos_streams.operator.holding._log._last", {})
     table = HoldTable("gate")
-    with caplog.at_level(logging.WARNING):
+    with settled_log.at_level(logging.WARNING):
         table.update(hold(1, source="console", valid_s=valid_s), 1.0)
     assert table.sources(1.0 + MAX_VALID_S) == ("console",)
     assert not table.held(1.1 + MAX_VALID_S)
     said = f"a hold of 'console' counts for 60 s only: valid_s is {valid_s!r}; at most 60 s are valid"
-    assert f"gate: {said}" in caplog.text
+    assert f"gate: {said}" in settled_log.text
     assert table.note(2.0) == said
     assert table.skipped == 0
     table.update(hold(2, source="console", valid_s=valid_s), 100.0)

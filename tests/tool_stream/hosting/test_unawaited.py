@@ -117,11 +117,13 @@ async def closed_of(name: str) -> tuple[ToolEvent, str]:
     return closed, str(error.value)
 
 
-async def test_each_line_is_named_once_in_the_log_and_in_the_close(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_line_is_named_once_in_the_log_and_in_the_close(settled_log: pytest.LogCaptureFixture) -> None:
     closed, raised = await closed_of("chat")
     assert (closed.outcome, closed.text) == (Outcome.COMPLETED, "chatted")
-    assert "; ".join(caplog.messages) == closed.data["unawaited"] == raised
-    for said, code in zip(caplog.messages, ("call.update(word)", "asyncio.sleep(1)", "self._part()"), strict=True):
+    assert "; ".join(settled_log.messages) == closed.data["unawaited"] == raised
+    for said, code in zip(
+        settled_log.messages, ("call.update(word)", "asyncio.sleep(1)", "self._part()"), strict=True
+    ):
         assert said.startswith(f"skill 'chat' does not await `{code}")
         assert said.endswith(f" ({line_of(code)}), so it does nothing: put `await` before it")
 
@@ -144,7 +146,7 @@ async def test_nobody_is_blamed_for_what_the_collector_finds() -> None:
             assert await (await harness.call("collect")).result() == "collected"
 
 
-async def test_who_is_cancelled_need_not_await_the_rest(caplog: pytest.LogCaptureFixture) -> None:
+async def test_who_is_cancelled_need_not_await_the_rest(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Absent) as harness:
         call = await harness.call("in_steps")
         await asyncio.sleep(1)
@@ -152,7 +154,7 @@ async def test_who_is_cancelled_need_not_await_the_rest(caplog: pytest.LogCaptur
         with pytest.warns(RuntimeWarning, match="coroutine 'Absent._step' was never awaited"):
             closed = await call.closed()
     assert (closed.outcome, "unawaited" in closed.data) == (Outcome.CANCELLED, False)
-    assert "does not await" not in caplog.text
+    assert "does not await" not in settled_log.text
 
 
 async def test_a_call_that_fails_says_it_too() -> None:
@@ -161,11 +163,11 @@ async def test_a_call_that_fails_says_it_too() -> None:
     assert closed.data["unawaited"] == raised
 
 
-async def test_the_log_has_what_has_no_room_in_the_close(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_has_what_has_no_room_in_the_close(settled_log: pytest.LogCaptureFixture) -> None:
     async with ModuleHarness(Absent) as harness:
         closed = await (await harness.call("recite")).closed()
     assert (closed.outcome, "unawaited" in closed.data) == (Outcome.COMPLETED, False)
-    assert "skill 'recite' does not await" in caplog.text
+    assert "skill 'recite' does not await" in settled_log.text
 
 
 async def test_a_run_of_a_blueprint_fails_too(tmp_path: Path) -> None:
