@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 
 from dimos_streams import clock
+from dimos_streams.common.newest import Newest
 from dimos_streams.dimos_skills.notices import ToolNotice
 
 MAX_WAITING = 500
@@ -77,7 +78,7 @@ class ToolStreams:
 
     def __init__(self) -> None:
         self._streams: dict[str, DimosToolStream] = {}
-        self._ended: OrderedDict[str, str] = OrderedDict()
+        self._ended = Newest[str, str](_REMEMBERED)
         """The tools of the newest calls that are over, by token."""
 
     @contextlib.contextmanager
@@ -89,8 +90,6 @@ class ToolStreams:
         finally:
             del self._streams[token]
             self._ended[token] = tool
-            if len(self._ended) > _REMEMBERED:
-                self._ended.popitem(last=False)
 
     def take(self, notice: ToolNotice) -> str:
         """Give a notice to the calls that it is for; return the tool's name if its call was over, else an empty text.

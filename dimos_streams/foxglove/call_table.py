@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams.common.newest import Newest
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.tool_stream.wire.layout import INSTANCE
 
@@ -33,8 +33,8 @@ class TracedCalls:
     """Folds events into calls. An event that comes again, as after a loss, changes nothing."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, TracedCall] = OrderedDict()
-        self._closed: OrderedDict[str, None] = OrderedDict()
+        self._open = Newest[str, TracedCall](MAX_CALLS)
+        self._closed = Newest[str, None](MAX_CLOSED)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -50,9 +50,6 @@ class TracedCalls:
         if event.type == "close":
             del self._open[event.call_id]
             self._closed[event.call_id] = None
-        for calls, most in ((self._open, MAX_CALLS), (self._closed, MAX_CLOSED)):
-            while len(calls) > most:
-                calls.popitem(last=False)
         return call
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
+from dimos_streams.common.newest import Newest
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
@@ -35,7 +35,7 @@ class FleetCalls:
 
     def __init__(self, parts: HubParts) -> None:
         self._parts = parts
-        self._robots: OrderedDict[str, str] = OrderedDict()
+        self._robots = Newest[str, str](_REMEMBERED)
         """The robots of calls that were begun here, whose events may not have come yet."""
 
     def skills(self) -> list[SkillInfo]:
@@ -49,8 +49,6 @@ class FleetCalls:
             robot, reply = await begin(self._parts, body, None, 0.0, model=True)
         call_id = str(_content(reply)["call_id"])
         self._robots[call_id] = robot
-        if len(self._robots) > _REMEMBERED:
-            self._robots.popitem(last=False)
         return call_id
 
     async def view(self, call_id: str) -> CallView:

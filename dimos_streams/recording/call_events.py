@@ -7,10 +7,10 @@ as a bridge would; then a ``gap`` stands for it.
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from dimos_streams.common.newest import Newest
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_LATENESS_US = 5_000_000
@@ -52,12 +52,12 @@ class InOrder:
         """The number of events that are not in the log."""
         self.repeated = 0
         """The number of events that came again."""
-        self._whole: OrderedDict[str, int] = OrderedDict()
+        self._whole = Newest[str, int](_MAX_OPEN)
         """The number of the next event of open calls of which none waits; the call that spoke last stands last."""
         self._behind: dict[str, _CallStream] = {}
         """The calls of which events wait, in the order in which that began."""
         self._waiting = 0
-        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._ended = Newest[str, None](_MAX_ENDED)
 
     def take(self, utime: int, event: ToolEvent) -> list[ToolEvent]:
         """The events that are due now, at a time of the log."""
@@ -105,8 +105,6 @@ class InOrder:
         else:
             self._behind.pop(call, None)
             self._whole[call] = stream.next_seq
-            if len(self._whole) > _MAX_OPEN:
-                self._whole.popitem(last=False)
         return found
 
     def _over_the_gap(self, call: str, stream: _CallStream) -> list[ToolEvent]:
@@ -120,8 +118,6 @@ class InOrder:
         self._waiting -= len(stream.waiting)
         self._behind.pop(call, None)
         self._ended[call] = None
-        if len(self._ended) > _MAX_ENDED:
-            self._ended.popitem(last=False)
 
 
 def _gap(following: ToolEvent, from_seq: int) -> ToolEvent:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission
-
-_T = TypeVar("_T")
+from dimos_streams.common.newest import Newest
 
 _REMEMBERED = 1000
 _DOUBTS = 100
@@ -28,8 +27,8 @@ class CallMemory:
     """Bounded tables of the newest calls of each kind."""
 
     def __init__(self) -> None:
-        self._closed: OrderedDict[str, ClosedCall] = OrderedDict()
-        self._given_up: OrderedDict[str, OpenCall] = OrderedDict()
+        self._closed = Newest[str, ClosedCall](_REMEMBERED)
+        self._given_up = Newest[str, OpenCall](_DOUBTS)
         self._doubtful: deque[OpenCall] = deque(maxlen=_DOUBTS)
 
     @property
@@ -43,21 +42,16 @@ class CallMemory:
 
     def remember_closed(self, call: OpenCall) -> None:
         """Remember a call that has closed."""
-        _keep(
-            self._closed,
-            call.call_id,
-            ClosedCall(call.missions, call.asked_to_end, call.deliver, call.reviewer),
-            _REMEMBERED,
-        )
+        self._closed[call.call_id] = ClosedCall(call.missions, call.asked_to_end, call.deliver, call.reviewer)
 
     def remember_recorded(self, reviewers: Mapping[str, Any]) -> None:
         """Remember calls whose close is in a record, each with who has let it begin."""
         for call_id, reviewer in reviewers.items():
-            _keep(self._closed, call_id, ClosedCall((), "", None, reviewer), _REMEMBERED)
+            self._closed[call_id] = ClosedCall((), "", None, reviewer)
 
     def remember_given_up(self, call: OpenCall) -> None:
         """Remember a call that closes here, whatever it goes on to do."""
-        _keep(self._given_up, call.call_id, call, _DOUBTS)
+        self._given_up[call.call_id] = call
 
     def has_ended(self, call_id: str) -> None:
         """Note that a call that was given up runs no more; any other call is ignored."""
@@ -75,10 +69,3 @@ class CallMemory:
                 self._doubtful.remove(doubtful)
                 return doubtful
         return None
-
-
-def _keep(table: OrderedDict[str, _T], key: str, value: _T, most: int) -> None:
-    """Enter a value as the newest, and forget the oldest beyond a bound."""
-    table[key] = value
-    while len(table) > most:
-        table.popitem(last=False)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
+from dimos_streams.common.newest import Newest
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000
@@ -32,7 +32,7 @@ class Pictures:
     def __init__(self, directory: Path | None) -> None:
         """``directory`` is the run's; with None only data URLs count."""
         self._directory = directory.resolve() if directory else None
-        self._loaded: OrderedDict[str, ImagePart | None] = OrderedDict()
+        self._loaded = Newest[str, ImagePart | None](_CACHED)
         self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
 
     def names(self, event: ToolEvent | None) -> list[str]:
@@ -46,8 +46,6 @@ class Pictures:
         """The picture of that name; None, and a line in the log, if it can't be had."""
         if name not in self._loaded:
             self._loaded[name] = _from_url(name) if name.startswith(_URL) else self._from_file(name)
-            while len(self._loaded) > _CACHED:
-                self._loaded.popitem(last=False)
         return self._loaded[name]
 
     def _media_type(self, name: str) -> str | None:

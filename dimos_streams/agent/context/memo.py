@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+from dimos_streams.common.newest import Newest
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -18,8 +19,7 @@ class Memo(Generic[T, V]):
 
     def __init__(self, make: Callable[[T], V], capacity: int = 1000) -> None:
         self._make = make
-        self._capacity = capacity
-        self._known: OrderedDict[int, tuple[T, V]] = OrderedDict()
+        self._known = Newest[int, tuple[T, V]](capacity)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -34,6 +34,4 @@ class Memo(Generic[T, V]):
         made = self._make(thing)
         # The object is kept with it: while it is, nothing else can have its id.
         self._known[id(thing)] = (thing, made)
-        if len(self._known) > self._capacity:
-            self._known.popitem(last=False)
         return made

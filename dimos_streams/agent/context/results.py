@@ -12,6 +12,7 @@ from pydantic import Field
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
+from dimos_streams.common.newest import Newest
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
@@ -121,7 +122,7 @@ class ResultPipeline:
         self._store = store
         self._pictures = pictures
         self._settings = settings or ResultSettings()
-        self._shortened: OrderedDict[str, _Shortened] = OrderedDict()
+        self._shortened = Newest[str, _Shortened](_REMEMBERED)
         self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
         self._old = _Old()
 
@@ -140,8 +141,6 @@ class ResultPipeline:
         )
         shortened = f"{head}\n{note}\n{tail}"
         self._shortened[shortened] = _Shortened(reference, len(text))
-        while len(self._shortened) > _REMEMBERED:
-            self._shortened.popitem(last=False)
         return shortened
 
     def mask(self, messages: Sequence[Message]) -> tuple[Message, ...]:

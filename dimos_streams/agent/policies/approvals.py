@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from dimos_streams.agent.policies.approval_texts import request_text, unknown_ap
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.newest import Newest
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
@@ -55,8 +55,8 @@ class ApprovalBook:
         self._prefix = f"{agent}-{clock.utime():x}"
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
-        self._decided: OrderedDict[str, Approval] = OrderedDict()
-        self._ends: OrderedDict[str, str] = OrderedDict()
+        self._decided = Newest[str, Approval](_DECIDED)
+        self._ends = Newest[str, str](_ENDS)
         self._watched = True
 
     @property
@@ -123,8 +123,6 @@ class ApprovalBook:
     def call_ended(self, close: ToolEvent) -> None:
         """Take in how a call has ended; that may be heard before it is known to have begun."""
         self._ends[close.call_id] = f"{close.outcome}: {close.text[:_SHOWN_END]}"
-        if len(self._ends) > _ENDS:
-            self._ends.popitem(last=False)
         for approval in self._decided.values():
             if approval.call_id == close.call_id:
                 approval.call_end = self._ends[close.call_id]
@@ -270,8 +268,6 @@ class ApprovalBook:
             approval.timer.cancel()
         self._pending.pop(approval.id)
         self._decided[approval.id] = approval
-        while len(self._decided) > _DECIDED:
-            self._decided.popitem(last=False)
         approval.decided.set_result(None)
         view = approval.view(self._agent).model_dump(mode="json")
         self._emit(EventKind.APPROVAL_DECIDED, approval.missions, approval=view, why=why)

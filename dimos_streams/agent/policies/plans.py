@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.newest import Newest
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -119,7 +119,7 @@ class PlanBook:
         self._emit = emit
         self._check = check
         self._valid_s = valid_s
-        self._plans: OrderedDict[str, Plan] = OrderedDict()
+        self._plans = Newest[str, Plan](_MAX_PLANS)
         self._numbers = itertools.count(1)
 
     @property
@@ -144,8 +144,6 @@ class PlanBook:
         checked = self._checked(steps)
         plan = Plan(f"plan-{next(self._numbers)}", goal, checked)
         self._plans[plan.id] = plan
-        while len(self._plans) > _MAX_PLANS:
-            self._plans.popitem(last=False)
         self._emit_plan(plan)
         return plan
 

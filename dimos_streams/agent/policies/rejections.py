@@ -3,7 +3,6 @@ mission."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -11,6 +10,7 @@ from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.newest import Newest
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -29,15 +29,14 @@ class Rejections:
     """
 
     def __init__(self) -> None:
-        self._reasons: OrderedDict[str, OrderedDict[_Key, str]] = OrderedDict()
-        self._asked: OrderedDict[str, frozenset[_Key]] = OrderedDict()
+        self._reasons = Newest[str, Newest[_Key, str]](_MISSIONS)
+        self._asked = Newest[str, frozenset[_Key]](_ASKED)
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of approvals."""
         if event.kind == EventKind.APPROVAL_CREATED:
             view = event.data["approval"]
             self._asked[view["id"]] = frozenset(_keys(view))
-            _bound(self._asked, _ASKED)
         elif event.kind == EventKind.APPROVAL_DECIDED:
             view = event.data["approval"]
             asked, decided = self._asked.pop(view["id"], frozenset()), frozenset(_keys(view))
@@ -59,17 +58,15 @@ class Rejections:
 
     def _reject(self, keys: Iterable[_Key], missions: Iterable[str], reason: str) -> None:
         for root in roots(missions):
-            calls = self._reasons.setdefault(root, OrderedDict())
+            calls = self._reasons.get(root, Newest[_Key, str](_CALLS))
             calls.update((key, reason) for key in sorted(keys))
-            _bound(calls, _CALLS)
-            self._reasons.move_to_end(root)
-        _bound(self._reasons, _MISSIONS)
+            self._reasons[root] = calls
 
     def _allow(self, keys: Iterable[_Key], missions: Iterable[str]) -> None:
         wanted = tuple(keys)
         for root in roots(missions):
-            for key in wanted:
-                self._reasons.get(root, OrderedDict()).pop(key, None)
+            for key in wanted if root in self._reasons else ():
+                self._reasons[root].pop(key, None)
 
 
 def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
@@ -78,8 +75,3 @@ def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
     if view["skill"] == SUBMIT_PLAN:
         for step in view["arguments"].get("steps", ()):
             yield step["skill"], canonical(step.get("arguments", {}))
-
-
-def _bound(table: OrderedDict[Any, Any], size: int) -> None:
-    while len(table) > size:
-        table.popitem(last=False)

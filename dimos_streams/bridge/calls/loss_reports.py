@@ -5,12 +5,11 @@ A module that can't be heard may hear well: it hears of each of its calls that w
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState, Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.newest import Newest
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
 from dimos_streams.tool_stream.event import CANCELS
@@ -29,7 +28,7 @@ class LossReports:
         """``times`` is how often a lost call is reported."""
         self._bus = bus
         self._times = times
-        self._lost: OrderedDict[str, CallState] = OrderedDict()
+        self._lost = Newest[str, CallState](_MAX_LOST)
         """Calls that were closed as lost, while their modules are informed."""
         self._unsolicited_outcomes = Allowance(_UNSOLICITED_OUTCOMES, _UNSOLICITED_OUTCOMES)
 
@@ -37,9 +36,6 @@ class LossReports:
         """Report a call that was closed as lost, at once and again with each ``repeat`` that finds it due."""
         call.cancel = Repeat(clock.monotonic())
         self._lost[call.call_id] = call
-        self._lost.move_to_end(call.call_id)
-        if len(self._lost) > _MAX_LOST:
-            self._lost.popitem(last=False)
         self._repeat(call, clock.monotonic())
 
     def report_once(self, call: CallState) -> None:

@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
 from dimos_streams.common.names import MAX_NAME, as_name
+from dimos_streams.common.newest import Newest
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.skill import SkillInfo
@@ -64,10 +65,10 @@ class Session:
     """Number of open ``GET`` streams."""
     _asked: int = 0
     """Number of requests that begin no call and are being answered."""
-    _early: OrderedDict[Id, tuple[str, float]] = field(default_factory=OrderedDict)
+    _early: Newest[Id, tuple[str, float]] = field(default_factory=lambda: Newest(MAX_REQUESTS))
     """The requests that were cancelled before they came, with the reason, and the time until which that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
-    _over: OrderedDict[Id, Request] = field(default_factory=OrderedDict)
+    _over: Newest[Id, Request] = field(default_factory=lambda: Newest(MAX_REQUESTS))
     """The newest requests that are over, answered or not."""
 
     @property
@@ -92,8 +93,6 @@ class Session:
         finally:
             del self._running[id]
             self._over[id] = request
-            if len(self._over) > MAX_REQUESTS:
-                self._over.popitem(last=False)
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
@@ -118,9 +117,6 @@ class Session:
         if isinstance(id, str) and len(id) > MAX_ID:
             return  # there is no such request
         self._early[id] = reason, clock.monotonic() + EARLY_S
-        self._early.move_to_end(id)
-        if len(self._early) > MAX_REQUESTS:
-            self._early.popitem(last=False)
 
     def find(self, id: Id) -> Request | None:
         """A request that has not been answered; None if there is none."""

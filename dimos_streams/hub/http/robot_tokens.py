@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from concurrent.futures import Executor
 
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.common.bearer import bearer_token
+from dimos_streams.common.newest import Newest
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.robots import token_hash
 from dimos_streams.hub.storage.rows import StorageUnavailableError
@@ -32,7 +32,7 @@ class RobotTokens:
         self._robots, self._others = robots, others
         self._storage = storage
         self._executor = executor
-        self._known: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._known = Newest[str, tuple[str, float]](_MAX_KNOWN)
         """The robot of each token that is one's, by the token's hash, and the time until which that counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,9 +72,6 @@ class RobotTokens:
             self._known.pop(key, None)
             return robot
         self._known[key] = robot, clock.monotonic() + _KNOWN_S
-        self._known.move_to_end(key)
-        if len(self._known) > _MAX_KNOWN:
-            self._known.popitem(last=False)
         return robot
 
 

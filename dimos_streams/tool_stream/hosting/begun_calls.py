@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 
+from dimos_streams.common.newest import Newest
 from dimos_streams.tool_stream.event import Outcome
 
 REMEMBERED = 4096
@@ -18,8 +18,8 @@ class BegunCalls:
 
     def __init__(self) -> None:
         self._running: set[str] = set()
-        self._ended: OrderedDict[str, Outcome | None] = OrderedDict()
-        self._rejected: OrderedDict[str, Outcome | None] = OrderedDict()
+        self._ended = Newest[str, Outcome | None](REMEMBERED)
+        self._rejected = Newest[str, Outcome | None](REMEMBERED_REJECTED)
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._running or call_id in self._ended or call_id in self._rejected
@@ -31,19 +31,13 @@ class BegunCalls:
     def end(self, call_id: str, outcome: Outcome | None) -> None:
         """Note that a call has ended, or is known to have ended so."""
         self._running.discard(call_id)
-        _keep(self._ended, call_id, outcome, REMEMBERED)
+        self._ended[call_id] = outcome
 
     def reject(self, call_id: str) -> None:
         """Note that a call could not begin."""
-        _keep(self._rejected, call_id, Outcome.REJECTED, REMEMBERED_REJECTED)
+        self._rejected[call_id] = Outcome.REJECTED
 
     def outcome(self, call_id: str) -> Outcome | None:
         """Return the outcome of a call, or None if it runs or is not remembered."""
         tables: tuple[Mapping[str, Outcome | None], ...] = self._ended, self._rejected
         return next((table[call_id] for table in tables if call_id in table), None)
-
-
-def _keep(table: OrderedDict[str, Outcome | None], call_id: str, outcome: Outcome | None, most: int) -> None:
-    table[call_id] = outcome
-    while len(table) > most:
-        table.popitem(last=False)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.newest import Newest
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
 from dimos_streams.tool_stream.signature import shown_instance
@@ -41,7 +41,7 @@ class Admission:
         """See ``ToolStreamReceiver``."""
         self._may_open = may_open
         self._deputy = deputy
-        self._refused_of: OrderedDict[str, dict[str, int]] = OrderedDict()
+        self._refused_of = Newest[str, dict[str, int]](_MAX_REFUSED)
         """Refused instances, with the seq of an event of each, by the call whose instance is not known yet."""
         self.refused = 0
         """Number of events that were refused, because they were in the name of somebody else's call."""
@@ -95,8 +95,6 @@ class Admission:
         refused = self._refused_of.setdefault(event.call_id, {})
         if len(refused) < _MAX_INSTANCES:
             refused.setdefault(event.instance, event.seq)
-        if len(self._refused_of) > _MAX_REFUSED:
-            self._refused_of.popitem(last=False)
 
     def _report(self, call_id: str, instance: str, other: str, seq: int) -> None:
         self._noted_until = clock.monotonic() + NOTED_S

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-
 from dimos_streams import clock
+from dimos_streams.common.newest import Newest
 
 RECEIVER_GONE_S = 2.0
 """The time, in seconds, after which a receiver that acknowledged nothing is not waited for any more."""
@@ -18,14 +17,11 @@ class Receivers:
     longest is forgotten."""
 
     def __init__(self) -> None:
-        self._heard: OrderedDict[str, float] = OrderedDict()
+        self._heard = Newest[str, float](MAX_RECEIVERS)
 
     def heard(self, name: str) -> None:
         """Note that a receiver acknowledged something just now."""
         self._heard[name] = clock.monotonic()
-        self._heard.move_to_end(name)
-        if len(self._heard) > MAX_RECEIVERS:
-            self._heard.popitem(last=False)
 
     def alive(self) -> list[str]:
         """Return the receivers that acknowledged something lately."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.newest import Newest
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -24,7 +24,7 @@ class FreeMotions:
 
     def __init__(self, emit: Emit = _emit_nothing) -> None:
         self._emit = emit
-        self._begun: OrderedDict[str, int] = OrderedDict()
+        self._begun = Newest[str, int](_MISSIONS)
 
     def begun(self, missions: Iterable[str]) -> int:
         """The motions begun by the one of these missions that has begun most."""
@@ -47,9 +47,6 @@ class FreeMotions:
     def _count(self, missions: Iterable[str], motions: int) -> None:
         for root in _roots(missions):
             self._begun[root] = max(0, self._begun.get(root, 0) + motions)
-            self._begun.move_to_end(root)
-        while len(self._begun) > _MISSIONS:
-            self._begun.popitem(last=False)
 
 
 def _roots(missions: Iterable[str]) -> tuple[str, ...]:

@@ -1,0 +1,30 @@
+"""A table of bounded size that forgets what is oldest."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Newest(OrderedDict[K, V]):
+    """A table of the ``most`` newest entries, the oldest first: one more takes the place of the oldest. An entry that
+    is set again is the newest again."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
+
+    def copy(self) -> Newest[K, V]:
+        """Return a table of the same entries and the same size."""
+        copied = Newest[K, V](self._most)
+        copied.update(self)
+        return copied
