@@ -43,6 +43,7 @@ class Bus(abc.ABC):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._published = self._published_bytes = 0
         self._past = [0, 0, 0]
+        """What subscriptions that have ended have received, dropped, and failed at."""
 
     @abc.abstractmethod
     async def open(self) -> None:
@@ -125,11 +126,6 @@ class Bus(abc.ABC):
     def _count_published(self, data: bytes) -> None:
         self._published += 1
         self._published_bytes += len(data)
-
-    def _keep_counts(self, subscription: Subscription) -> None:
-        now = subscription.statistics()
-        for index, count in enumerate((now.received, now.dropped, now.errors)):
-            self._past[index] += count
 
     def _opened_loop(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:

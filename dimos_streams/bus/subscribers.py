@@ -9,8 +9,7 @@ from dimos_streams.bus.subscription import Subscription
 
 
 class Subscribers:
-    """Subscriptions to one channel each, and subscriptions to all channels. Each bus adds and removes them in its own
-    way."""
+    """Subscriptions to one channel each, and subscriptions to all channels."""
 
     def __init__(self) -> None:
         self.by_channel: dict[str, list[Subscription]] = {}

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus import packet_filter
-from dimos_streams.bus.base import Bus, Wants
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
@@ -21,9 +21,8 @@ from dimos_streams.bus.lcm.subscription_filter import SubscriptionFilter
 from dimos_streams.bus.lcm.thread_placement import ThreadPlacement, threads
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
-from dimos_streams.bus.sizes import MAX_MESSAGE
-from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, SLICE_S, Handler, Subscription
+from dimos_streams.bus.subscription import SLICE_S, Handler, Subscription
+from dimos_streams.bus.transport_bus import TransportBus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
@@ -49,7 +48,7 @@ class _Lcm(Protocol):
     def unsubscribe(self, subscription: Any) -> None: ...
 
 
-class LcmBus(Bus):
+class LcmBus(TransportBus):
     """LCM's multicast as a bus. Call it only in the thread of the loop that opened it: LCM's objects bear only one
     thread."""
 
@@ -57,7 +56,6 @@ class LcmBus(Bus):
         self._url = UdpmUrl.parse(url)
         super().__init__(str(self._url))
         self._lcm: _Lcm | None = None
-        self._subscribers = Subscribers()
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
@@ -94,8 +92,7 @@ class LcmBus(Bus):
         if self._lcm is None:
             return
         self._filter.leave()  # what is let through is of no matter any more
-        for subscription in self.subscriptions():
-            subscription.close()
+        self._close_subscriptions()
         self._opened_loop().remove_reader(self._lcm.fileno())
         self._placement.close()
         if isinstance(self._lcm, UdpmSocket):
@@ -119,63 +116,8 @@ class LcmBus(Bus):
         if channel in self._subscribers.by_channel:
             self._overflow.said(data, clock.monotonic())
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
-        group = self._subscribers.by_channel.setdefault(channel, [])
-        kept_bytes = min(KEPT_BYTES, capacity_bytes // 2)
-        self._listen(re.escape(channel), LcmQueue(self._deliver, lambda: _miss(group), kept_bytes))
-
-        def forget(subscription: Subscription) -> None:
-            self._keep_counts(subscription)
-            group.remove(subscription)
-            if not group:
-                del self._subscribers.by_channel[channel]
-                self._unlisten(re.escape(channel))
-            self._filter.renew()
-
-        subscription = Subscription(
-            handler,
-            capacity,
-            capacity_bytes,
-            forget,
-            namespaces=namespaces,
-            largest=largest,
-            changed=self._filter.renew,
-        )
-        group.append(subscription)
-        self._filter.renew()
-        return subscription
-
-    def subscribe_all(
-        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
-    ) -> Subscription:
-        self._listen(".*", LcmQueue(self._deliver_to_all, lambda: _miss(self._subscribers.of_all), _ALL_KEPT_BYTES))
-
-        def forget(subscription: Subscription) -> None:
-            self._keep_counts(subscription)
-            del self._subscribers.of_all[subscription]
-            if not self._subscribers.of_all:
-                self._unlisten(".*")
-            self._filter.renew()
-
-        subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
-        self._subscribers.of_all[subscription] = wants
-        self._filter.renew()
-        return subscription
-
     def has_subscribers(self, channel: str) -> bool:
         return True
-
-    def subscriptions(self) -> list[Subscription]:
-        return self._subscribers.all()
 
     def _read(self) -> None:
         lcm, loop = self._opened_lcm(), self._opened_loop()
@@ -210,17 +152,33 @@ class LcmBus(Bus):
             subscription.keep(channel, data)
             self._arrived[subscription] = None
 
-    def _listen(self, pattern: str, queue: LcmQueue) -> None:
-        lcm = self._opened_lcm()
-        if pattern in self._lcm_subscriptions:
-            return
-        subscription = lcm.subscribe(pattern, queue.put)
+    def _listen(self, channel: str | None, capacity_bytes: int) -> None:
+        pattern = _pattern(channel)
+        queue = self._queue(channel, capacity_bytes)
+        subscription = self._opened_lcm().subscribe(pattern, queue.put)
         if subscription is None:
             raise BusError(self._url.explain_failure())
         # Our own queues drop the oldest, and count; LCM's fills up only while the loop does not run.
         queue.bound(subscription)
         self._lcm_subscriptions[pattern] = subscription
         self._queues[pattern] = queue
+
+    def _unlisten(self, channel: str | None) -> None:
+        pattern = _pattern(channel)
+        del self._queues[pattern]
+        self._opened_lcm().unsubscribe(self._lcm_subscriptions.pop(pattern))
+
+    def _queue(self, channel: str | None, capacity_bytes: int) -> LcmQueue:
+        if channel is None:
+            return LcmQueue(self._deliver_to_all, partial(_miss, self._subscribers.of_all), _ALL_KEPT_BYTES)
+
+        def missed() -> None:
+            _miss(self._subscribers.by_channel.get(channel, ()))
+
+        return LcmQueue(self._deliver, missed, min(KEPT_BYTES, capacity_bytes // 2))
+
+    def _on_changed(self) -> None:
+        self._filter.renew()
 
     def _create(self) -> _Lcm:
         try:
@@ -240,14 +198,15 @@ class LcmBus(Bus):
             level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING
             _logger.log(level, "%s: %s", _NO_GUARD, error)
 
-    def _unlisten(self, pattern: str) -> None:
-        del self._queues[pattern]
-        self._opened_lcm().unsubscribe(self._lcm_subscriptions.pop(pattern))
-
     def _opened_lcm(self) -> _Lcm:
         if self._lcm is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._lcm
+
+
+def _pattern(channel: str | None) -> str:
+    """Return the regular expression by which LCM knows a channel, or all of them."""
+    return ".*" if channel is None else re.escape(channel)
 
 
 def _miss(subscriptions: Iterable[Subscription]) -> None:

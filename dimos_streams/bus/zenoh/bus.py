@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
-from dimos_streams.bus.base import Bus, TokenHandler, Wants
+from dimos_streams.bus.base import TokenHandler
 from dimos_streams.bus.delivery import Delivery, delivery_of, urgency_of
-from dimos_streams.bus.sizes import MAX_MESSAGE
-from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
+from dimos_streams.bus.subscription import Subscription
+from dimos_streams.bus.transport_bus import TransportBus
 from dimos_streams.bus.zenoh.reader import CHANNEL_CAPACITY, Batch, SampleReader
 from dimos_streams.bus.zenoh.session import close_session, in_thread, open_session
 from dimos_streams.bus.zenoh.tokens import declare_token, watch_tokens
@@ -34,7 +33,6 @@ _MAX_PUBLISHERS = 1024
 _MAX_CHANNELS = 4096
 """Number of channels whose keys are not read again with each of their messages."""
 _UNDECLARED_WITHIN_S = 2.0
-_ALL = ""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -52,7 +50,7 @@ class _Source:
         self.reader.join()
 
 
-class ZenohBus(Bus):
+class ZenohBus(TransportBus):
     """A bus that publishes and subscribes on the loop that opened it; everything that may take time runs in threads.
 
     Subscribers of reliable channels ask their senders again for what they missed. Nothing blocks: what there is no
@@ -69,9 +67,8 @@ class ZenohBus(Bus):
         self._delivery = delivery or {}
         self._session: zenoh.Session | None = None
         self._publishers: OrderedDict[str, zenoh.Publisher | zenoh.ext.AdvancedPublisher] = OrderedDict()
-        self._sources: dict[str, _Source] = {}
-        """Sources by channel; the one of all channels has the empty name."""
-        self._subscribers = Subscribers()
+        self._sources: dict[str | None, _Source] = {}
+        """Sources by channel; that of None has all channels."""
         self._undeclaring: dict[asyncio.Future[None], None] = {}
 
     async def open(self) -> None:
@@ -83,8 +80,7 @@ class ZenohBus(Bus):
     async def close(self) -> None:
         if self._session is None:
             return
-        for subscription in self.subscriptions():
-            subscription.close()
+        self._close_subscriptions()
         session, self._session, self._loop = self._session, None, None
         publishers, self._publishers = self._publishers, OrderedDict()
         if self._undeclaring:
@@ -107,55 +103,6 @@ class ZenohBus(Bus):
         for subscription in self._subscribers.of(channel):
             subscription.push(loop, channel, data)
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
-        group = self._subscribers.by_channel.get(channel, [])
-
-        def forget(subscription: Subscription) -> None:
-            self._keep_counts(subscription)
-            group.remove(subscription)
-            if not group:
-                del self._subscribers.by_channel[channel]
-                self._unlisten(channel)
-
-        def deliver(batch: Batch, missed: bool) -> None:
-            for subscription in tuple(group):
-                for _, data in batch:
-                    subscription.keep(channel, data)
-                self._delivered(subscription, missed=missed)
-
-        subscription = Subscription(handler, capacity, capacity_bytes, forget, namespaces=namespaces, largest=largest)
-        if not group:
-            self._sources[channel] = self._listen(
-                self._keys.key_of(channel), delivery_of(channel, self._delivery), deliver
-            )
-            self._subscribers.by_channel[channel] = group
-        group.append(subscription)
-        return subscription
-
-    def subscribe_all(
-        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
-    ) -> Subscription:
-        def forget(subscription: Subscription) -> None:
-            self._keep_counts(subscription)
-            del self._subscribers.of_all[subscription]
-            if not self._subscribers.of_all:
-                self._unlisten(_ALL)
-
-        subscription = Subscription(handler, capacity, CAPACITY_BYTES, forget)
-        if not self._subscribers.of_all:
-            self._sources[_ALL] = self._listen(self._keys.everything, "latest", self._deliver_to_all)
-        self._subscribers.of_all[subscription] = wants
-        return subscription
-
     def has_subscribers(self, channel: str) -> bool:
         if any(True for _ in self._subscribers.of(channel)):
             return True
@@ -167,9 +114,6 @@ class ZenohBus(Bus):
         matching: bool = cast("Any", publisher.matching_status).matching  # its stubs say that it is a bool
         return matching
 
-    def subscriptions(self) -> list[Subscription]:
-        return self._subscribers.all()
-
     def declare_token(self, name: str) -> Callable[[], None]:
         return declare_token(self._opened_session(), self._keys.prefix, name)
 
@@ -177,6 +121,26 @@ class ZenohBus(Bus):
         if self._url.mode == "client":  # its router's end is not that of the others
             return super().watch_tokens(handler)
         return watch_tokens(self._opened_session(), self._keys.prefix, handler)
+
+    def _listen(self, channel: str | None, capacity_bytes: int) -> None:
+        if channel is None:
+            self._sources[None] = self._source(self._keys.everything, "latest", self._deliver_to_all)
+            return
+        key, delivery = self._keys.key_of(channel), delivery_of(channel, self._delivery)
+        self._sources[channel] = self._source(key, delivery, partial(self._deliver, channel))
+
+    def _unlisten(self, channel: str | None) -> None:
+        source = self._sources.pop(channel)
+        source.reader.end()
+        undeclaring = in_thread(source.undeclare, "zenoh-undeclare")
+        self._undeclaring[undeclaring] = None
+        undeclaring.add_done_callback(self._undeclared)
+
+    def _deliver(self, channel: str, batch: Batch, missed: bool) -> None:
+        for subscription in tuple(self._subscribers.by_channel.get(channel, ())):
+            for _, data in batch:
+                subscription.keep(channel, data)
+            self._delivered(subscription, missed=missed)
 
     def _deliver_to_all(self, batch: Batch, missed: bool) -> None:
         named = [(channel, data) for key, data in batch if (channel := self._channel_of(key)) is not None]
@@ -193,7 +157,7 @@ class ZenohBus(Bus):
             subscription.may_miss()
         subscription.handle(self._opened_loop())
 
-    def _listen(self, key: str, delivery: Delivery, deliver: Callable[[Batch, bool], None]) -> _Source:
+    def _source(self, key: str, delivery: Delivery, deliver: Callable[[Batch, bool], None]) -> _Source:
         session = self._opened_session()
         from zenoh import Locality, ext, handlers
 
@@ -210,13 +174,6 @@ class ZenohBus(Bus):
         reader = SampleReader(self._opened_loop(), deliver, f"zenoh {key}")
         reader.start(subscriber.handler)
         return _Source(subscriber, reader)
-
-    def _unlisten(self, channel: str) -> None:
-        source = self._sources.pop(channel)
-        source.reader.end()
-        undeclaring = in_thread(source.undeclare, "zenoh-undeclare")
-        self._undeclaring[undeclaring] = None
-        undeclaring.add_done_callback(self._undeclared)
 
     def _undeclared(self, undeclaring: asyncio.Future[None]) -> None:
         self._undeclaring.pop(undeclaring, None)

@@ -1,0 +1,97 @@
+"""What all buses that are transports have in common: their subscriptions, and the counts of those that have ended."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from functools import partial
+
+from dimos_streams.bus.base import Bus, Wants
+from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.subscribers import Subscribers
+from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
+
+
+class TransportBus(Bus):
+    """A bus that has subscriptions of its own; a transport says what it does for the first one to a channel, and
+    behind the last one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self._subscribers = Subscribers()
+
+    @abc.abstractmethod
+    def _listen(self, channel: str | None, capacity_bytes: int) -> None:
+        """Begin to take what comes on a channel, or on all if it is None, for a first subscription that queues so
+        many bytes at most. Raises ``BusError`` when the bus is not open, or can't listen."""
+
+    @abc.abstractmethod
+    def _unlisten(self, channel: str | None) -> None:
+        """End what ``_listen`` began."""
+
+    def _on_changed(self) -> None:
+        """What is listened to has changed."""
+
+    def subscribe(
+        self,
+        channel: str,
+        handler: Handler,
+        *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
+        namespaces: Sequence[str] | None = None,
+        largest: int = MAX_MESSAGE,
+    ) -> Subscription:
+        subscription = Subscription(
+            handler,
+            capacity,
+            capacity_bytes,
+            partial(self._forget, channel),
+            namespaces=namespaces,
+            largest=largest,
+            changed=self._on_changed,
+        )
+        by_channel = self._subscribers.by_channel
+        if channel not in by_channel:
+            self._listen(channel, capacity_bytes)
+        by_channel.setdefault(channel, []).append(subscription)
+        self._on_changed()
+        return subscription
+
+    def subscribe_all(
+        self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
+    ) -> Subscription:
+        subscription = Subscription(handler, capacity, CAPACITY_BYTES, self._forget_of_all)
+        if not self._subscribers.of_all:
+            self._listen(None, CAPACITY_BYTES)
+        self._subscribers.of_all[subscription] = wants
+        self._on_changed()
+        return subscription
+
+    def subscriptions(self) -> list[Subscription]:
+        return self._subscribers.all()
+
+    def _close_subscriptions(self) -> None:
+        for subscription in self.subscriptions():
+            subscription.close()
+
+    def _forget(self, channel: str, subscription: Subscription) -> None:
+        self._keep_counts(subscription)
+        group = self._subscribers.by_channel[channel]
+        group.remove(subscription)
+        if not group:
+            del self._subscribers.by_channel[channel]
+            self._unlisten(channel)
+        self._on_changed()
+
+    def _forget_of_all(self, subscription: Subscription) -> None:
+        self._keep_counts(subscription)
+        del self._subscribers.of_all[subscription]
+        if not self._subscribers.of_all:
+            self._unlisten(None)
+        self._on_changed()
+
+    def _keep_counts(self, subscription: Subscription) -> None:
+        now = subscription.statistics()
+        for index, count in enumerate((now.received, now.dropped, now.errors)):
+            self._past[index] += count
