@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
 
 from dimos_streams.common.schemas.references import inlined
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+
+class _WithoutOddDefaults(GenerateJsonSchema):
+    """Leaves out a default that JSON does not have, without a warning: the parameter is optional all the same."""
+
+    ignored_warning_kinds = {*GenerateJsonSchema.ignored_warning_kinds, "non-serializable-default"}  # noqa: RUF012
 
 
 @functools.lru_cache(maxsize=1024)
@@ -18,7 +24,7 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
 
     Not to be changed. Raises ``ValueError`` for a type that contains itself, and for a schema that becomes too large.
     """
-    schema = inlined(_without_titles(model.model_json_schema()))
+    schema = inlined(_without_titles(model.model_json_schema(schema_generator=_WithoutOddDefaults)))
     schema.setdefault("properties", {})
     # Through JSON, so that every process sees the same plain types.
     plain: dict[str, Any] = json.loads(json.dumps(schema))

@@ -261,3 +261,18 @@ async def test_no_tool_of_an_agent_has_references() -> None:
         (request,) = brain.requests
         assert {"create_plan", "delegate", "elicit"} <= {tool.name for tool in request.tools}
         assert list(references([dict(tool.parameters) for tool in request.tools])) == []
+
+
+def test_a_default_that_json_does_not_have_is_left_out_of_the_schema() -> None:
+    class Waits(Module):
+        """Waits."""
+
+        config: NoConfig
+
+        @skill
+        async def wait(self, until: Any = float, times: int = 1) -> None:
+            """Wait."""
+
+    schema = skills_of(Waits)["wait"].info().parameters
+    assert schema["properties"] == {"until": {}, "times": {"type": "integer", "default": 1}}
+    assert "required" not in schema
