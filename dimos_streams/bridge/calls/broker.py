@@ -17,6 +17,7 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
@@ -76,16 +77,17 @@ class Broker:
         )
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None
-        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver)
+        self._sender = CallSender(bus, self.ledger)
+        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self._sender)
         stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
-        self.stops = RobotStops(bus, self.ledger, self.directory, self._watchdog, stops)
+        self.stops = RobotStops(bus, self.ledger, self.directory, self._sender, stops)
         self._authority = Authority(self.directory, self.ledger.calls, agents, mcp_approval)
-        self._reviews = CallReviews(name, self._authority, self.ledger, self._watchdog, self._new_id)
+        self._reviews = CallReviews(name, self._authority, self.ledger, self._sender, self._new_id)
         self._admission = CallAdmission(
-            self.ledger, directory, self._watchdog, self._authority, self.stops, self._reviews
+            self.ledger, directory, self._sender, self._authority, self.stops, self._reviews
         )
         self._requests = SkillRequests(
-            bus, self.ledger, self._watchdog, self._authority, self.receiver.finish, self._admission.admit
+            bus, self.ledger, self._sender, self._authority, self.receiver.finish, self._admission.admit
         )
         self._random = random
         self._keys = IdempotencyKeys(self.ledger.find)
@@ -100,7 +102,7 @@ class Broker:
 
     async def start(self) -> None:
         """Take up the journal's calls, then listen to the bus, which must be open."""
-        all_known = self.ledger.restore()
+        self.ledger.restore()
         self._authority.restore()
         for call in self.ledger.calls:
             if call.key is not None:
@@ -108,7 +110,7 @@ class Broker:
         self.receiver.start()
         self._end_listening = self.directory.listen(self._on_status)
         self._requests.start()
-        self._watchdog.start(all_known=all_known)
+        self._watchdog.start()
         self.stops.start()
         self.settings.start()
 
@@ -190,7 +192,7 @@ class Broker:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
-        self._watchdog.cancel(self._known(call_id), reason)
+        self._sender.cancel(self._known(call_id), reason)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

@@ -12,7 +12,7 @@ from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
@@ -66,14 +66,14 @@ class SkillRequests:
         self,
         bus: Bus,
         ledger: Ledger,
-        watchdog: Watchdog,
+        sender: CallSender,
         authority: Authority,
         finish: Callable[[str], int],
         admit: Callable[[CallState, OnDuplicate | None, float], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._ledger = ledger
-        self._watchdog = watchdog
+        self._sender = sender
         self._authority = authority
         self._finish = finish
         self._admit = admit
@@ -144,7 +144,7 @@ class SkillRequests:
     def _answer_again(self, call: CallState) -> None:
         """Repeat the answer to a request: whoever asks a second time has not heard the first answer."""
         if call.state != CLOSED:
-            self._watchdog.request(call)
+            self._sender.request(call)
         else:
             close_again(self._bus, self._ledger, call)
 
@@ -170,7 +170,7 @@ class SkillRequests:
 
     async def _until_known(self, call: CallState) -> None:
         """Wait a moment until the asking call and its agent are known."""
-        await self._watchdog.until_all_are_known()
+        await self._ledger.until_all_are_known()
         deadline = clock.monotonic() + _INTRODUCTION_S
         while not self._authority.knows(call) and clock.monotonic() < deadline:  # noqa: ASYNC110 - two tables
             await asyncio.sleep(_LOOK_S)
@@ -199,7 +199,7 @@ class SkillRequests:
         pending = self._pending.get(message.call_id)
         if call is not None:
             if call.state != CLOSED or not message.outcome:  # or it is the bridge itself that says so
-                self._watchdog.cancel(call, message.reason)
+                self._sender.cancel(call, message.reason)
         elif pending is not None and pending.task is not None and pending.withdrawn is None:
             pending.withdrawn = message.reason
             pending.task.cancel()

@@ -11,8 +11,8 @@ from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
-from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
@@ -46,18 +46,18 @@ class CallAdmission:
         self,
         ledger: Ledger,
         directory: ModuleDirectory,
-        watchdog: Watchdog,
+        sender: CallSender,
         authority: Authority,
         stops: RobotStops,
         reviews: CallReviews,
     ) -> None:
         self._ledger = ledger
         self._directory = directory
-        self._watchdog = watchdog
+        self._sender = sender
         self._authority = authority
         self._stops = stops
         self._reviews = reviews
-        self._contention = Contention(ledger, watchdog, self._check_form, authority.may_replace)
+        self._contention = Contention(ledger, sender, self._check_form, authority.may_replace)
 
     async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Name a call's skill in full, check the call, wait for what it needs as far as allowed, and begin it.
@@ -92,7 +92,7 @@ class CallAdmission:
         call.requested_utime = clock.utime()
         call.since = clock.monotonic()
         self._ledger.begin(call)
-        self._watchdog.request(call)
+        self._sender.request(call)
 
     def is_available(self, module: ModuleView) -> bool:
         """Return whether the skills of a module can be called now."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState, chain
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.family import ancestors_of
@@ -24,7 +24,7 @@ class Contention:
     def __init__(
         self,
         ledger: Ledger,
-        watchdog: Watchdog,
+        sender: CallSender,
         check: Callable[[CallState], SkillInfo],
         may_replace: Callable[[CallState, CallState], bool],
     ) -> None:
@@ -33,13 +33,13 @@ class Contention:
         ``may_replace`` says whether the first call may end the second one to take its place.
         """
         self._ledger = ledger
-        self._watchdog = watchdog
+        self._sender = sender
         self._check = check
         self._may_replace = may_replace
 
     async def make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
         """Wait until no duplicate and no lease is in the way. Nothing else runs between that and the return."""
-        await self._watchdog.until_all_are_known()
+        await self._ledger.until_all_are_known()
         deadline = clock.monotonic() + lease_wait_s
         while True:
             info = self._check(call)
@@ -77,7 +77,7 @@ class Contention:
             raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
         deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:
-            self._watchdog.cancel(old, f"replaced by another call of {call.skill!r}")
+            self._sender.cancel(old, f"replaced by another call of {call.skill!r}")
         for old in duplicates:
             if not await self._ended(old.call_id, deadline - clock.monotonic()):
                 text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"

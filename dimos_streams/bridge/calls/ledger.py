@@ -19,6 +19,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
@@ -63,6 +64,7 @@ class Ledger:
         """The calls that have been asked for and wait to begin, by id."""
         self._unsolicited_bytes = 0
         self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
+        self._known_from = float("-inf")
         self._entered_at = float("-inf")
         """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
@@ -71,11 +73,8 @@ class Ledger:
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
         """Numbers of calls that were closed since the ledger was made, by outcome."""
 
-    def restore(self) -> bool:
-        """Take up the calls of a journal that was written before a restart, and their leases.
-
-        Return False if the journal was lost: then calls may run that are not in it.
-        """
+    def restore(self) -> None:
+        """Take up the calls of a journal that was written before a restart, and their leases."""
         for row in self.journal.calls(_KEPT_CLOSED):
             try:
                 call = CallState.from_row(row)
@@ -88,7 +87,15 @@ class Ledger:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
         emptied = self.journal.first_offset > self.journal.last_offset > 0
-        return self.journal.state == "ok" and not emptied
+        if emptied or self.journal.state != "ok":  # calls may run that are not in it
+            self._known_from = clock.monotonic() + ALIVE_S
+
+    async def until_all_are_known(self) -> None:
+        """Wait until every module has had the time to say which calls it runs, if the journal was lost: they may hold
+        leases."""
+        remaining = self._known_from - clock.monotonic()
+        if remaining > 0:
+            await asyncio.sleep(remaining)
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""

@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.watchdog import Watchdog
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate
@@ -27,13 +27,13 @@ class CallReviews:
     """Holds a review open until its call has begun, so that the agent may take a permission back, as for a pause."""
 
     def __init__(
-        self, name: str, authority: Authority, ledger: Ledger, watchdog: Watchdog, new_id: Callable[[], str]
+        self, name: str, authority: Authority, ledger: Ledger, sender: CallSender, new_id: Callable[[], str]
     ) -> None:
         """``name`` is the bridge's: others of its bus look after reviews of their own."""
         self._caller = bridge_caller(name)
         self._authority = authority
         self._ledger = ledger
-        self._watchdog = watchdog
+        self._sender = sender
         self._new_id = new_id
         self._open: set[str] = set()
 
@@ -59,14 +59,14 @@ class CallReviews:
             raise
         finally:
             self._open.discard(review.call_id)
-            self._watchdog.cancel(review, why)
+            self._sender.cancel(review, why)
 
     def on_status(self, status: ModuleStatus) -> None:
         """End reviews that an earlier process of this bridge has begun: nobody waits for them."""
         for call_id in status.call_ids:
             review = self._ledger.calls.get(call_id)
             if review is not None and review.caller == self._caller and call_id not in self._open:
-                self._watchdog.cancel(review, "the bridge was started again")
+                self._sender.cancel(review, "the bridge was started again")
 
     def _ask(self, call: CallState) -> CallState:
         found = self._authority.reviewer(call)
@@ -88,7 +88,7 @@ class CallReviews:
         check_size(call.skill, arguments_size(review.arguments))
         self._open.add(review.call_id)
         self._ledger.begin(review)
-        self._watchdog.request(review)
+        self._sender.request(review)
         return review
 
     async def _permitted(self, review: CallState, call: CallState) -> Permission:

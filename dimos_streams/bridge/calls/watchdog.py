@@ -1,4 +1,4 @@
-"""Asks modules to begin and to end calls, until they do, and closes the calls of those that are gone."""
+"""Looks after all open calls: has their modules asked again, and closes the calls of those that are gone."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
 from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.loss_reports import LossReports
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
+from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
@@ -31,8 +29,6 @@ _BEGIN_S = 2.0
 """Time, in seconds, for a module to begin a call. Heartbeats have ``ALIVE_S`` to list one that should run."""
 CONTINUE_S = 60.0
 """Time, in seconds, for a heartbeat of a module that runs a call which is to go on when a link is cut."""
-MOST_CANCELS = 20
-"""Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
 _PARENTS_TRIES = 3
 """Number of times that a call is asked to end, within 0.5 s, before its children are asked too: it should end them
 itself, in its order."""
@@ -41,7 +37,7 @@ _NOISE = 4.0
 
 
 class Watchdog:
-    """Sends what a call's module has to know, again and again, and looks every 0.1 s after all open calls."""
+    """Looks every 0.1 s after all open calls."""
 
     def __init__(
         self,
@@ -49,25 +45,23 @@ class Watchdog:
         ledger: Ledger,
         directory: ModuleDirectory,
         receiver: ToolStreamReceiver,
+        sender: CallSender,
     ) -> None:
         """``receiver`` takes the events of the calls; it takes nothing more of one that is lost."""
         self._bus = bus
         self._ledger = ledger
         self._directory = directory
         self._receiver = receiver
-        self._losses = LossReports(bus, MOST_CANCELS)
+        self._sender = sender
         self._task: asyncio.Task[None] | None = None
         self._listening_since = 0.0
         """Silence before this time does not count, on the loop's clock: this process had not begun, or was held
         up."""
-        self._known_from = 0.0
 
-    def start(self, *, all_known: bool = True) -> None:
-        """Begin. Modules have a moment to be heard before any counts as silent, and before a call begins if
-        calls may run that the ledger does not know (``all_known`` False)."""
+    def start(self) -> None:
+        """Begin. Modules have a moment to be heard before any counts as silent."""
         self._loop = asyncio.get_running_loop()
-        now = self._listening_since = clock.monotonic()
-        self._known_from = now if all_known else now + ALIVE_S
+        self._listening_since = clock.monotonic()
         self._task = self._loop.create_task(self._run(), name="watchdog")
 
     async def stop(self) -> None:
@@ -75,41 +69,6 @@ class Watchdog:
         task, self._task = self._task, None
         if task is not None:
             await end_tasks(task)
-
-    async def until_all_are_known(self) -> None:
-        """Wait until every module has had the time to say which calls it runs; they may hold leases."""
-        remaining = self._known_from - clock.monotonic()
-        if remaining > 0:
-            await asyncio.sleep(remaining)
-
-    def request(self, call: CallState) -> None:
-        """Ask a call's module to run it, and again until it begins."""
-        call.request = call.request or Repeat(clock.monotonic())
-        call.request.take_turn(clock.monotonic())
-        message = SkillCall(
-            utime=call.requested_utime,
-            call_id=call.call_id,
-            module=call.module,
-            skill=call.skill,
-            caller=call.caller,
-            parent=call.parent,
-            arguments_json=json_text(call.arguments),
-            on_loss=call.on_loss,
-        )
-        self._bus.publish(CALLS, encode(message))
-
-    def cancel(self, call: CallState, reason: str) -> None:
-        """Ask a call to end, and again until it does. A second wish changes nothing.
-
-        One that was closed as lost may run nevertheless: its module is informed again.
-        """
-        if call.state == CLOSED and call.outcome is Outcome.LOST:
-            self._losses.report(call)
-        elif call.cancel is None and call.state in (REQUESTED, OPEN):
-            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
-            call.cancel.take_turn(clock.monotonic())
-            self._ledger.save(call)
-            self._send_cancel(call)
 
     def on_status(self, status: ModuleStatus) -> None:
         """Take a heartbeat, which says which calls its module runs, and in which instance of it."""
@@ -123,7 +82,7 @@ class Watchdog:
                 continue
             if call.state == CLOSED:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
-                self._losses.report_once(call)
+                self._sender.losses.report_once(call)
             elif call.state == OPEN:
                 if call.cancel is not None and now - call.listed > ALIVE_S:
                     call.cancel = Repeat(now)  # what was sent into the silence does not count
@@ -156,7 +115,7 @@ class Watchdog:
             except Exception:  # this task, and all other calls, must outlive whatever one call does to it
                 _log.exception("call %s could not be looked after", call.call_id)
         try:
-            self._losses.repeat(now)
+            self._sender.losses.repeat(now)
         except Exception:
             _log.exception("the ends of lost calls could not be repeated")
 
@@ -167,7 +126,7 @@ class Watchdog:
         else:
             self._end_with_parent(call, now)
             self._settle_leases(call)
-            self._repeat(call, now)
+            self._sender.repeat(call, now)
 
     def _end_with_parent(self, call: CallState, now: float) -> None:
         """End a child whose parent has ended, or has been asked to and does not end its children itself."""
@@ -177,15 +136,15 @@ class Watchdog:
         parent = self._ledger.begun(parent_id)
         if parent is None:
             if now >= self._listening_since + ALIVE_S:
-                self.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
+                self._sender.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
         elif parent.state == CLOSED:
-            self.cancel(
+            self._sender.cancel(
                 call,
                 f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, has ended: {parent.outcome}",
             )
         elif parent.cancel is not None and parent.cancel.sent > _PARENTS_TRIES:
             why = parent.cancel_reason or ""
-            self.cancel(
+            self._sender.cancel(
                 call, f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, was asked to end: {why}"
             )
 
@@ -193,15 +152,11 @@ class Watchdog:
         """End a call that runs without its leases: they were given away while its broker's journal was lost."""
         lacking = self._ledger.leases.lacking(call.call_id, call.resources)
         for resource, holder in lacking.items():
-            self.cancel(call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one")
+            self._sender.cancel(
+                call, f"{resource!r} was given to call {holder!r} while the bridge did not know of this one"
+            )
         if not lacking:
             self._ledger.leases.grant(call.call_id, call.resources)
-
-    def _repeat(self, call: CallState, now: float) -> None:
-        if call.state == REQUESTED and call.request is not None and now >= call.request.at:
-            self.request(call)
-        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.take_turn(now):
-            self._send_cancel(call)
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
@@ -259,10 +214,6 @@ class Watchdog:
                 call.closing = False  # the next look closes it
                 _log.exception("call %s could not be closed as lost", call.call_id)
                 return
-            self._losses.report(call)
+            self._sender.losses.report(call)
             for other in self._ledger.calls.open:
                 self._end_with_parent(other, clock.monotonic())
-
-    def _send_cancel(self, call: CallState) -> None:
-        message = SkillCancel(utime=clock.utime(), call_id=call.call_id, reason=call.cancel_reason or "")
-        self._bus.publish(CANCELS, encode(message))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.watchdog import MOST_CANCELS
+from dimos_streams.bridge.calls.sending.call_sender import MOST_CANCELS
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import channel_name, decode, encode

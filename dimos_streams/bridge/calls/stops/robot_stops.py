@@ -15,13 +15,13 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import by_model
 from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
-from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import namespace_of
@@ -54,12 +54,12 @@ class RobotStops:
     """Stops robots, releases them, and ends calls, on an operator's order. Use from the bus's loop only."""
 
     def __init__(
-        self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, watchdog: Watchdog, path: Path | None = None
+        self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, sender: CallSender, path: Path | None = None
     ) -> None:
         """``path`` is the file that keeps the orders; without one they end with the bridge."""
         self._ledger = ledger
         self._directory = directory
-        self._watchdog = watchdog
+        self._sender = sender
         self._file = StopFile(path)
         self._state = StopState()
         self._changed = asyncio.Event()
@@ -145,7 +145,7 @@ class RobotStops:
         """Ask calls to end, and give them ``CANCEL_OVERDUE_S``; those that are not known any more have ended."""
         calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
         for call in calls:
-            self._watchdog.cancel(call, reason)
+            self._sender.cancel(call, reason)
         return await self._ended(calls)
 
     def stopped(self) -> StoppedRobots:
@@ -195,7 +195,7 @@ class RobotStops:
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:
-            self._watchdog.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}")
+            self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}")
 
     async def _ended(self, calls: list[CallState]) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""

@@ -1,0 +1,65 @@
+"""Asks modules to begin and to end calls, until they do."""
+
+from __future__ import annotations
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.call_state import CLOSED, OPEN, REQUESTED, CallState, Repeat
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.sending.loss_reports import LossReports
+from dimos_streams.bus import Bus
+from dimos_streams.common.secrets import redacted
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
+
+MOST_CANCELS = 20
+"""Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
+
+
+class CallSender:
+    """Sends what a call's module has to know; the watchdog has it repeated."""
+
+    def __init__(self, bus: Bus, ledger: Ledger) -> None:
+        self._bus = bus
+        self._ledger = ledger
+        self.losses = LossReports(bus, MOST_CANCELS)
+
+    def request(self, call: CallState) -> None:
+        """Ask a call's module to run it."""
+        call.request = call.request or Repeat(clock.monotonic())
+        call.request.take_turn(clock.monotonic())
+        message = SkillCall(
+            utime=call.requested_utime,
+            call_id=call.call_id,
+            module=call.module,
+            skill=call.skill,
+            caller=call.caller,
+            parent=call.parent,
+            arguments_json=json_text(call.arguments),
+            on_loss=call.on_loss,
+        )
+        self._bus.publish(CALLS, encode(message))
+
+    def cancel(self, call: CallState, reason: str) -> None:
+        """Ask a call to end; to ask for it once more changes nothing.
+
+        One that was closed as lost may run nevertheless: its module is informed again.
+        """
+        if call.state == CLOSED and call.outcome is Outcome.LOST:
+            self.losses.report(call)
+        elif call.cancel is None and call.state in (REQUESTED, OPEN):
+            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
+            call.cancel.take_turn(clock.monotonic())
+            self._ledger.save(call)
+            self._send_cancel(call)
+
+    def repeat(self, call: CallState, now: float) -> None:
+        """Say again what a call's module has not reacted to, if it is due."""
+        if call.state == REQUESTED and call.request is not None and now >= call.request.at:
+            self.request(call)
+        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.take_turn(now):
+            self._send_cancel(call)
+
+    def _send_cancel(self, call: CallState) -> None:
+        message = SkillCancel(utime=clock.utime(), call_id=call.call_id, reason=call.cancel_reason or "")
+        self._bus.publish(CANCELS, encode(message))
