@@ -20,7 +20,7 @@ from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderRe
 from dimos_streams.client.problems import problem_error
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
-from dimos_streams.common.bearer import bearer_headers
+from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread

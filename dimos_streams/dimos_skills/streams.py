@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from dimos_streams import clock
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.dimos_skills.notices import ToolNotice
 
 MAX_WAITING = 500
@@ -78,7 +78,7 @@ class ToolStreams:
 
     def __init__(self) -> None:
         self._streams: dict[str, DimosToolStream] = {}
-        self._ended = Newest[str, str](_REMEMBERED)
+        self._ended = NewestEntries[str, str](_REMEMBERED)
         """The tools of the newest calls that are over, by token."""
 
     @contextlib.contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.tool_stream.wire.layout import INSTANCE
 
@@ -33,8 +33,8 @@ class TracedCalls:
     """Folds events into calls. An event that comes again, as after a loss, changes nothing."""
 
     def __init__(self) -> None:
-        self._open = Newest[str, TracedCall](MAX_CALLS)
-        self._closed = Newest[str, None](MAX_CLOSED)
+        self._open = NewestEntries[str, TracedCall](MAX_CALLS)
+        self._closed = NewestEntries[str, None](MAX_CLOSED)
 
     def __len__(self) -> int:
         return len(self._open)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from dimos_streams.common.bearer import has_token
+from dimos_streams.common.http.bearer import has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.process.loopback import is_loopback

@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
@@ -35,7 +35,7 @@ class FleetCalls:
 
     def __init__(self, parts: HubParts) -> None:
         self._parts = parts
-        self._robots = Newest[str, str](_REMEMBERED)
+        self._robots = NewestEntries[str, str](_REMEMBERED)
         """The robots of calls that were begun here, whose events may not have come yet."""
 
     def skills(self) -> list[SkillInfo]:

@@ -10,7 +10,7 @@ import heapq
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
 
 MAX_LATENESS_US = 5_000_000
@@ -52,12 +52,12 @@ class InOrder:
         """The number of events that are not in the log."""
         self.repeated = 0
         """The number of events that came again."""
-        self._whole = Newest[str, int](_MAX_OPEN)
+        self._whole = NewestEntries[str, int](_MAX_OPEN)
         """The number of the next event of open calls of which none waits; the call that spoke last stands last."""
         self._behind: dict[str, _CallStream] = {}
         """The calls of which events wait, in the order in which that began."""
         self._waiting = 0
-        self._ended = Newest[str, None](_MAX_ENDED)
+        self._ended = NewestEntries[str, None](_MAX_ENDED)
 
     def take(self, utime: int, event: ToolEvent) -> list[ToolEvent]:
         """The events that are due now, at a time of the log."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.common.bearer import (
+from dimos_streams.common.http.bearer import (
     bearer_headers,
     bearer_token,
     has_token,

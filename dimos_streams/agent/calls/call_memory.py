@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 
 _REMEMBERED = 1000
 _DOUBTS = 100
@@ -27,8 +27,8 @@ class CallMemory:
     """Bounded tables of the newest calls of each kind."""
 
     def __init__(self) -> None:
-        self._closed = Newest[str, ClosedCall](_REMEMBERED)
-        self._given_up = Newest[str, OpenCall](_DOUBTS)
+        self._closed = NewestEntries[str, ClosedCall](_REMEMBERED)
+        self._given_up = NewestEntries[str, OpenCall](_DOUBTS)
         self._doubtful: deque[OpenCall] = deque(maxlen=_DOUBTS)
 
     @property

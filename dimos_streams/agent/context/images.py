@@ -11,7 +11,7 @@ from typing import Any
 
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000
@@ -32,7 +32,7 @@ class Pictures:
     def __init__(self, directory: Path | None) -> None:
         """``directory`` is the run's; with None only data URLs count."""
         self._directory = directory.resolve() if directory else None
-        self._loaded = Newest[str, ImagePart | None](_CACHED)
+        self._loaded = NewestEntries[str, ImagePart | None](_CACHED)
         self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
 
     def names(self, event: ToolEvent | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -19,7 +19,7 @@ class Memo(Generic[T, V]):
 
     def __init__(self, make: Callable[[T], V], capacity: int = 1000) -> None:
         self._make = make
-        self._known = Newest[int, tuple[T, V]](capacity)
+        self._known = NewestEntries[int, tuple[T, V]](capacity)
 
     def __len__(self) -> int:
         return len(self._known)

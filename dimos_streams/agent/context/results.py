@@ -12,7 +12,7 @@ from pydantic import Field
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
@@ -122,7 +122,7 @@ class ResultPipeline:
         self._store = store
         self._pictures = pictures
         self._settings = settings or ResultSettings()
-        self._shortened = Newest[str, _Shortened](_REMEMBERED)
+        self._shortened = NewestEntries[str, _Shortened](_REMEMBERED)
         self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
         self._old = _Old()
 

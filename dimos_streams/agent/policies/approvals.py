@@ -15,7 +15,7 @@ from dimos_streams.agent.policies.approval_texts import request_text, unknown_ap
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
@@ -55,8 +55,8 @@ class ApprovalBook:
         self._prefix = f"{agent}-{clock.utime():x}"
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
-        self._decided = Newest[str, Approval](_DECIDED)
-        self._ends = Newest[str, str](_ENDS)
+        self._decided = NewestEntries[str, Approval](_DECIDED)
+        self._ends = NewestEntries[str, str](_ENDS)
         self._watched = True
 
     @property

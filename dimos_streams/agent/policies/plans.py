@@ -14,7 +14,7 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -119,7 +119,7 @@ class PlanBook:
         self._emit = emit
         self._check = check
         self._valid_s = valid_s
-        self._plans = Newest[str, Plan](_MAX_PLANS)
+        self._plans = NewestEntries[str, Plan](_MAX_PLANS)
         self._numbers = itertools.count(1)
 
     @property

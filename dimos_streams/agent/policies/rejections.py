@@ -10,7 +10,7 @@ from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -29,8 +29,8 @@ class Rejections:
     """
 
     def __init__(self) -> None:
-        self._reasons = Newest[str, Newest[_Key, str]](_MISSIONS)
-        self._asked = Newest[str, frozenset[_Key]](_ASKED)
+        self._reasons = NewestEntries[str, NewestEntries[_Key, str]](_MISSIONS)
+        self._asked = NewestEntries[str, frozenset[_Key]](_ASKED)
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of approvals."""
@@ -58,7 +58,7 @@ class Rejections:
 
     def _reject(self, keys: Iterable[_Key], missions: Iterable[str], reason: str) -> None:
         for root in roots(missions):
-            calls = self._reasons.get(root, Newest[_Key, str](_CALLS))
+            calls = self._reasons.get(root, NewestEntries[_Key, str](_CALLS))
             calls.update((key, reason) for key in sorted(keys))
             self._reasons[root] = calls
 

@@ -24,7 +24,7 @@ from dimos_streams.client.http_session import CuttableSession, Tls, why
 from dimos_streams.client.iterators import closing
 from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
-from dimos_streams.common.bearer import bearer_headers
+from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json

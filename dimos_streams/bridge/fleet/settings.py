@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from dimos_streams.common.bearer import token_in
+from dimos_streams.common.http.bearer import token_in
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know_url
 from dimos_streams.errors import UserError

@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
 from dimos_streams.common.names import MAX_NAME, as_name
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.skill import SkillInfo
@@ -65,10 +65,10 @@ class Session:
     """Number of open ``GET`` streams."""
     _asked: int = 0
     """Number of requests that begin no call and are being answered."""
-    _early: Newest[Id, tuple[str, float]] = field(default_factory=lambda: Newest(MAX_REQUESTS))
+    _early: NewestEntries[Id, tuple[str, float]] = field(default_factory=lambda: NewestEntries(MAX_REQUESTS))
     """The requests that were cancelled before they came, with the reason, and the time until which that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
-    _over: Newest[Id, Request] = field(default_factory=lambda: Newest(MAX_REQUESTS))
+    _over: NewestEntries[Id, Request] = field(default_factory=lambda: NewestEntries(MAX_REQUESTS))
     """The newest requests that are over, answered or not."""
 
     @property

@@ -57,7 +57,7 @@ class BridgeAddress:
 
     def sent_token(self) -> str | None:
         """The token for a request. If it can be read on the way, the person is told once for each host."""
-        from dimos_streams.common.bearer import overheard_at
+        from dimos_streams.common.http.bearer import overheard_at
 
         if self.token and (host := overheard_at(self.url)):
             _say_overheard(host)
@@ -101,7 +101,7 @@ class BridgeAddress:
         from dimos_streams.cli.bridge_client.certificates import own_tls
         from dimos_streams.client.http_session import CuttableSession, check_arrived, why
         from dimos_streams.client.problems import problem_error
-        from dimos_streams.common.bearer import bearer_headers
+        from dimos_streams.common.http.bearer import bearer_headers
 
         headers = bearer_headers(self.sent_token())
         session = CuttableSession(own_tls(self.url))

@@ -203,7 +203,7 @@ def _check_place(context: typer.Context) -> None:
 
 
 def _token(given: str | None, file: Path | None) -> str | None:
-    from dimos_streams.common.bearer import token_in
+    from dimos_streams.common.http.bearer import token_in
     from dimos_streams.errors import UserError
 
     if file is None:

@@ -42,7 +42,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
         def process_redirect(self, exc: Exception) -> Exception:
             return exc
 
-    from dimos_streams.common.bearer import bearer_headers
+    from dimos_streams.common.http.bearer import bearer_headers
 
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"

@@ -10,8 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams import clock
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import problem
-from dimos_streams.common.bearer import bearer_token
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.http.bearer import bearer_token
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.robots import token_hash
 from dimos_streams.hub.storage.rows import StorageUnavailableError
@@ -32,7 +32,7 @@ class RobotTokens:
         self._robots, self._others = robots, others
         self._storage = storage
         self._executor = executor
-        self._known = Newest[str, tuple[str, float]](_MAX_KNOWN)
+        self._known = NewestEntries[str, tuple[str, float]](_MAX_KNOWN)
         """The robot of each token that is one's, by the token's hash, and the time until which that counts."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,7 +16,7 @@ from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.bridge.http.described import Described, answers, refusals
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
-from dimos_streams.common.bearer import without_token
+from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage

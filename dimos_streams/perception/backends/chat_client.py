@@ -13,7 +13,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
 from dimos_streams import clock
-from dimos_streams.common.bearer import bearer_headers
+from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import Outcome
 
 REMEMBERED = 4096
@@ -18,8 +18,8 @@ class BegunCalls:
 
     def __init__(self) -> None:
         self._running: set[str] = set()
-        self._ended = Newest[str, Outcome | None](REMEMBERED)
-        self._rejected = Newest[str, Outcome | None](REMEMBERED_REJECTED)
+        self._ended = NewestEntries[str, Outcome | None](REMEMBERED)
+        self._rejected = NewestEntries[str, Outcome | None](REMEMBERED_REJECTED)
 
     def __contains__(self, call_id: str) -> bool:
         return call_id in self._running or call_id in self._ended or call_id in self._rejected

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dimos_streams import clock
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
 from dimos_streams.tool_stream.signature import shown_instance
@@ -41,7 +41,7 @@ class Admission:
         """See ``ToolStreamReceiver``."""
         self._may_open = may_open
         self._deputy = deputy
-        self._refused_of = Newest[str, dict[str, int]](_MAX_REFUSED)
+        self._refused_of = NewestEntries[str, dict[str, int]](_MAX_REFUSED)
         """Refused instances, with the seq of an event of each, by the call whose instance is not known yet."""
         self.refused = 0
         """Number of events that were refused, because they were in the name of somebody else's call."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dimos_streams import clock
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 
 RECEIVER_GONE_S = 2.0
 """The time, in seconds, after which a receiver that acknowledged nothing is not waited for any more."""
@@ -17,7 +17,7 @@ class Receivers:
     longest is forgotten."""
 
     def __init__(self) -> None:
-        self._heard = Newest[str, float](MAX_RECEIVERS)
+        self._heard = NewestEntries[str, float](MAX_RECEIVERS)
 
     def heard(self, name: str) -> None:
         """Note that a receiver acknowledged something just now."""

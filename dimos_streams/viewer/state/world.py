@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
 from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
@@ -54,7 +54,7 @@ class RecordedWorld:
         self._holds = Holds()
         self._poses = Poses()
         self._open: dict[str, CallState] = {}
-        self._closed = Newest[str, CallState](MAX_CLOSED)
+        self._closed = NewestEntries[str, CallState](MAX_CLOSED)
         self._own: set[str] = set()
         """Open calls that no copy shares: only these may be changed."""
         self._cancelled: dict[str, int] = {}

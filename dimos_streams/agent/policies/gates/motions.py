@@ -8,7 +8,7 @@ from typing import Any
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -24,7 +24,7 @@ class FreeMotions:
 
     def __init__(self, emit: Emit = _emit_nothing) -> None:
         self._emit = emit
-        self._begun = Newest[str, int](_MISSIONS)
+        self._begun = NewestEntries[str, int](_MISSIONS)
 
     def begun(self, missions: Iterable[str]) -> int:
         """The motions begun by the one of these missions that has begun most."""

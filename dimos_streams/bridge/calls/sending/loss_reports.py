@@ -9,7 +9,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState, Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
 from dimos_streams.tool_stream.event import CANCELS
@@ -28,7 +28,7 @@ class LossReports:
         """``times`` is how often a lost call is reported."""
         self._bus = bus
         self._times = times
-        self._lost = Newest[str, CallState](_MAX_LOST)
+        self._lost = NewestEntries[str, CallState](_MAX_LOST)
         """Calls that were closed as lost, while their modules are informed."""
         self._unsolicited_outcomes = Allowance(_UNSOLICITED_OUTCOMES, _UNSOLICITED_OUTCOMES)
 

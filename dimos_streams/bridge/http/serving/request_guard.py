@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.bridge.http.problems import REPORTED, problem
-from dimos_streams.common.bearer import has_token
+from dimos_streams.common.http.bearer import has_token
 from dimos_streams.common.schemas.http_url import requested_host
 
 MAX_BODY = 256 * 1024

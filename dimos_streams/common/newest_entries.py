@@ -9,7 +9,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Newest(OrderedDict[K, V]):
+class NewestEntries(OrderedDict[K, V]):
     """A table of the ``most`` newest entries, the oldest first: one more takes the place of the oldest. An entry that
     is set again is the newest again."""
 
@@ -23,8 +23,8 @@ class Newest(OrderedDict[K, V]):
         if len(self) > self._most:
             self.popitem(last=False)
 
-    def copy(self) -> Newest[K, V]:
+    def copy(self) -> NewestEntries[K, V]:
         """Return a table of the same entries and the same size."""
-        copied = Newest[K, V](self._most)
+        copied = NewestEntries[K, V](self._most)
         copied.update(self)
         return copied

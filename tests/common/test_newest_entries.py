@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dimos_streams.common.newest import Newest
+from dimos_streams.common.newest_entries import NewestEntries
 
 
 def test_one_more_takes_the_place_of_the_oldest_and_what_is_set_again_is_the_newest() -> None:
-    table = Newest[str, int](3)
+    table = NewestEntries[str, int](3)
     for number, key in enumerate("abcad"):
         table[key] = number
     assert list(table.items()) == [("c", 2), ("a", 3), ("d", 4)]
@@ -18,7 +18,7 @@ def test_one_more_takes_the_place_of_the_oldest_and_what_is_set_again_is_the_new
 
 
 def test_a_copy_is_as_large_and_another_table() -> None:
-    table = Newest[str, int](2)
+    table = NewestEntries[str, int](2)
     table.update(a=1, b=2)
     copied = table.copy()
     copied["c"] = 3
