@@ -8,7 +8,7 @@ import random
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
@@ -28,9 +28,8 @@ from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
-from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
 
 if TYPE_CHECKING:
     import requests
@@ -103,24 +102,14 @@ class HttpGateway:
         """See ``SkillGateway``."""
         return self._validated(_SKILLS, await self._request("GET", "/skills"))
 
-    async def call(
-        self,
-        skill: str,
-        arguments: Mapping[str, Any],
-        *,
-        caller: str,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
-        on_loss: OnLoss | None = None,
-    ) -> str:
+    async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
         """See ``SkillGateway``. If the answer is lost, whoever has given a key may ask again; without one it is asked
         again here, as by ``begin``."""
-        body = call_body(skill, arguments, caller=caller, on_duplicate=on_duplicate, on_loss=on_loss)
-        if idempotency_key is None:
+        body = call_body(skill, arguments, caller=caller, **terms)
+        if terms.get("idempotency_key") is None:
             response = await self._begun_once(body)
         else:
-            keyed = body | {"idempotency_key": idempotency_key}
-            response = await in_own_thread(self._send, "POST", "/calls", keyed)
+            response = await in_own_thread(self._send, "POST", "/calls", body)
         return str(self._field(self._content(response), "call_id", str))
 
     async def begin(
@@ -130,11 +119,9 @@ class HttpGateway:
         *,
         caller: str,
         agent: str | None = None,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
         lease_wait_s: float = 0.0,
-        on_loss: OnLoss | None = None,
         robot: str | None = None,
+        **terms: Unpack[CallTerms],
     ) -> Begun:
         """Begin a call, and learn from where on its events are to be read, in one request. If the answer is lost, ask
         again for the same call. With the idempotency key of a call that has begun it is that one.
@@ -144,17 +131,8 @@ class HttpGateway:
         another one holds, in seconds.
         Raises as ``call`` does, ``UnknownAgentError``, and ``CallInDoubtError`` if the bridge does not come back.
         """
-        body = call_body(
-            skill,
-            arguments,
-            caller=caller,
-            agent=agent,
-            on_duplicate=on_duplicate,
-            idempotency_key=idempotency_key,
-            lease_wait_s=lease_wait_s or None,
-            on_loss=on_loss,
-            robot=robot,
-        )
+        more = {"agent": agent, "lease_wait_s": lease_wait_s or None, "robot": robot}
+        body = call_body(skill, arguments, caller=caller, **terms, **more)
         response = await self._begun_once(body, lease_wait_s)
         call_id = str(self._field(self._content(response), "call_id", str))
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)

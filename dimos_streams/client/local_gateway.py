@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from dimos_streams.client.iterators import closing
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Services
-from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill, SkillGateway
+from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill, SkillGateway
 
 _LOOK_S = 0.05
 
@@ -28,26 +27,9 @@ class LocalGateway:
         """See ``SkillGateway``."""
         return await self._gateway().skills()
 
-    async def call(
-        self,
-        skill: str,
-        arguments: Mapping[str, Any],
-        *,
-        caller: str,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
-        on_loss: OnLoss | None = None,
-    ) -> str:
+    async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
         """See ``SkillGateway``."""
-        gateway = self._gateway()
-        return await gateway.call(
-            skill,
-            arguments,
-            caller=caller,
-            on_duplicate=on_duplicate,
-            idempotency_key=idempotency_key,
-            on_loss=on_loss,
-        )
+        return await self._gateway().call(skill, arguments, caller=caller, **terms)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""

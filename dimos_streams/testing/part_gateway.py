@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Coroutine, Mapping, MutableMapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from pydantic_core import from_json
 
@@ -13,10 +13,9 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.client.sse import SseParser
 from dimos_streams.errors import NoAnswerError
-from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
 
 T = TypeVar("T")
 
@@ -47,21 +46,11 @@ class PartGateway:
         arguments: Mapping[str, Any],
         *,
         caller: str,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
         lease_wait_s: float = 0.0,
-        on_loss: OnLoss | None = None,
+        **terms: Unpack[CallTerms],
     ) -> str:
         """See ``SkillGateway`` and ``Broker.call``."""
-        request = self._broker().call(
-            skill,
-            arguments,
-            caller=caller,
-            on_duplicate=on_duplicate,
-            idempotency_key=idempotency_key,
-            lease_wait_s=lease_wait_s,
-            on_loss=on_loss,
-        )
+        request = self._broker().call(skill, arguments, caller=caller, lease_wait_s=lease_wait_s, **terms)
         return await self._ask(request)
 
     async def cancel(self, call_id: str, reason: str) -> None:

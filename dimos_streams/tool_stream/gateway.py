@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypedDict, Unpack, runtime_checkable
 
 from pydantic import Field
 
@@ -80,6 +80,18 @@ class CallView(FrozenModel):
     stead. None as long as it is not closed."""
 
 
+class CallTerms(TypedDict, total=False):
+    """The terms of a call, besides its skill and arguments and who asks: keyword arguments of all that begins calls.
+    A term that is None is as one that is left out."""
+
+    on_duplicate: OnDuplicate | None
+    """The fate of a second call while one runs; without it the skill decides."""
+    idempotency_key: str | None
+    """The caller's name for the call: the same key gives the same call, and begins it once."""
+    on_loss: OnLoss | None
+    """Whether it is to stop or to go on when a link is cut; without it the skill decides."""
+
+
 @runtime_checkable
 class SkillGateway(Protocol):
     """A way to skills, calls and their events, wherever the bridge is."""
@@ -87,19 +99,8 @@ class SkillGateway(Protocol):
     async def skills(self) -> list[OfferedSkill]:
         """Return the skills that modules offer now."""
 
-    async def call(
-        self,
-        skill: str,
-        arguments: Mapping[str, Any],
-        *,
-        caller: str,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
-        on_loss: OnLoss | None = None,
-    ) -> str:
+    async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
         """Begin a call and return its id. What becomes of it comes as events.
-
-        ``on_loss`` says whether it is to stop or to go on when a link is cut; None leaves that to its skill.
 
         Raises ``UnknownSkillError``, ``SkillArgumentError``, ``CallRejectedError`` (busy, duplicate) or
         ``SkillUnavailableError``. The same idempotency key gives the same call; it raises ``CallRejectedError`` if

@@ -8,12 +8,17 @@ import typing
 from dimos_streams.bridge.http.call_routes import CallBody
 from dimos_streams.cli.commands.of_runs import call_options, calls
 from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.tool_stream.gateway import CallTerms
 
 
 def test_each_field_has_an_option() -> None:
     options = set(inspect.signature(calls.call).parameters)
     fields = {name.removesuffix("_s") for name in CallBody.model_fields}
     assert fields - options == {"agent"}, "which the public names of skills stand for"
+
+
+def test_each_term_of_a_call_is_a_field() -> None:
+    assert CallTerms.__annotations__.keys() <= CallBody.model_fields.keys()
 
 
 def test_each_choice_of_a_field_is_one_of_its_option() -> None:

@@ -9,7 +9,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.client.asking_again import ask_until_answered
 from dimos_streams.errors import CallInDoubtError
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.gateway import CallTerms, SkillGateway
 
 
 class CallStarts:
@@ -46,7 +46,7 @@ class CallStarts:
         self._count += 1
         key = f"{self._key_prefix}/{self._count}"
         try:
-            call.call_id = await self._begun(call, on_duplicate, key)
+            call.call_id = await self._begun(call, {"on_duplicate": on_duplicate, "idempotency_key": key})
         except (asyncio.CancelledError, CallInDoubtError):
             call.ask_to_end("it was begun too late")
             self._memory.doubt(call)
@@ -56,12 +56,10 @@ class CallStarts:
             if not self._under_way:
                 self._settled.set()
 
-    async def _begun(self, call: OpenCall, on_duplicate: OnDuplicate | None, key: str) -> str:
+    async def _begun(self, call: OpenCall, terms: CallTerms) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says
         that it is the same call."""
         return await ask_until_answered(
-            lambda: self._gateway.call(
-                call.skill, call.arguments, caller=self._caller, on_duplicate=on_duplicate, idempotency_key=key
-            ),
+            lambda: self._gateway.call(call.skill, call.arguments, caller=self._caller, **terms),
             "it is not known whether the call has begun; if so, it is ended",
         )

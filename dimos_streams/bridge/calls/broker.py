@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -178,12 +177,13 @@ class Broker:
             key=idempotency_key,
             journalled=journalled,
             wish=on_loss,
+            on_duplicate=on_duplicate,
+            lease_wait_s=lease_wait_s,
             begin_by=begin_by,
         )
-        admit = partial(self._admission.admit, new, on_duplicate, lease_wait_s)
         if idempotency_key is not None:
-            return await self._keys.begin(new, admit)
-        await admit()
+            return await self._keys.begin(new, self._admission.admit)
+        await self._admission.admit(new)
         return new.call_id
 
     def has_begun(self, caller: str, key: str) -> bool:

@@ -21,7 +21,6 @@ from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
-from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.event import (
@@ -69,7 +68,7 @@ class SkillRequests:
         sender: CallSender,
         authority: Authority,
         finish: Callable[[str], int],
-        admit: Callable[[CallState, OnDuplicate | None, float], Awaitable[None]],
+        admit: Callable[[CallState], Awaitable[None]],
     ) -> None:
         self._bus = bus
         self._ledger = ledger
@@ -153,7 +152,7 @@ class SkillRequests:
         try:
             await self._until_known(call)
             self._authority.trace(call)
-            await self._admit(call, None, 0.0)
+            await self._admit(call)
         except DimosStreamsError as error:
             self._refuse(call, error)
         except Exception:

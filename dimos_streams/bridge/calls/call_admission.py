@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 from dimos_streams import clock
@@ -16,7 +15,7 @@ from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
-from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -59,7 +58,7 @@ class CallAdmission:
         self._reviews = reviews
         self._contention = Contention(ledger, sender, self._check_form, authority.may_replace)
 
-    async def admit(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+    async def admit(self, call: CallState) -> None:
         """Name a call's skill in full, check the call, wait for what it needs as far as allowed, and begin it.
 
         Raises ``SkillError`` if it can't.
@@ -70,7 +69,6 @@ class CallAdmission:
         parent = self._ledger.calls.get(call.parent)
         call.overruled = {} if parent is None else parent.overruled
         room = self._room_for(call, self._check_form(call))
-        make_way = partial(self._contention.make_way, lease_wait_s=lease_wait_s)
         waiting = self._ledger.waiting
         waiting[call.call_id] = call
         try:
@@ -78,10 +76,10 @@ class CallAdmission:
                 most = f"{room.open} may be open at a time, and {room.waiting} wait"
                 raise CallRejectedError(f"too many calls are open or waiting ({most}); try again later")
             if self._authority.reviewer(call) is None:
-                await make_way(call, on_duplicate)
+                await self._contention.make_way(call)
                 self.begin(call)
             else:
-                await self._reviews.begin(call, make_way, self.begin)
+                await self._reviews.begin(call, self._contention.make_way, self.begin)
         finally:
             waiting.pop(call.call_id, None)
 

@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
-from dimos_streams.skill import OnLoss
+from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent, json_text
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
@@ -84,6 +84,10 @@ class CallState(CallView):
     overruled: dict[str, OrderKind] = Field(default_factory=dict)
     """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
     calls that it begins."""
+    on_duplicate: OnDuplicate | None = Field(default=None, exclude=True)
+    """The fate that it asks for where a duplicate of it runs; None leaves that to its skill."""
+    lease_wait_s: float = Field(default=0.0, exclude=True)
+    """Maximum time, in seconds, that it may wait for a resource that another call holds."""
     begin_by: float | None = Field(default=None, exclude=True)
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = Field(default_factory=clock.monotonic, exclude=True)

@@ -37,14 +37,14 @@ class Contention:
         self._check = check
         self._may_replace = may_replace
 
-    async def make_way(self, call: CallState, on_duplicate: OnDuplicate | None, lease_wait_s: float) -> None:
+    async def make_way(self, call: CallState) -> None:
         """Wait until no duplicate and no lease is in the way. Nothing else runs between that and the return."""
         await self._ledger.until_all_are_known()
-        deadline = clock.monotonic() + lease_wait_s
+        deadline = clock.monotonic() + call.lease_wait_s
         while True:
             info = self._check(call)
             duplicates = [other for other in self._ledger.calls.open if _are_duplicates(info, other, call)]
-            policy = on_duplicate or info.on_duplicate
+            policy = call.on_duplicate or info.on_duplicate
             if duplicates and policy != "allow":
                 await self._replace(duplicates, call, policy, protected=info.protected)
                 continue

@@ -50,7 +50,7 @@ class IdempotencyKeys:
         """Return whether a caller has begun a call with a key."""
         return key in self._callers.get(caller, ())
 
-    async def begin(self, call: CallState, admit: Callable[[], Awaitable[None]]) -> str:
+    async def begin(self, call: CallState, admit: Callable[[CallState], Awaitable[None]]) -> str:
         """Begin a call that has a key by ``admit``, unless it was begun before; return its id, or that of the first
         one.
 
@@ -64,7 +64,7 @@ class IdempotencyKeys:
             return await asyncio.shield(known.call_id)
         future = self._remember(call)
         try:
-            await admit()
+            await admit(call)
         except BaseException as error:
             self._forget(call.caller, call.key or "")
             given_up = CallRejectedError(f"the first call with idempotency key {call.key!r} was given up")

@@ -13,14 +13,13 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_size
 from dimos_streams.tool_stream.audience import bridge_caller
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
 
 _LOOK_S = 0.05
-MakeWay = Callable[[CallState, OnDuplicate | None], Awaitable[None]]
+MakeWay = Callable[[CallState], Awaitable[None]]
 
 
 class CallReviews:
@@ -48,8 +47,8 @@ class CallReviews:
         try:
             while True:
                 permission = await self._permitted(review, call)
-                call.arguments = permission.arguments
-                await make_way(call, permission.on_duplicate)
+                call.arguments, call.on_duplicate = permission.arguments, permission.on_duplicate
+                await make_way(call)
                 if self._permission(review, call) == permission:
                     break
             begin(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
@@ -20,10 +20,10 @@ from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI, SAY
+from dimos_streams.tool_stream.gateway import CallTerms
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import Begun, HttpGateway
-    from dimos_streams.skill import OnDuplicate, OnLoss
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
@@ -42,14 +42,10 @@ class Wish:
     timeout_s: float | None
     as_json: bool
     caller: str = CLI
-    key: str | None = None
-    """The idempotency key, with which the call may be one that has begun already."""
-    on_duplicate: OnDuplicate | None = None
-    """The fate of a second call while one runs; None leaves that to the call's skill."""
+    terms: CallTerms = field(default_factory=CallTerms)
+    """Its terms; with an idempotency key the call may be one that has begun already."""
     lease_wait_s: float = 0.0
     """Time, in seconds, for which it may wait for what another call holds."""
-    on_loss: OnLoss | None = None
-    """The policy for when a link is cut; None leaves that to the call's skill."""
     agent: str | None = None
     """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
     robot: str | None = None
@@ -80,7 +76,8 @@ async def follow_new_call(
         show = show_with(reporter, call_id, as_json=wish.as_json)
         async with watching(gateway, show, after=offset, call_id=one, robot=wish.robot) as watch:
             try:
-                closed = None if wish.key is None else await _if_closed(gateway, call_id, wish.robot)
+                keyed = wish.terms.get("idempotency_key") is not None
+                closed = await _if_closed(gateway, call_id, wish.robot) if keyed else None
                 return await _reached(watch, call_id, wish, closed, waited_s)
             except TimeoutError:
                 await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
@@ -160,11 +157,9 @@ async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any],
                 arguments,
                 caller=wish.caller,
                 agent=agent,
-                on_duplicate=wish.on_duplicate,
-                idempotency_key=wish.key,
                 lease_wait_s=wait_s,
-                on_loss=wish.on_loss,
                 robot=wish.robot,
+                **wish.terms,
             )
 
         if wish.agent is None:

@@ -73,10 +73,8 @@ def call(
         timeout_s=timeout,
         as_json=as_json,
         caller=caller or CLI,
-        key=idempotency_key,
-        on_duplicate=on_duplicate,
+        terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
-        on_loss=on_loss,
         robot=robot,
     )
 
