@@ -44,7 +44,7 @@ def loop_parts(core: AgentCore) -> LoopParts:
         ),
         permissions=_permissions(core),
         budget=Budget(
-            settings=config.loop_settings(),
+            limits=config.loop_limits(),
             cost=pricing.cost if pricing is not None else _no_price,
             robot=core.robot,
         ),
@@ -97,12 +97,12 @@ def _permissions(core: AgentCore) -> Permissions:
 def _free_motions(core: AgentCore) -> int | None:
     """The number of motions that may begin without a plan, with the model that is asked at the moment; None for any
     number."""
-    return core.config.free_motions(core.model_name)
+    return core.loop.parts.budget.limits.motions
 
 
 def _new_guard(core: AgentCore) -> RunawayGuard:
-    settings = core.loop.parts.budget.settings
-    return RunawayGuard(core.config.repetition, settings.actions, settings.actions_per_hour)
+    limits = core.loop.parts.budget.limits
+    return RunawayGuard(core.config.repetition, limits.actions, limits.actions_per_hour)
 
 
 def _pose(core: AgentCore) -> PlanarPose | None:

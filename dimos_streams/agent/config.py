@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from dimos_streams.agent.context.results import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
-from dimos_streams.agent.missions.bounds import Auto, bounds_of, settled
-from dimos_streams.agent.missions.limits import FixedLimits, LoopSettings
+from dimos_streams.agent.missions.limits import Auto, FixedLimits, LoopLimits, ModelLimits, settled, suitable_limits
 from dimos_streams.agent.missions.stop_conditions import (
     StopCondition,
     battery_below,
@@ -32,7 +30,7 @@ You control a robot through skills. Call a skill when the operator asks for some
 on after they have answered; their updates reach you as data that names the call. Tell the operator briefly what \
 happens. If something fails, say why. If there is nothing to add, answer with nothing."""
 
-_DEFAULTS = LoopSettings()
+_DEFAULTS = LoopLimits()
 
 
 class Goal(FrozenModel):
@@ -43,9 +41,9 @@ class Goal(FrozenModel):
     within_m: float = Field(default=0.3, gt=0)
 
 
-class Limits(FixedLimits):
-    """Bounds of how far the agent may go. None means no bound, ``auto`` the bound that suits the model
-    (``bounds``)."""
+class LimitSettings(FixedLimits):
+    """The limits of how far the agent may go. None means no limit, ``auto`` the one that suits the model
+    (``missions/limits.py``)."""
 
     deadline_s: Annotated[float, Field(gt=0)] | Auto | None = "auto"
     """The time in s after which a mission is ended, its calls with it."""
@@ -96,7 +94,7 @@ class AgentConfig(GateSettings, ModuleConfig):
     """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = Field(default=_DEFAULTS.answer_timeout_s, gt=0)
     """The time in s to wait for a call's first update or close; then the model is informed that the call goes on."""
-    limits: Limits = Limits()
+    limits: LimitSettings = LimitSettings()
     stop_when: StopWhen = StopWhen()
     results: ResultSettings = ResultSettings()
     repetition: RepetitionSettings = RepetitionSettings()
@@ -123,23 +121,16 @@ class AgentConfig(GateSettings, ModuleConfig):
             )
         return self
 
-    def free_motions(self, model: str) -> int | None:
-        """The number of motions that may begin without a plan while that model is asked; None for any number."""
-        return self.plan.free(bounds_of(model))
+    def model_limits(self, model: str) -> ModelLimits:
+        """The limits that depend on the model, while that one is asked."""
+        stated = {**dict(self.limits), "motions": self.plan.motions}
+        return ModelLimits(**{name: settled(stated[name], suits) for name, suits in suitable_limits(model)})
 
-    def loop_settings(self, model: str = "") -> LoopSettings:
-        """The loop's bounds for a model, by default the config's.
+    def loop_limits(self, model: str = "") -> LoopLimits:
+        """The loop's limits for a model, by default the config's.
 
         Raises ``UserError`` for a stop condition that can't be imported.
         """
-        bounds = asdict(bounds_of(model or self.model))
-        limits = {
-            name: settled(value, bounds.get(name))
-            for name, value in self.limits.model_dump(exclude={"tools"}).items()
-        }
-        return LoopSettings(
-            max_iterations=self.max_iterations,
-            answer_timeout_s=self.answer_timeout_s,
-            stop_conditions=self.stop_when.all(),
-            **limits,
-        )
+        stated = {**dict(self), **dict(self.limits), **dict(self.model_limits(model or self.model))}
+        stated["stop_conditions"] = self.stop_when.all()
+        return LoopLimits(**{name: stated[name] for name in LoopLimits.model_fields})

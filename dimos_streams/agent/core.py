@@ -141,7 +141,7 @@ class AgentCore:
             name=self.name,
             make_loop=self._make_loop,
             make_model=self.models.make,
-            settings_of=config.loop_settings,
+            limits_of=config.loop_limits,
             tools_for=partial(own_tools, self),
         )
         self.model_name = config.model
@@ -203,8 +203,8 @@ class AgentCore:
         ``UserError`` if it can't be made. ``close_replaced`` closes the one before."""
         model, before = self.models.make(spec), self.loop.parts.model
         self.loop.parts.model = model
-        bounds = self.loop.parts.budget.settings = self.config.loop_settings(spec)
-        self.delegation.replace_model(before, model, bounds)
+        limits = self.loop.parts.budget.limits = self.config.loop_limits(spec)
+        self.delegation.replace_model(before, model, limits)
         self._replaced.append(before)
         self.model_name, was = spec, self.model_name
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)

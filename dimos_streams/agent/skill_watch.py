@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.missions.bounds import bounds_of, settled
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
 from dimos_streams.agent.record.agent_events import EventKind
@@ -68,7 +67,7 @@ def _without_argument(rule: ApprovalRule, meant: Sequence[SkillInfo], path: tupl
 def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
     """Return a warning if a model is offered more tools than its server takes; empty if not, or if there is no
     server."""
-    most = settled(config.limits.tools, bounds_of(model).tools)
+    most = config.model_limits(model).tools
     if most is None or skills + own <= most:
         return ""
     return (

@@ -118,7 +118,7 @@ class CommandRunner:
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls, also those that turn up meanwhile, within the bound."""
-        deadline = clock.monotonic() + self._parts.budget.settings.abort_bound_s
+        deadline = clock.monotonic() + self._parts.budget.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self._parts.calls.open or self._parts.calls.starting:
             ending = asyncio.ensure_future(
@@ -157,12 +157,12 @@ class CommandRunner:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        control, settings = self._parts.permissions.control, self._parts.budget.settings
+        control, limits = self._parts.permissions.control, self._parts.budget.limits
         work = Undoing(
             self._parts.calls,
             self._parts.events.emit,
-            settle_s=settings.abort_bound_s,
-            timeout_s=settings.undo_timeout_s,
+            settle_s=limits.abort_bound_s,
+            timeout_s=limits.undo_timeout_s,
             held=lambda entry: control.paused and self._needs_motion([entry]),
         )
         self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))

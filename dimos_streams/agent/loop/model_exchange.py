@@ -103,7 +103,7 @@ class ModelExchange:
             before_asking()
             request = parts.view.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.budget.settings)
+            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.budget.limits)
             try:
                 return await self._answering.receive(parts.model, request)
             except ContextLengthError as error:
@@ -137,7 +137,7 @@ class ModelExchange:
             cost=cost,
             estimated=usage.estimated,
         )
-        bounded = budget.settings.max_tokens is not None or budget.settings.max_cost is not None
+        bounded = budget.limits.max_tokens is not None or budget.limits.max_cost is not None
         if usage.estimated and bounded and not budget.estimates_noted:
             budget.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"

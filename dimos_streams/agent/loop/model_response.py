@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models.protocol import (
     Cut,
     Finish,
@@ -57,11 +57,11 @@ class Answering:
         emit: Emit,
         missions: tuple[str, ...],
         call_numbers: itertools.count[int],
-        limits: LoopSettings | None = None,
+        limits: LoopLimits | None = None,
     ) -> None:
         """``call_numbers`` make ids for calls without one."""
         self._emit = emit
-        limits = limits or LoopSettings()
+        limits = limits or LoopLimits()
         self._limits = {
             "text": limits.answer_characters,
             "reasoning": limits.reasoning_characters,

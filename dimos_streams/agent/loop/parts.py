@@ -13,7 +13,7 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.missions.limits import LoopSettings
+from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import RobotState
@@ -102,10 +102,10 @@ class Permissions:
 
 @dataclass(slots=True, kw_only=True)
 class Budget:
-    """The bounds of the loop, and what it is measured by."""
+    """The limits of the loop, and what it is measured by."""
 
-    settings: LoopSettings = field(default_factory=LoopSettings)
-    """The bounds; they may be replaced between answers, with the model."""
+    limits: LoopLimits = field(default_factory=LoopLimits)
+    """The limits; they may be replaced between answers, with the model."""
     cost: Callable[[TokenUsage], float | None] = lambda usage: None
     """The price of an answer in US dollars, or None while it is not known."""
     robot: Callable[[], RobotState] = RobotState

@@ -146,9 +146,9 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        settings = self.parts.budget.settings
-        if self.iteration >= settings.max_iterations:
-            return Ending("max_iterations", f"stopped after {settings.max_iterations} answers of the model")
+        most = self.parts.budget.limits.max_iterations
+        if self.iteration >= most:
+            return Ending("max_iterations", f"stopped after {most} answers of the model")
         await self.parts.permissions.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)

@@ -58,13 +58,13 @@ class TurnWatch:
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
             robot=self._parts.budget.robot(),
         )
-        reason = verdict(self._parts.budget.settings.stop_conditions, progress)
+        reason = verdict(self._parts.budget.limits.stop_conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
         """Return the ending if the missions have used more than they may, or None. Of several only those end that
         have: for the others the turn goes on."""
-        while over := over_budget(going_on(self._missions), self._parts.budget.settings):
+        while over := over_budget(going_on(self._missions), self._parts.budget.limits):
             mission, budget = over
             if ending := self._end(mission, budget, "the mission has used all it may"):
                 return ending
@@ -130,6 +130,6 @@ class TurnWatch:
             self._errors = 0
         elif all(result.charged for result in results):
             self._errors += 1
-        if self._errors < self._parts.budget.settings.max_consecutive_errors:
+        if self._errors < self._parts.budget.limits.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")

@@ -1,8 +1,12 @@
-"""The bounds of how far the agent may go: of a turn, of a mission, of a call."""
+"""The limits of how far the agent may go: of a turn, of a mission, of a call.
+
+A blueprint states them as ``config.LimitSettings``, some of which may be ``auto``: what suits the kind of the model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
@@ -11,9 +15,12 @@ from dimos_streams.agent.missions.stop_conditions import StopCondition
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
+Auto: TypeAlias = Literal["auto"]
+T = TypeVar("T")
+
 
 class FixedLimits(FrozenModel):
-    """The bounds that a blueprint states as they are. None means no bound."""
+    """The limits that do not depend on the model. None means no limit."""
 
     max_consecutive_errors: int = Field(default=3, ge=1)
     """The number of answers in a row with nothing but failed calls at which the turn ends."""
@@ -42,38 +49,70 @@ class FixedLimits(FrozenModel):
     """The time in s for each call that takes another back."""
 
 
-class LoopSettings(FixedLimits):
-    """The loop's bounds, with those that suit its model. None means no bound."""
+class ModelLimits(FrozenModel):
+    """The limits that depend on the model. None means no limit."""
+
+    motions: int | None = None
+    """Maximum number of motions that may begin in a mission without an approved plan."""
+    calls_per_answer: int | None = None
+    """Maximum number of calls in one answer; further ones are not run."""
+    actions: int | None = None
+    """Maximum number of answers in a mission that ask for calls one right after the other; see ``runaway``."""
+    deadline_s: float | None = None
+    """The time in s after which a mission is ended, its calls with it."""
+    max_tokens: int | None = None
+    """Maximum number of tokens of a mission and its sub-missions, in both directions."""
+    tools: int | None = None
+    """Maximum number of tools in one request: more are warned of."""
+
+
+WORD_BY_WORD = ModelLimits()
+"""The limits of the offline model, which does what the operator says, and nothing on its own account."""
+LANGUAGE_MODEL = ModelLimits(
+    motions=2, calls_per_answer=8, actions=100, deadline_s=8 * 3600.0, max_tokens=5_000_000, tools=128
+)
+"""The limits of a language model: a shift of patrolling fits; a model that has lost its way is ended in seconds or by
+its bill."""
+SCRIPTED = LANGUAGE_MODEL.model_copy(update={"max_tokens": None})
+"""The limits of a script, which stands for a language model and has no bill."""
+
+
+class LoopLimits(FixedLimits, ModelLimits):
+    """All that limits a loop while it asks one model. None means no limit."""
 
     max_iterations: int = 20
     """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = 10.0
     """The time in s to wait for a call's first update or close; then the model is informed that the call goes on."""
-    deadline_s: float | None = None
-    """The time in s after which a mission is ended, its calls with it."""
-    max_tokens: int | None = None
-    """Maximum number of tokens of a mission and its sub-missions, in both directions."""
-    calls_per_answer: int | None = None
-    """Maximum number of calls in one answer; further ones are not run."""
-    actions: int | None = None
-    """Maximum number of answers in a mission that ask for calls one right after the other; see ``runaway``."""
     stop_conditions: tuple[StopCondition, ...] = ()
 
 
-def over_budget(missions: Sequence[Mission], settings: LoopSettings) -> tuple[Mission, str] | None:
+def suitable_limits(model: str) -> ModelLimits:
+    """Return what suits a model of that name; whatever is not known to be harmless counts as a language model."""
+    if model == "offline":
+        return WORD_BY_WORD
+    return SCRIPTED if model.startswith("scripted:") else LANGUAGE_MODEL
+
+
+def settled(value: T | Auto, default: T) -> T:
+    """Return a setting, or the default of the model's kind if it is ``auto``."""
+    return default if isinstance(value, str) else value
+
+
+def over_budget(missions: Sequence[Mission], limits: LoopLimits) -> tuple[Mission, str] | None:
     """Return a mission that has used more than it may, and ``max_tokens`` or ``max_cost``, or None if there is none.
 
     It is one of these missions or of those that they are part of, the outermost if several are over.
     """
     for mission in reversed(with_parents(missions)):
-        if settings.max_tokens is not None and mission.spent.tokens > settings.max_tokens:
+        if limits.max_tokens is not None and mission.spent.tokens > limits.max_tokens:
             return mission, "max_tokens"
-        if settings.max_cost is not None and (mission.spent.cost or 0.0) > settings.max_cost:
+        if limits.max_cost is not None and (mission.spent.cost or 0.0) > limits.max_cost:
             return mission, "max_cost"
     return None
 
 
-def check_depth(depth: int, settings: LoopSettings) -> None:
+def check_depth(depth: int, limits: LoopLimits) -> None:
     """Raise ``SkillError`` for a mission so deep in others that it must not begin."""
-    if depth > settings.max_depth:
-        raise SkillError(f"a sub-mission would be {depth} deep; {settings.max_depth} is the limit")
+    if depth > limits.max_depth:
+        raise SkillError(f"a sub-mission would be {depth} deep; {limits.max_depth} is the limit")

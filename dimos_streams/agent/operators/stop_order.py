@@ -70,7 +70,7 @@ async def end_others(core: AgentCore, reason: str) -> EndedOthers:
     still run then, also because the bridge can't be asked."""
     ending = _OthersEnding(core, reason)
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(core.loop.parts.budget.settings.abort_bound_s):
+        async with asyncio.timeout(core.loop.parts.budget.limits.abort_bound_s):
             await ending.run()
     if ending.may_run:
         core.control.pause("calls of others may still run")

@@ -91,6 +91,6 @@ async def test_a_sub_agent_has_the_bounds_of_the_model_that_it_asks(
             rig.core.use_model("openai:large")
         await rig.over(mission, 600)
         assert mission.reason == "max_tokens"
-        most = rig.core.config.loop_settings("openai:large").max_tokens
+        most = rig.core.config.loop_limits("openai:large").max_tokens
         assert most is not None
         assert mission.spent.tokens < most + 2 * 400_005

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL
+from dimos_streams.agent.missions.limits import LANGUAGE_MODEL
 from dimos_streams.agent.models.protocol import ModelRequest, ToolResultMessage
 from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.policies.runaway import RunawayGuard
@@ -123,21 +123,21 @@ def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None
         (tmp_path / "s.json").write_text('{"turns": []}')
         rig = Rig(LineWorld().bridge, FunctionModel(lambda _: says("")))
         core = rig.core
-        assert core.loop.parts.budget.settings.deadline_s is None
+        assert core.loop.parts.budget.limits.deadline_s is None
         assert "create_plan" not in {tool.name for tool in core.loop.parts.view.tools.schemas()}
         core.use_model(f"scripted:{tmp_path}/s.json")
-        settings = core.loop.parts.budget.settings
+        settings = core.loop.parts.budget.limits
         assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
         assert settings.max_tokens is None, "a script has no server that bills tokens, and none are estimated for it"
         assert "create_plan" in {tool.name for tool in core.loop.parts.view.tools.schemas()}
         core.use_model("offline")
-        assert core.loop.parts.budget.settings.max_tokens is None
+        assert core.loop.parts.budget.limits.max_tokens is None
 
     run_virtual(main())
     own = AgentConfig(model="openai:m", limits={"deadline_s": None, "max_tokens": 7})  # type: ignore[arg-type]
-    assert own.loop_settings().deadline_s is None
-    assert own.loop_settings().max_tokens == 7
-    assert own.free_motions("openai:m") == 2
+    assert own.loop_limits().deadline_s is None
+    assert own.loop_limits().max_tokens == 7
+    assert own.model_limits("openai:m").motions == 2
 
 
 @pytest.mark.feature("B8", "D2")
@@ -147,6 +147,6 @@ def test_stock_blueprints_bound_a_language_model(name: str) -> None:
         if "agent.module" not in spec.type:
             continue
         config = AgentConfig.model_validate({**spec.config, "model": "openai:m"})
-        settings = config.loop_settings()
-        assert config.free_motions("openai:m") == LANGUAGE_MODEL.motions
+        settings = config.loop_limits()
+        assert config.model_limits("openai:m").motions == LANGUAGE_MODEL.motions
         assert None not in (settings.calls_per_answer, settings.actions, settings.deadline_s, settings.max_tokens)

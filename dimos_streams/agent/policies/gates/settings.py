@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from dimos_streams.agent.missions.bounds import LANGUAGE_MODEL, Auto, Bounds, settled
+from dimos_streams.agent.missions.limits import LANGUAGE_MODEL, Auto, settled
 from dimos_streams.agent.policies.gates.patterns import checked_pattern
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
 from dimos_streams.common.polygon import Point, with_inside
@@ -68,9 +68,9 @@ class PlanSettings(FrozenModel):
     valid_s: float = Field(default=3600.0, gt=0)
     """The time in s for which an approval holds."""
 
-    def free(self, bounds: Bounds = LANGUAGE_MODEL) -> int | None:
-        """The number of motions that may begin without a plan, for a model of that kind; None for any number."""
-        return settled(self.motions, bounds.motions)
+    def free(self) -> int | None:
+        """The number of motions that may begin without a plan, for a language model; None for any number."""
+        return settled(self.motions, LANGUAGE_MODEL.motions)
 
 
 class GateSettings(FrozenModel):
