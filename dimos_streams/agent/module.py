@@ -133,7 +133,7 @@ class Agent(OperatorSkills):
         """See ``Module``."""
         self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
         if self.core.resumption is not None:
-            self.spawn(self.core.console.go_on(self.core.resumption.wishes.watched), name="console")
+            self.spawn(self.core.console.go_on(self.core.resumption.settings.watched), name="console")
         offset = await recover(self.core, self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(self._keep_showing(), name="state")

@@ -35,7 +35,7 @@ from dimos_streams.skill import SkillTraits
 async def recover(core: AgentCore, rng: random.Random, waiting: Callable[[str], None]) -> int:
     """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't be
     used yet."""
-    _keep_wishes(core)
+    _keep_settings(core)
     await core.close_replaced()
     backoff = Backoff(rng)
     missions = _missions(core)
@@ -76,19 +76,19 @@ async def tidy_up(core: AgentCore) -> None:
         core.events.emit(EventKind.NOTE, (), text=f"calls from before can't be compared with the bridge's: {error}")
 
 
-def _keep_wishes(core: AgentCore) -> None:
+def _keep_settings(core: AgentCore) -> None:
     """Keep what the operator has set: nothing may begin, nor the robot move, because the agent has died."""
     if core.resumption is None:
         return
-    wishes = core.resumption.wishes
-    if wishes.mode is Mode.PAUSED:
+    settings = core.resumption.settings
+    if settings.mode is Mode.PAUSED:
         core.control.pause("as it was when the agent was restarted")
-    elif wishes.mode is Mode.STEPPING:
+    elif settings.mode is Mode.STEPPING:
         core.control.step_mode()
-    for skill, enabled in wishes.skills.items():
+    for skill, enabled in settings.skills.items():
         _keep_set(core, skill, enabled)
-    if wishes.model and wishes.model != core.model_name:
-        _keep_model(core, wishes.model)
+    if settings.model and settings.model != core.model_name:
+        _keep_model(core, settings.model)
 
 
 def _keep_set(core: AgentCore, skill: str, enabled: bool) -> None:
@@ -171,29 +171,30 @@ def _known_calls(core: AgentCore, missions: dict[str, Mission]) -> list[OpenCall
 def _claimed(core: AgentCore, adopted: tuple[OpenCall, ...], missions: dict[str, Mission]) -> tuple[OpenCall, ...]:
     """Assign calls that the dead agent had asked for without hearing their ids to its missions; return the others."""
     left = list(adopted)
-    wishes = core.resumption.unanswered if core.resumption else ()
-    for wish in sorted(wishes, key=lambda wish: -len(wish.agents)):  # of two that are alike, the narrower list holds
-        if wish.arguments is None or wish.call_id:
+    unanswered = core.resumption.unanswered if core.resumption else ()
+    # Of two that are alike, the narrower list holds.
+    for asked in sorted(unanswered, key=lambda each: -len(each.agents)):
+        if asked.arguments is None or asked.call_id:
             continue
         for call in left:
-            if (call.skill, dict(call.arguments)) == (wish.skill, dict(wish.arguments)) and not call.parent:
-                core.calls.assign(call, tuple(missions[id] for id in wish.missions if id in missions))
-                wish.call_id, call.reviewer = call.call_id, _held_to(core, wish.agents)
-                _note_begun(core, wish)
+            if (call.skill, dict(call.arguments)) == (asked.skill, dict(asked.arguments)) and not call.parent:
+                core.calls.assign(call, tuple(missions[id] for id in asked.missions if id in missions))
+                asked.call_id, call.reviewer = call.call_id, _held_to(core, asked.agents)
+                _note_begun(core, asked)
                 left.remove(call)
                 break
     return tuple(left)
 
 
-def _note_begun(core: AgentCore, wish: RecordedCall) -> None:
+def _note_begun(core: AgentCore, call: RecordedCall) -> None:
     """Write down the calls whose begin the dead agent could not record any more."""
-    traits = core.offers.all.get(wish.skill) or SkillTraits()
+    traits = core.offers.all.get(call.skill) or SkillTraits()
     core.events.emit(
         EventKind.CALL_OPEN,
-        wish.missions,
-        **({SUB: wish.sub} if wish.sub else {}),
-        **begun_call(wish.skill, traits, wish.arguments or {}, call_id=wish.call_id, tool_call_id=wish.tool_call_id),
-        **({AGENTS: list(wish.agents)} if wish.agents else {}),
+        call.missions,
+        **({SUB: call.sub} if call.sub else {}),
+        **begun_call(call.skill, traits, call.arguments or {}, call_id=call.call_id, tool_call_id=call.tool_call_id),
+        **({AGENTS: list(call.agents)} if call.agents else {}),
     )
 
 
@@ -208,17 +209,17 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
 
 
 def _give_results(core: AgentCore, resumption: Resumption) -> None:
-    for wish in resumption.unanswered:
-        whose = {SUB: wish.sub} if wish.sub else {}
+    for call in resumption.unanswered:
+        whose = {SUB: call.sub} if call.sub else {}
         core.events.emit(
             EventKind.RESULT,
-            wish.missions,
+            call.missions,
             **whose,
-            text=_fate(wish),
-            tool_call_id=wish.tool_call_id,
-            skill=wish.skill,
-            call_id=wish.call_id,
-            is_error=not wish.call_id,
+            text=_fate(call),
+            tool_call_id=call.tool_call_id,
+            skill=call.skill,
+            call_id=call.call_id,
+            is_error=not call.call_id,
             event=None,
         )
 
@@ -256,9 +257,9 @@ def let_go(mission: Mission) -> None:
         mission.release()
 
 
-def _fate(wish: RecordedCall) -> str:
-    if wish.call_id:
-        return f"The agent was restarted. Call {wish.call_id} was begun; what it has to say will be reported."
-    if wish.arguments is None:
+def _fate(call: RecordedCall) -> str:
+    if call.call_id:
+        return f"The agent was restarted. Call {call.call_id} was begun; what it has to say will be reported."
+    if call.arguments is None:
         return "not run: the agent was restarted before"
     return "The agent was restarted while this was under way; it is not known how far it came. It does not run now."

@@ -63,8 +63,8 @@ class Subscriptions:
         if not self.paused or not self._is_between:
             return
         self.paused = False
-        wishes = [{"id": number, "channelId": channel} for number, channel in self._channels.items()]
-        self._say({"op": "subscribe", "subscriptions": wishes})
+        asked = [{"id": number, "channelId": channel} for number, channel in self._channels.items()]
+        self._say({"op": "subscribe", "subscriptions": asked})
 
     def _note(self, text: bytes) -> bool:
         """Take note of a text's subscriptions; return whether it subscribes to something, or unsubscribes."""

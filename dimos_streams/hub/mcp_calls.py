@@ -31,7 +31,7 @@ _CANCEL_WAIT_S = 5.0
 
 
 class FleetCalls:
-    """``McpCalls`` of a fleet: what they ask for passes the gates of each robot's bridge as a model's wish."""
+    """``McpCalls`` of a fleet: what they ask for passes the gates of each robot's bridge as a model's calls."""
 
     def __init__(self, parts: HubParts) -> None:
         self._parts = parts

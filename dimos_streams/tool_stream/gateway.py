@@ -19,7 +19,7 @@ ENDS_ITS_OWN = (
 
 
 def theirs_to_end(call: CallView, instead: str) -> str:
-    """Return the refusal of a wish to end somebody else's call; ``instead`` is how motion is stopped all the same."""
+    """Return the refusal to end somebody else's call; ``instead`` is how motion is stopped all the same."""
     return (
         f"call {call.call_id!r} of {call.skill!r} was begun by {call.caller!r}, and is theirs to end; to stop motion,"
         f" whoever has begun it, {instead}"

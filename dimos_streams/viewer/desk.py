@@ -15,7 +15,7 @@ _SHORTEST_S, _LONGEST_S = 0.005, 1.0
 class Desk:
     """Hears one client at a time, in the order in which they come. Going to a moment takes a while, in which nobody
     else is served, so each turn is followed by as much time without any. All clients together thus take half of the
-    loop's time at most, and a client with a hundred wishes has only one served before that of another client.
+    loop's time at most, and a client with a hundred commands has only one served before that of another client.
 
     Use from one loop only.
     """

@@ -15,7 +15,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import parse_wish
+from dimos_streams.viewer.transport_commands import parse_command
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -91,12 +91,12 @@ async def _read(client: _Client, desk: Desk) -> None:
 def _problem_with(text: str | None, stage: Stage) -> str:
     """Do what a message asks for; empty if that is done."""
     try:
-        wish = parse_wish(text)
+        command = parse_command(text)
     except ValueError as error:
         return str(error)
     try:
-        stage.wish(wish)
+        stage.carry_out(command)
     except Exception as error:  # a log that can't be read any more, for instance
-        _log.exception("%s: %s", wish, error)
-        return f"{wish.command} failed: {error!r}"
+        _log.exception("%s: %s", command, error)
+        return f"{command.command} failed: {error!r}"
     return ""

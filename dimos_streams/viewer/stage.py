@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import KEY_BYTES, Index
 from dimos_streams.viewer.transport import Transport
-from dimos_streams.viewer.wishes import PausePlayback, Play, Seek, Speed, StepPlayback, Wish
+from dimos_streams.viewer.transport_commands import PausePlayback, Play, Seek, Speed, StepPlayback, TransportCommand
 
 TICK_S = 1 / 30
 LOOK_EVERY_S = 0.1
@@ -39,7 +39,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 class Stage:
     """The moment that is shown, and how it changes. Use from one loop only. ``run`` keeps it going; pages call
-    ``wish``."""
+    ``carry_out``."""
 
     def __init__(self, index: Index, bus: ReplayBus) -> None:
         """``bus`` is open, and gets what is shown."""
@@ -64,19 +64,19 @@ class Stage:
         self._look_soon()
         return watcher
 
-    def wish(self, wish: Wish) -> None:
+    def carry_out(self, command: TransportCommand) -> None:
         """Do what a page asks for."""
         now, transport = clock.monotonic(), self.transport
-        if isinstance(wish, Play):
+        if isinstance(command, Play):
             transport.play(now)
-        elif isinstance(wish, PausePlayback):
+        elif isinstance(command, PausePlayback):
             transport.pause(now)
-        elif isinstance(wish, Speed):
-            transport.set_speed(now, wish.speed)
-        elif isinstance(wish, Seek):
-            transport.seek(now, wish.utime)
-        elif isinstance(wish, StepPlayback):
-            self._step(now, back=wish.back)
+        elif isinstance(command, Speed):
+            transport.set_speed(now, command.speed)
+        elif isinstance(command, Seek):
+            transport.seek(now, command.utime)
+        elif isinstance(command, StepPlayback):
+            self._step(now, back=command.back)
         self.show(transport.at(now))
         self._look_soon()
         self._notify()

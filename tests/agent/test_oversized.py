@@ -170,14 +170,14 @@ def test_defaults_that_are_filled_in_count_as_well() -> None:
 async def test_many_approvals_and_plans_fit_into_an_answer() -> None:
     steps = [{"skill": "drop", "arguments": {"what": "x" * 700}}] * 20
     plans = [("create_plan", {"goal": f"{n}" * 9000, "steps": steps}) for n in range(3)]
-    wishes = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
+    asked = [("follow", {"who": f"{n:03d}{'y' * 2000}"}) for n in range(40)]
     rules = {"rules": [{"skill": "follow"}]}
     limits = {"parallel_calls": 40, "calls_per_answer": None}
-    async with robot_stage(Brain(plans, [wishes[0]]), approval=rules, limits=limits) as (made, _):
+    async with robot_stage(Brain(plans, [asked[0]]), approval=rules, limits=limits) as (made, _):
         said = await made.say("go")
         await until(made.agent.core.books.approvals.pending)
         book = made.agent.core.books.approvals
-        asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in wishes[1:]]
+        asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in asked[1:]]
         await until(lambda: len(book.pending()) == 40)
         listed = await (await made.harness.call("approvals", caller="operator")).result()
         assert len(listed) == 40

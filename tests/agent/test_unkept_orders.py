@@ -62,14 +62,14 @@ async def test_settings_on_a_full_disk(small_disk: Path) -> None:
         assert await said(made, "set_model", model="openai:m") == ("asks openai:m from now on", False)
         assert await said(made, "forget") == ("what was said before is forgotten", False)
         assert not (await said(made, "pause"))[1]
-        wishes = read_by_a_successor(small_disk).wishes
-        assert (wishes.mode, wishes.model, wishes.skills) == (Mode.RUNNING, "", {"look": False})
+        settings = read_by_a_successor(small_disk).settings
+        assert (settings.mode, settings.model, settings.skills) == (Mode.RUNNING, "", {"look": False})
 
         ballast.unlink()
         assert (await said(made, "pause"))[1], "given again it is tried again"
         assert await said(made, "set_skill", skill="look", enabled=True) == ("look was enabled already", True)
-        wishes = read_by_a_successor(small_disk).wishes
-        assert (wishes.mode, wishes.model, wishes.skills["look"]) == (Mode.PAUSED, "openai:m", True)
+        settings = read_by_a_successor(small_disk).settings
+        assert (settings.mode, settings.model, settings.skills["look"]) == (Mode.PAUSED, "openai:m", True)
 
 
 @pytest.mark.feature("B10", "C5", "F5")

@@ -18,7 +18,7 @@ from tests.cli.machine import Machine, read_until
 
 FOLLOW = "look out for a person in a red shirt and follow them"
 _ASKS = "agent.approval={rules: [{skill: go_to}]}"
-"""Whoever clicks on the map is asked by the page; the model's own wish to go somewhere needs an approval."""
+"""Whoever clicks on the map is asked by the page; the model's own call to go somewhere needs an approval."""
 _NEEDED = frozenset({"say", "follow_person", "look_out_for", "go_to"})
 ON_AND_ON = (
     "robot.people=[{name: person_red, shirt: red, trousers: blue, speed: 0.9,"

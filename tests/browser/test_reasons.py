@@ -111,7 +111,7 @@ def test_why_a_decision_was_refused_is_understood(script_modules: ScriptModules)
         first = refused(lambda: book.decide(id, "approve", revision=1))
         book.decide(id, "reject", reason="too far (for now)", by="cli")
         await asking
-        return [first, *(refused(wish) for wish in (lambda: book.decide(id, "approve"), lambda: book.amend(id, {})))]
+        return [first, *map(refused, (lambda: book.decide(id, "approve"), lambda: book.amend(id, {})))]
 
     with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
         written = beside.submit(lambda: asyncio.run(refusals())).result()
@@ -121,9 +121,9 @@ def test_why_a_decision_was_refused_is_understood(script_modules: ScriptModules)
     assert said[1:] == ["It was rejected already, by cli: too far (for now)."] * 2
 
 
-def refused(wish: Callable[[], object]) -> str:
+def refused(change: Callable[[], object]) -> str:
     with pytest.raises(ConflictError) as refusal:
-        wish()
+        change()
     return str(refusal.value)
 
 

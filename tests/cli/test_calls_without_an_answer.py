@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from dimos_streams.cli.bridge_client.calls.event_watch import Milestone
-from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_new_call
+from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_new_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
@@ -40,8 +40,8 @@ def _entry(seq: int, type: EventType, **data: Any) -> JournalEntry:
 
 
 async def told(seconds: int, until: Milestone, capsys: pytest.CaptureFixture[str]) -> str:
-    wish = Wish(until=until, timeout_s=None, as_json=True)
-    close = await follow_new_call(cast("HttpGateway", Patient(seconds)), "drive", {}, wish, only=True)
+    options = CallOptions(until=until, timeout_s=None, as_json=True)
+    close = await follow_new_call(cast("HttpGateway", Patient(seconds)), "drive", {}, options, only=True)
     assert close.outcome == "completed"
     return capsys.readouterr().err
 

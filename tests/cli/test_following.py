@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
-from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_call
+from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
@@ -19,7 +19,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time
 
-WISH = Wish(until="answer", timeout_s=None, as_json=False)
+OPTIONS = CallOptions(until="answer", timeout_s=None, as_json=False)
 LOST = "some events are lost: the events of offsets 1 to 6 are not kept any more"
 
 
@@ -50,7 +50,7 @@ def _entry(offset: int, type: EventType, text: str, data: dict[str, str]) -> Jou
 
 
 async def followed(*left: EventType) -> ToolEvent:
-    return await follow_call(cast("HttpGateway", Journal(*left)), "c1", WISH)
+    return await follow_call(cast("HttpGateway", Journal(*left)), "c1", OPTIONS)
 
 
 async def test_what_is_left_of_a_closed_call_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,9 +123,7 @@ async def test_who_leaves_a_bridge_that_says_nothing_is_told_so(capsys: pytest.C
 @pytest.mark.parametrize(
     ("lease_wait_s", "waits"), [(0.0, [0.0]), (2.5, [0.0, 1.0, 1.0, 0.5]), (60.0, [0.0] + [1.0] * 8)]
 )
-async def test_a_call_waits_as_long_as_is_wished_and_for_no_duplicate(
-    lease_wait_s: float, waits: list[float]
-) -> None:
+async def test_a_call_waits_as_long_as_it_may_and_for_no_duplicate(lease_wait_s: float, waits: list[float]) -> None:
     bridge = Asked()
     with pytest.raises(CallRejectedError):
         await begin_in_turn(bridge.refuse, bridge.cancel, lease_wait_s)

@@ -193,8 +193,8 @@ def test_for_who_takes_nothing_no_messages_are_made_until_he_reads_on(monkeypatc
             while not {"/color_image", "/cmd_vel"} <= channels.keys():
                 advertised = json.loads(await stalled.recv())
                 channels |= {each["topic"]: each["id"] for each in advertised.get("channels", ())}
-            wishes = [{"id": 7, "channelId": channels["/color_image"]}, {"id": 8, "channelId": channels["/cmd_vel"]}]
-            await stalled.send(json.dumps({"op": "subscribe", "subscriptions": wishes}))
+            asked = [{"id": 7, "channelId": channels["/color_image"]}, {"id": 8, "channelId": channels["/cmd_vel"]}]
+            await stalled.send(json.dumps({"op": "subscribe", "subscriptions": asked}))
             await until(lambda: show.listens_to(IMAGE) and show.listens_to(TWIST))
             stalled.transport.pause_reading()
 
@@ -254,10 +254,10 @@ def test_what_a_viewer_says_passes_as_it_is_and_nothing_is_said_within_it(seed: 
                 subscriptions.resume()
                 assert not subscriptions.paused
                 if not is_within:
-                    wish = b'{"op": "unsubscribe", "subscriptionIds": [1]}'
+                    asked = b'{"op": "unsubscribe", "subscriptionIds": [1]}'
                     again = b'{"op": "subscribe", "subscriptions": [{"id": 1, "channelId": 2}]}'
                     expected += b"".join(
-                        b"\x81" + bytes([0x80 | len(text)]) + bytes(4) + text for text in (wish, again)
+                        b"\x81" + bytes([0x80 | len(text)]) + bytes(4) + text for text in (asked, again)
                     )
             got = b""
             while len(got) < len(expected):
@@ -286,11 +286,11 @@ def test_raw_pictures_for_viewers_who_read_nothing_take_so_much_memory_and_no_mo
         async with shown({IMAGE: ""}) as show, viewing(show.url) as viewer, contextlib.AsyncExitStack() as stalled:
             show.publish("/color_image", picture)
             await viewer.subscribe("/color_image")
-            wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
+            asked = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
             before = resident()
             for _ in range(4):
                 other = await stalled.enter_async_context(connect(show.url, **_UNREAD))
-                await other.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
+                await other.send(json.dumps({"op": "subscribe", "subscriptions": [asked]}))
                 other.transport.pause_reading()
                 stalled.callback(other.transport.abort)
             for number in range(80):

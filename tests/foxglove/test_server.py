@@ -389,8 +389,8 @@ def test_a_viewer_that_reads_nothing_holds_up_nobody() -> None:
             show.publish("/color_image", Image(encoding="jpeg"))
             await viewer.subscribe("/color_image")
             async with connect(show.url, subprotocols=[SUBPROTOCOL], max_queue=1, proxy=None) as stalled:
-                wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
-                await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
+                asked = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
+                await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [asked]}))
                 await until(lambda: show.listens_to(IMAGE))
                 stalled.transport.pause_reading()
                 for number in range(200):  # more than what may wait for anybody
@@ -412,8 +412,8 @@ def test_a_viewer_that_takes_nothing_for_long_is_cut_off(monkeypatch: pytest.Mon
             show.publish("/color_image", Image(encoding="jpeg"))
             await viewer.until(lambda: "/color_image" in viewer.channels)
             async with connect(show.url, subprotocols=[SUBPROTOCOL], max_queue=1, proxy=None) as stalled:
-                wish = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
-                await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
+                asked = {"id": 1, "channelId": viewer.channels["/color_image"]["id"]}
+                await stalled.send(json.dumps({"op": "subscribe", "subscriptions": [asked]}))
                 await until(lambda: show.listens_to(IMAGE))
                 stalled.transport.pause_reading()
                 while show.listens_to(IMAGE):
@@ -486,7 +486,7 @@ def test_a_pose_that_is_no_number_is_shown_as_null() -> None:
             message = Odometry()
             message.pose.pose = Pose()
             message.pose.pose.position.x = float("nan")
-            while not {"/odom", "/odom/pose"} <= viewer.seen.keys():  # the bus hears of both wishes by the first
+            while not {"/odom", "/odom/pose"} <= viewer.seen.keys():  # the bus hears of both requests by the first
                 show.publish("/odom", message)
                 await asyncio.sleep(0.01)
             assert (await viewer.first("/odom/pose"))["pose"]["position"]["x"] is None

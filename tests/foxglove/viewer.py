@@ -41,8 +41,8 @@ class Viewer:
             await self.until(lambda topic=topic: topic in self.channels)  # type: ignore[misc]
             number = next(self._numbers)
             self._topics[number] = topic
-            wish = {"id": number, "channelId": self.channels[topic]["id"]}
-            await self.say(json.dumps({"op": "subscribe", "subscriptions": [wish]}))
+            asked = {"id": number, "channelId": self.channels[topic]["id"]}
+            await self.say(json.dumps({"op": "subscribe", "subscriptions": [asked]}))
 
     async def unsubscribe(self, topic: str) -> None:
         number = next(number for number, name in self._topics.items() if name == topic)

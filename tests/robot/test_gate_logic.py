@@ -226,7 +226,7 @@ def test_two_rays_that_look_away_from_each_other_see_little() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
+    ("command", "expected"),
     [
         (STILL, STILL),
         (Velocity(-1.0, 0.0, -1.0), Velocity(-LIMITS.acceleration * PERIOD, 0.0, -LIMITS.turn_acceleration * PERIOD)),
@@ -236,10 +236,10 @@ def test_two_rays_that_look_away_from_each_other_see_little() -> None:
     ],
     ids=["to stand", "back", "aside", "slower", "off its line"],
 )
-def test_braking_is_at_once_and_speeding_up_is_not(wish: Velocity, expected: Velocity) -> None:
+def test_braking_is_at_once_and_speeding_up_is_not(command: Velocity, expected: Velocity) -> None:
     logic = gate()
     assert drive(logic, Velocity(1.0, 0.0, 1.0)) == Velocity(1.0, 0.0, 1.0)
-    out = drive(logic, wish, now=3.0, seconds=PERIOD)
+    out = drive(logic, command, now=3.0, seconds=PERIOD)
     assert (out.vx, out.vy, out.wz) == pytest.approx((expected.vx, expected.vy, expected.wz))
 
 

@@ -28,11 +28,11 @@ async def test_pausing_holds_the_robot_still_and_resuming_lets_it_go(
         await (await run.call("pause")).result()
         await run.sleep(1.0)
         begin = run.position()
-        wishes = run.topic("/skill_vel").count
+        commands = run.topic("/skill_vel").count
         for _ in range(10):
             await run.sleep(1.0)
             assert speed(run) < 0.02
         assert math.dist(begin, run.position()) < 0.02
-        assert run.topic("/skill_vel").count > wishes, "the skill goes on wanting"
+        assert run.topic("/skill_vel").count > commands, "the skill goes on wanting"
         await (await run.call("resume")).result()
         await run.until(lambda: speed(run) > 0.3)

@@ -84,10 +84,10 @@ async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
     [
         (Twist(linear=Vector3(x=200.0), angular=Vector3(z=0.5)), "200 m/s and 0.5 rad/s; 1 and 1.8 pass at most"),
         (Twist(angular=Vector3(z=-90.0)), "0 m/s and -90 rad/s; 1 and 1.8 pass at most"),
-        (Twist(linear=Vector3(x=math.nan)), "nan m/s and 0 rad/s: that counts as a wish to stand"),
+        (Twist(linear=Vector3(x=math.nan)), "nan m/s and 0 rad/s: that counts as a command to stand"),
     ],
 )
-async def test_wishes_that_nobody_can_mean_are_in_the_log_once_a_second(
+async def test_commands_that_nobody_can_mean_are_in_the_log_once_a_second(
     twist: Twist, said: str, settled_log: pytest.LogCaptureFixture
 ) -> None:
     async with ModuleHarness(VelocityGate, name="gate", unwired=("scan",)) as harness:

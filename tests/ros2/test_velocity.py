@@ -78,7 +78,7 @@ def test_what_has_piled_up_while_the_module_was_held_up_is_not_obeyed() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_a_wish_to_stand(value: float) -> None:
+def test_what_is_no_number_is_a_command_to_stand(value: float) -> None:
     relay = VelocityRelay(0.4)
     relay.command(Twist(angular=Vector3(z=value)))
     assert relay.due(10.0, free=True) == ZERO

@@ -19,7 +19,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import ModuleHarness
 
 BASE = "/base_vel"
-"""The topic of what passes the gate. The skill's wish is on the harness's own topic, /cmd_vel."""
+"""The topic of what passes the gate. The skill's command is on the harness's own topic, /cmd_vel."""
 
 
 @dataclass

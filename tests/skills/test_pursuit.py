@@ -96,7 +96,7 @@ def test_a_detour_takes_the_nearer_side_and_keeps_to_it() -> None:
     assert Detour().direction(symmetric, 0.0, 1.0) > 0
 
 
-def test_where_nothing_is_free_the_wish_stays() -> None:
+def test_where_nothing_is_free_the_heading_stays() -> None:
     ring = Surroundings([0.6 * turned(math.radians(degrees)) for degrees in range(0, 360, 5)])
     assert Detour().direction(ring, 0.2, 1.0) == 0.2
     assert ring.free_distance(0.0) == pytest.approx(0.6 - 0.33, abs=0.02)

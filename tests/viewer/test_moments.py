@@ -23,7 +23,7 @@ from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.marks import MAX_SHOWN, Marks
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import Play, Speed, StepPlayback
+from dimos_streams.viewer.transport_commands import Play, Speed, StepPlayback
 from tests.bridge import parts
 from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
@@ -118,8 +118,8 @@ async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, 
                     await watcher.next()
 
             reading = asyncio.create_task(read())
-            stage.wish(Speed(command="speed", speed=16.0))
-            stage.wish(Play(command="play"))
+            stage.carry_out(Speed(command="speed", speed=16.0))
+            stage.carry_out(Play(command="play"))
             await until(lambda: stage.utime() == index.end)
             await asyncio.sleep(shown_after_s)
             last = watcher._shown
@@ -136,11 +136,11 @@ async def test_steps_go_from_event_to_event_and_back(mission: Mission) -> None:
         stage = Stage(index, await _bus())
         forwards = []
         while stage.utime() < index.end:
-            stage.wish(StepPlayback(command="step"))
+            stage.carry_out(StepPlayback(command="step"))
             forwards.append(stage.utime())
         backwards = []
         while stage.utime() > index.begin:
-            stage.wish(StepPlayback(command="step", back=True))
+            stage.carry_out(StepPlayback(command="step", back=True))
             backwards.append(stage.utime())
     assert forwards == sorted(set(forwards))
     assert len(forwards) >= 9

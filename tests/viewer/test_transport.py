@@ -1,4 +1,4 @@
-"""The clock of a recording, under any order of wishes."""
+"""The clock of a recording, under any order of commands."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dimos_streams.dashboard.serving import FILES
 from dimos_streams.viewer.transport import FASTEST, SLOWEST, Transport
-from dimos_streams.viewer.wishes import PausePlayback, Play, Seek, Speed, StepPlayback, parse_wish
+from dimos_streams.viewer.transport_commands import PausePlayback, Play, Seek, Speed, StepPlayback, parse_command
 
 BEGIN, END = 1_600_000_000_000_000, 1_600_000_060_000_000
 
 
-class Wishes(RuleBasedStateMachine):
+class Commands(RuleBasedStateMachine):
     """A model that adds up what passes, beside the transport."""
 
     def __init__(self) -> None:
@@ -67,8 +67,8 @@ class Wishes(RuleBasedStateMachine):
         self.expected, self.playing = float(at), self.transport.playing
 
 
-TestWishes = Wishes.TestCase
-TestWishes.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestCommands = Commands.TestCase
+TestCommands.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 
 
 def test_a_recording_of_one_moment_does_not_play() -> None:
@@ -77,7 +77,7 @@ def test_a_recording_of_one_moment_does_not_play() -> None:
     assert (transport.at(5.0), transport.playing) == (BEGIN, False)
 
 
-def test_the_page_wishes_for_what_there_is_and_for_nothing_else() -> None:
+def test_the_page_asks_for_what_there_is_and_for_nothing_else() -> None:
     script = FILES["transport/link.js"].read_text(encoding="utf-8")
     sent = re.findall(r"\{ command: ([^}]+?) \}", script)
     known = {
@@ -94,9 +94,9 @@ def test_the_page_wishes_for_what_there_is_and_for_nothing_else() -> None:
     assert asked == set(known)
 
 
-def test_wishes_are_read() -> None:
-    assert parse_wish('{"command": "seek", "utime": 5}') == Seek(command="seek", utime=5)
-    assert parse_wish('{"command": "step"}') == StepPlayback(command="step", back=False)
+def test_commands_are_read() -> None:
+    assert parse_command('{"command": "seek", "utime": 5}') == Seek(command="seek", utime=5)
+    assert parse_command('{"command": "step"}') == StepPlayback(command="step", back=False)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_wishes_are_read() -> None:
         ('{"command": "play", "loud": true}', "loud"),
     ],
 )
-def test_what_is_no_wish_is_refused_with_what_would_be_valid(text: str | None, said: str) -> None:
+def test_what_is_no_command_is_refused_with_what_would_be_valid(text: str | None, said: str) -> None:
     with pytest.raises(ValueError, match="valid: ") as refused:
-        parse_wish(text)
+        parse_command(text)
     assert said in str(refused.value)

@@ -12,30 +12,30 @@ from websockets.exceptions import ConnectionClosed
 
 from dimos_streams.viewer.app import MAX_WATCHERS
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.wishes import PausePlayback, Wish
+from dimos_streams.viewer.transport_commands import PausePlayback, TransportCommand
 from tests.helpers import until
 from tests.viewer.mission import Mission
 from tests.viewer.test_serving import heard, served, socket
 
 _SLOW_S = 0.02
-_WISHES = 60
+_COMMANDS = 60
 
 
 @pytest.mark.slow
-def test_others_have_turns_between_the_wishes_of_one_client(
+def test_others_have_turns_between_the_commands_of_one_client(
     mission: Mission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     carried_out: list[str] = []
     busy_s = 0.0
 
-    def slowly(stage: Stage, wish: Wish) -> None:
+    def slowly(stage: Stage, command: TransportCommand) -> None:
         nonlocal busy_s
         began = time.monotonic()
         time.sleep(_SLOW_S)  # as long as it takes to go far
-        carried_out.append(wish.command)
+        carried_out.append(command.command)
         busy_s += time.monotonic() - began
 
-    monkeypatch.setattr(Stage, "wish", slowly)
+    monkeypatch.setattr(Stage, "carry_out", slowly)
 
     async def scenario() -> None:
         async with (
@@ -45,7 +45,7 @@ def test_others_have_turns_between_the_wishes_of_one_client(
         ):
             await asyncio.gather(heard(talkative, "transport"), heard(modest, "transport"))
             began = time.monotonic()
-            for _ in range(_WISHES):
+            for _ in range(_COMMANDS):
                 await talkative.send(json.dumps({"command": "step"}))
             await until(lambda: len(carried_out) >= 3)
             before = len(carried_out)

@@ -55,8 +55,8 @@ class OpenCall:
 
     @property
     def ended_by_agent(self) -> bool:
-        """True if its end is what all its missions want: that of one of them that was ended is no wish of the
-        others'."""
+        """True if its end is what all its missions want: that one of them was ended does not mean
+        that the others want it."""
         ended = [mission.ended for mission in self.missions]
         return bool(self.asked_to_end) and (all(ended) or not any(ended))
 

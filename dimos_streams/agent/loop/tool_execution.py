@@ -200,7 +200,7 @@ class Execution:
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
         """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
-        at the operator's wishes and at the world, and the call."""
+        at what the operator has set and at the world, and the call."""
         parts = self._parts
         replacement = Replacement(parts.calls, parts.scope, skill, allowed.arguments, allowed.on_duplicate)
         asked = False

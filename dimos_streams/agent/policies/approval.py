@@ -110,12 +110,12 @@ class Approval:
             f" {state}; who has looked at that names {self.id}@{self.revision}"
         )
 
-    def _refusal(self, wish: str) -> ConflictError:
-        """Return the refusal of a wish that comes after the decision; it says what holds."""
+    def _refusal(self, change: str) -> ConflictError:
+        """Return the refusal of a change that comes after the decision; it says what holds."""
         view = self.view("")
         then = f"; {view.consequence}" if view.consequence else ""
         what = shown(self.skill, self.arguments)
-        return ConflictError(f"approval {self.id!r} of {what} is {view.decision}: it can't {wish} any more{then}")
+        return ConflictError(f"approval {self.id!r} of {what} is {view.decision}: it can't {change} any more{then}")
 
     def stop_time(self) -> None:
         """Let the time of a pending approval stand still."""

@@ -10,7 +10,7 @@ from dimos_streams.agent.policies.gates.base import AGENTS
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.resumption.state import (
-    OperatorWishes,
+    OperatorSettings,
     RecordedCall,
     Resumption,
     UnfinishedAbort,
@@ -40,7 +40,7 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
         calls=open_calls,
         closed=dict([*closed.items()][-_CLOSED:]),
         unanswered=_unanswered(events),
-        wishes=_wishes(events),
+        settings=_settings(events),
         lessons=_lessons(events),
         abort=_abort(events),
     )
@@ -73,8 +73,8 @@ def _abort(events: Iterable[AgentEvent]) -> UnfinishedAbort | None:
     return UnfinishedAbort(reason=data["reason"], rollback=data["rollback"], others=data["others"])
 
 
-def _wishes(events: Iterable[AgentEvent]) -> OperatorWishes:
-    found = OperatorWishes()
+def _settings(events: Iterable[AgentEvent]) -> OperatorSettings:
+    found = OperatorSettings()
     for event in events:
         if event.kind == EventKind.PAUSE:
             found.mode = Mode.PAUSED
@@ -137,13 +137,13 @@ def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
                 for call in data["tool_calls"]
             }
             continue
-        wish = asked.get(sub, {}).get(data.get("tool_call_id", ""))
-        if wish is None:
+        recorded = asked.get(sub, {}).get(data.get("tool_call_id", ""))
+        if recorded is None:
             continue
         if event.kind == EventKind.CALL_RUN:
-            wish.arguments, wish.agents = data["arguments"], tuple(data.get(AGENTS, ()))
+            recorded.arguments, recorded.agents = data["arguments"], tuple(data.get(AGENTS, ()))
         elif event.kind == EventKind.CALL_OPEN:
-            wish.call_id = data["call_id"]
+            recorded.call_id = data["call_id"]
         elif event.kind == EventKind.RESULT:
-            del asked[sub][wish.tool_call_id]
-    return [wish for wishes in asked.values() for wish in wishes.values()]
+            del asked[sub][recorded.tool_call_id]
+    return [call for calls in asked.values() for call in calls.values()]

@@ -79,7 +79,7 @@ class UnfinishedAbort:
 
 
 @dataclass(slots=True, kw_only=True)
-class OperatorWishes:
+class OperatorSettings:
     """The operator's settings, which hold for the new process too."""
 
     mode: Mode = Mode.RUNNING
@@ -106,7 +106,7 @@ class Resumption:
     """Ids of the newest calls whose close was delivered, each with the sub-agents whose lists it was held to."""
     unanswered: list[RecordedCall]
     """The calls that a model asked for, and that have no result."""
-    wishes: OperatorWishes
+    settings: OperatorSettings
     lessons: dict[str, list[str]]
     """The lessons learnt from each model's server."""
     abort: UnfinishedAbort | None

@@ -176,7 +176,7 @@ class Broker:
             arguments=redacted_data(repaired(arguments)),
             key=idempotency_key,
             journalled=journalled,
-            wish=on_loss,
+            asked_on_loss=on_loss,
             on_duplicate=on_duplicate,
             lease_wait_s=lease_wait_s,
             begin_by=begin_by,

@@ -120,7 +120,7 @@ class SkillRequests:
 
     def _begin_soon(self, call: CallState) -> None:
         parent = self._ledger.calls.get(call.parent)
-        call.wish = call.wish or (parent.wish if parent is not None else None)
+        call.asked_on_loss = call.asked_on_loss or (parent.asked_on_loss if parent is not None else None)
         pending = self._pending[call.call_id] = _Pending(call)
         pending.task = asyncio.get_running_loop().create_task(self._begin(pending), name=f"admit {call.call_id}")
         pending.task.add_done_callback(lambda task: self._on_done(pending, task))
@@ -224,5 +224,5 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
         caller=UNKNOWN,
         parent=message.parent,
         arguments=arguments,
-        wish=on_loss_of(message, channel),
+        asked_on_loss=on_loss_of(message, channel),
     )

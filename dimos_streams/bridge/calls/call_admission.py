@@ -116,5 +116,5 @@ class CallAdmission:
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}{last}"
             )
-        call.module, call.resources, call.on_loss = module.name, info.resources, call.wish or info.on_loss
+        call.module, call.resources, call.on_loss = module.name, info.resources, call.asked_on_loss or info.on_loss
         return info

@@ -60,7 +60,7 @@ class CallState(CallView):
     The journal keeps it as JSON, but for the fields that belong to this life of the bridge.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=False, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="ignore", frozen=False, populate_by_name=True, arbitrary_types_allowed=True)
 
     parent: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -74,8 +74,8 @@ class CallState(CallView):
     """True if ``caller``, who stands at the beginning of the chain, is an agent."""
     journalled: bool = True
     """True if its events are kept and read by everybody; False if only the bridge itself reads them."""
-    wish: OnLoss | None = None
-    """The caller's wish for what happens when a link is cut; it also holds for the calls that this one begins."""
+    asked_on_loss: OnLoss | None = Field(default=None, validation_alias="wish", serialization_alias="wish")
+    """The policy for a cut link that its caller asks for; it also holds for the calls that this one begins."""
     instance: str = ""
     """The instance of its module in which it runs; empty until an event of it or a heartbeat names it."""
     cancel_reason: str | None = None
@@ -185,7 +185,7 @@ class CallState(CallView):
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
         done_with = {"cancel_reason"} if self.cancel is None else None
-        record = self.model_dump_json(exclude=done_with)
+        record = self.model_dump_json(exclude=done_with, by_alias=True)
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
 
     @classmethod

@@ -110,4 +110,4 @@ class IdempotencyKeys:
 def _what(call: CallState) -> _What:
     """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
     # What was asked for as "/b/move" is b_move when it is restored from the journal.
-    return public_names(call.skill)[0], json_text(call.arguments), call.wish
+    return public_names(call.skill)[0], json_text(call.arguments), call.asked_on_loss

@@ -12,7 +12,7 @@ from dimos_streams.fleet.reports import Reported, RobotReport
 
 
 class HubUnreachableError(DimosStreamsError):
-    """Raised if the hub can't be reached, or can't take anything now; ``retry_after_s`` is its wish."""
+    """Raised if the hub can't be reached, or can't take anything now; ``retry_after_s`` is what it asks for."""
 
     def __init__(self, problem: str, retry_after_s: float = 0.0) -> None:
         self.retry_after_s = retry_after_s

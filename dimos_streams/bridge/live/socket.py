@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from dimos_streams.bridge.live.requests import Watch, parse_request
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.live.viewer import Viewer, error
-from dimos_streams.bridge.live.wishes import Watch, parse_wish
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
 
-_WISHES = (2000.0, 4000.0)
+_REQUESTS = (2000.0, 4000.0)
 """Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""
 _TOPIC_COSTS, _SEEN_COSTS = 20.0, 1.0
 _PAUSE_S = 0.05
@@ -59,29 +59,29 @@ async def _write(socket: WebSocket, viewer: Viewer, send_timeout_s: float) -> No
 
 
 async def _read(socket: WebSocket, viewer: Viewer) -> None:
-    """Do what a client wishes, to its end."""
+    """Do what a client asks for, to its end."""
     try:
-        await _take_wishes(socket, viewer)
+        await _take_requests(socket, viewer)
     except Exception as error:  # a bus that refuses a subscription, for instance
         _log.exception("viewer %s was let go: %s", socket.client, error)
     finally:
         viewer.close()
 
 
-async def _take_wishes(socket: WebSocket, viewer: Viewer) -> None:
-    allowance = Allowance(*_WISHES)
+async def _take_requests(socket: WebSocket, viewer: Viewer) -> None:
+    allowance = Allowance(*_REQUESTS)
     while (received := await socket.receive())["type"] == "websocket.receive":
         try:
-            wish = parse_wish(received.get("text"))
+            request = parse_request(received.get("text"))
         except ValueError as problem:
             viewer.say(error(str(problem)))
             await _paid(allowance, _TOPIC_COSTS)
             continue
-        if isinstance(wish, Watch):
-            viewer.watch(wish.watch)
-            await _paid(allowance, _TOPIC_COSTS * (1 + len(wish.watch)))
+        if isinstance(request, Watch):
+            viewer.watch(request.watch)
+            await _paid(allowance, _TOPIC_COSTS * (1 + len(request.watch)))
         else:
-            viewer.see(wish.seen)
+            viewer.see(request.seen)
             await _paid(allowance, _SEEN_COSTS)
 
 

@@ -13,8 +13,8 @@ from pydantic_core import to_json
 
 from dimos_streams import clock
 from dimos_streams.bridge.live.frames import Fault
+from dimos_streams.bridge.live.requests import TopicRequest
 from dimos_streams.bridge.live.topic import LiveTopic
-from dimos_streams.bridge.live.wishes import TopicWish
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.errors import UserError
 
@@ -93,7 +93,7 @@ class Viewer:
         """Time from which on it may be sent a frame without exceeding its share, on the loop's clock."""
         self._update = asyncio.Event()
 
-    def watch(self, wanted: Mapping[str, TopicWish]) -> None:
+    def watch(self, wanted: Mapping[str, TopicRequest]) -> None:
         """Watch these topics, and no others. Those that were watched before go on as they are.
 
         The client is told of those that are not there. Raises ``BusError`` if the bus refuses one; those before it
@@ -101,22 +101,22 @@ class Viewer:
         """
         before, self._watched = self._watched, {}
         try:
-            for name, wish in wanted.items():
-                self._watch(name, wish, before)
+            for name, request in wanted.items():
+                self._watch(name, request, before)
         finally:
             for gone in before.values():
                 self._settle(gone)
                 gone.topic.unwatch(self)
             self._update.set()
 
-    def _watch(self, name: str, wish: TopicWish, before: dict[str, _Watched]) -> None:
+    def _watch(self, name: str, request: TopicRequest, before: dict[str, _Watched]) -> None:
         """Watch a topic; one that was watched before goes on, and is taken out of ``before``."""
         try:
             topic = self._source.watchable(name)
         except UserError as problem:
             self.say(error(str(problem), topic=name))
             return
-        interval_s = max(_SHORTEST_S, 1 / wish.max_hz if wish.max_hz else 0.0)
+        interval_s = max(_SHORTEST_S, 1 / request.max_hz if request.max_hz else 0.0)
         watched = before.pop(name, None)
         if watched is None:
             watched = _Watched(topic, interval_s, topic.number - topic.has_newest, clock.monotonic())

@@ -178,14 +178,14 @@ class Walker:
         """Walk on for dt seconds, past or up to these obstacles."""
         if self._held or self._loop is None:
             return
-        wish = 0.0 if self._pauses.active(self._walked, dt) else self._pace
+        target = 0.0 if self._pauses.active(self._walked, dt) else self._pace
         x, y, yaw = self._loop.at(self._walked)
         views = [view for view in (_seen_from(x, y, yaw, other) for other in obstacles) if view is not None]
         self._side_step(dt, views)
         if any(_in_the_way(view, self._offset) and _gap(view) < PERSONAL_SPACE for view in views):
-            wish = 0.0
-        change = WALK_ACCELERATION * dt * (3.0 if wish < self._speed else 1.0)
-        self._speed += max(-change, min(change, wish - self._speed))
+            target = 0.0
+        change = WALK_ACCELERATION * dt * (3.0 if target < self._speed else 1.0)
+        self._speed += max(-change, min(change, target - self._speed))
         self._walked += self._speed * dt
         self._phase += math.tau * self._speed * dt / (STRIDE_PER_HEIGHT * self.person.appearance.height)
         x, y, yaw = self._loop.at(self._walked)

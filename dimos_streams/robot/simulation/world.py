@@ -52,7 +52,7 @@ class World:
         }
         self._ticks = 0
         self._debt = 0.0
-        self._wish = STILL
+        self._target = STILL
 
     def load(self) -> "World":
         """Compile the scene.
@@ -139,7 +139,7 @@ class World:
         """Put the base there, at rest."""
         self.data.qpos[:3] = x, y, yaw
         self.data.qvel[:3] = 0.0
-        self._wish = STILL
+        self._target = STILL
         self._refresh()
 
     def digest(self) -> str:
@@ -150,15 +150,15 @@ class World:
         return state.hexdigest()
 
     def _tick(self, command: Velocity, parts: tuple[str, ...]) -> None:
-        self._wish = self._towards(command)
+        self._target = self._towards(command)
         self._move_people()
         self._place_people(parts)
         for _ in range(self._substeps):
             cos, sin = self._heading()
             self.data.ctrl[:3] = (
-                cos * self._wish.vx - sin * self._wish.vy,
-                sin * self._wish.vx + cos * self._wish.vy,
-                self._wish.wz,
+                cos * self._target.vx - sin * self._target.vy,
+                sin * self._target.vx + cos * self._target.vy,
+                self._target.wz,
             )
             self._step_physics(self.model, self.data)
         self._ticks += 1
@@ -167,16 +167,16 @@ class World:
         """The next target of the motors: as near to the command as speed and acceleration allow."""
         limits = self.config
         scale = min(1.0, limits.max_speed / max(1e-9, math.hypot(command.vx, command.vy)))
-        dx, dy = command.vx * scale - self._wish.vx, command.vy * scale - self._wish.vy
-        slower = math.hypot(command.vx, command.vy) < math.hypot(self._wish.vx, self._wish.vy)
+        dx, dy = command.vx * scale - self._target.vx, command.vy * scale - self._target.vy
+        slower = math.hypot(command.vx, command.vy) < math.hypot(self._target.vx, self._target.vy)
         ramp = limits.braking if slower else limits.acceleration
         share = min(1.0, ramp * TICK_S / max(1e-9, math.hypot(dx, dy)))
         turn = max(-limits.max_turn, min(limits.max_turn, command.wz))
         change = limits.turn_acceleration * TICK_S
         return Velocity(
-            self._wish.vx + share * dx,
-            self._wish.vy + share * dy,
-            self._wish.wz + max(-change, min(change, turn - self._wish.wz)),
+            self._target.vx + share * dx,
+            self._target.vy + share * dy,
+            self._target.wz + max(-change, min(change, turn - self._target.wz)),
         )
 
     def _heading(self) -> tuple[float, float]:

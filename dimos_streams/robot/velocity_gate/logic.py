@@ -126,7 +126,7 @@ class VelocityGateLogic:
             self.listen(now)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
-        """Take a wish. A wish with a value that is not finite counts as a wish to stand."""
+        """Take a command. One with a value that is not finite counts as a command to stand."""
         values = (velocity.vx, velocity.vy, velocity.wz)
         sound = all(math.isfinite(value) for value in values)
         self._commands[source] = _VelocityCommand(velocity if sound else STILL, now)
@@ -155,11 +155,11 @@ class VelocityGateLogic:
         self._decided_at, self.trouble = now, ""
         if self._began_at is None:
             self._began_at = now
-        wish = self._wish(now)
-        self._last = STILL if wish is None else self._safe(self._towards(self._limited(wish), elapsed), now)
+        heeded = self._heeded(now)
+        self._last = STILL if heeded is None else self._safe(self._towards(self._limited(heeded), elapsed), now)
         return self._last
 
-    def _wish(self, now: float) -> Velocity | None:
+    def _heeded(self, now: float) -> Velocity | None:
         """The command of the highest source that is fresh and may move the base, or None if there is none."""
         teleop, skill = self._commands.get("teleop"), self._commands.get("skill")
         if self.holds.stopped(now) or now < self._knows_holds_from:
@@ -172,21 +172,21 @@ class VelocityGateLogic:
             return STILL if self.holds.held(now) else skill.velocity
         return None
 
-    def _limited(self, wish: Velocity) -> Velocity:
-        speed = math.hypot(wish.vx, wish.vy)
+    def _limited(self, command: Velocity) -> Velocity:
+        speed = math.hypot(command.vx, command.vy)
         if not math.isfinite(speed):  # of finite parts: their hypotenuse overflows
             return STILL
-        turn = max(-self.limits.max_turn, min(self.limits.max_turn, wish.wz))
-        return _with_speed(Velocity(wish.vx, wish.vy, turn), min(speed, self.limits.max_speed))
+        turn = max(-self.limits.max_turn, min(self.limits.max_turn, command.wz))
+        return _with_speed(Velocity(command.vx, command.vy, turn), min(speed, self.limits.max_speed))
 
-    def _towards(self, wish: Velocity, elapsed: float) -> Velocity:
-        """Return the velocity as near to the wish as the accelerations allow, from the last decision on. Speeding up
-        is gradual. What the wish has less of, or not at all, goes at once: the base has a ramp of its own."""
-        last, speed = self._last, math.hypot(wish.vx, wish.vy)
-        along = (last.vx * wish.vx + last.vy * wish.vy) / speed if speed > 0.0 else 0.0
-        turned = abs(last.wz) if last.wz * wish.wz > 0.0 else 0.0
-        turn = min(abs(wish.wz), turned + self.limits.turn_acceleration * elapsed)
-        velocity = Velocity(wish.vx, wish.vy, math.copysign(turn, wish.wz))
+    def _towards(self, command: Velocity, elapsed: float) -> Velocity:
+        """Return the velocity as near to the command as the accelerations allow, from the last decision on. Speeding
+        up is gradual. What the command has less of, or not at all, goes at once: the base has its own ramp."""
+        last, speed = self._last, math.hypot(command.vx, command.vy)
+        along = (last.vx * command.vx + last.vy * command.vy) / speed if speed > 0.0 else 0.0
+        turned = abs(last.wz) if last.wz * command.wz > 0.0 else 0.0
+        turn = min(abs(command.wz), turned + self.limits.turn_acceleration * elapsed)
+        velocity = Velocity(command.vx, command.vy, math.copysign(turn, command.wz))
         return _with_speed(velocity, min(speed, max(0.0, along) + self.limits.acceleration * elapsed))
 
     def _safe(self, velocity: Velocity, now: float) -> Velocity:

@@ -26,7 +26,7 @@ from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
 _ABSURD = 5.0
-"""How many times a limit a wish has to be for a line in the log: its units may be others."""
+"""How many times a limit a command has to be for a line in the log: its units may be others."""
 _SLOW = 0.1
 """The least limit, m/s or rad/s, that counts for that: what wants to drive a base that only turns is not absurd."""
 _log = LimitedLog(logging.getLogger(__name__))
@@ -175,7 +175,7 @@ class VelocityGate(Module):
         speed, turn = math.hypot(velocity.vx, velocity.vy), abs(velocity.wz)
         what = "velocity gate %r: %s wants %g m/s and %g rad/s"
         if not math.isfinite(speed + turn):
-            _log.warning(f"{what}: that counts as a wish to stand", self.name, source, speed, velocity.wz)
+            _log.warning(f"{what}: that counts as a command to stand", self.name, source, speed, velocity.wz)
             return
         limits = self.logic.limits
         if speed > _ABSURD * max(limits.max_speed, _SLOW) or turn > _ABSURD * max(limits.max_turn, _SLOW):

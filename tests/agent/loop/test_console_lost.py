@@ -53,7 +53,7 @@ class Killed:
         """Its successor."""
         async with self.rig("after") as rig:
             assert rig.core.resumption is not None
-            going_on = asyncio.create_task(rig.core.console.go_on(rig.core.resumption.wishes.watched))
+            going_on = asyncio.create_task(rig.core.console.go_on(rig.core.resumption.settings.watched))
             yield rig
             going_on.cancel()
             await asyncio.wait([going_on])

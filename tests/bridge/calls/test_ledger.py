@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -139,6 +140,12 @@ async def test_a_close_that_the_journal_could_not_take_closes_its_call_when_it_c
         kept = journal.read(Query(0), 10, 1 << 20).entries
         assert [(entry.offset, entry.event.seq) for entry in kept] == [(1, 1), (2, 2), (3, 3)]
         assert ledger._unsolicited_bytes == 0
+
+
+def test_what_a_caller_asks_for_when_a_link_is_cut_has_its_name_in_the_journal() -> None:
+    call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", asked_on_loss="continue")
+    assert json.loads(call.row().record)["wish"] == "continue"
+    assert CallState.from_row(call.row()).asked_on_loss == "continue"
 
 
 def _out_of_memory(*args: object) -> None:

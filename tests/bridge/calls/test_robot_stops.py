@@ -113,10 +113,10 @@ class Yard:
         self.world.inner.subscribe(channel, keep)
         await self.world.offered(f"{robot}_follow")
 
-    async def drive(self, *wishes: str) -> None:
+    async def drive(self, *topics: str) -> None:
         while True:
-            for wish in wishes:
-                self.world.inner.publish(channel_name(wish, Twist), encode(FORWARD))
+            for topic in topics:
+                self.world.inner.publish(channel_name(topic, Twist), encode(FORWARD))
             await asyncio.sleep(0.05)
 
 
@@ -127,8 +127,8 @@ async def yard(*robots: str, journal: Path | None = None) -> AsyncIterator[Yard]
         made = Yard(world)
         for robot in robots:
             await made.add(robot)
-        wishes = [f"/{robot}/skill_vel" for robot in robots]
-        driving = asyncio.create_task(made.drive(*wishes))
+        topics = [f"/{robot}/skill_vel" for robot in robots]
+        driving = asyncio.create_task(made.drive(*topics))
         await until(lambda: all(made.passed.get(robot, 0.0) > 0.3 for robot in robots))
         try:
             yield made

@@ -70,15 +70,15 @@ class LiveSocket:
                 if self.acknowledges:
                     await self.see(frame.header["topic"])
 
-    async def watch(self, *topics: str, **wishes: Mapping[str, Any]) -> None:
-        await self.send({"watch": {**{topic: {} for topic in topics}, **wishes}})
+    async def watch(self, *topics: str, **requests: Mapping[str, Any]) -> None:
+        await self.send({"watch": {**{topic: {} for topic in topics}, **requests}})
 
     async def see(self, topic: str) -> None:
         with contextlib.suppress(ConnectionClosed):
             await self.send({"seen": topic})
 
-    async def send(self, wish: Any) -> None:
-        await self.connection.send(wish if isinstance(wish, (str, bytes)) else json.dumps(wish))
+    async def send(self, request: Any) -> None:
+        await self.connection.send(request if isinstance(request, (str, bytes)) else json.dumps(request))
 
     def of(self, topic: str) -> list[SeenFrame]:
         return [frame for frame in self.frames if frame.header["topic"] == topic]

@@ -18,9 +18,9 @@ from dimos_streams.bridge.live import topic as live_topic
 from dimos_streams.bridge.live import topics as live_topics
 from dimos_streams.bridge.live.frames import Fault, LiveFrame, Received, frame_of
 from dimos_streams.bridge.live.kinds import TopicInfo
+from dimos_streams.bridge.live.requests import MAX_TOPICS, TopicRequest
 from dimos_streams.bridge.live.routes import MAX_VIEWERS
 from dimos_streams.bridge.live.socket import _read
-from dimos_streams.bridge.live.wishes import MAX_TOPICS, TopicWish
 from dimos_streams.errors import BusError
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.sensor_msgs import Image
@@ -60,9 +60,9 @@ async def stalled(scene: Scene, *watched: str) -> Any:
         writing.write(f"GET /live HTTP/1.1\r\nHost: {host}\r\n{upgrade}dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
         await reading.readuntil(b"\r\n\r\n")
         reading._transport.pause_reading()  # type: ignore[attr-defined]
-        wish = json.dumps({"watch": {topic: {} for topic in watched}}).encode()
-        assert len(wish) < 126
-        writing.write(bytes([0x81, 0x80 | len(wish), 0, 0, 0, 0]) + wish)
+        request = json.dumps({"watch": {topic: {} for topic in watched}}).encode()
+        assert len(request) < 126
+        writing.write(bytes([0x81, 0x80 | len(request), 0, 0, 0, 0]) + request)
         await until(lambda: all(subscribed(scene, topic) for topic in watched))
         yield
     finally:
@@ -166,12 +166,12 @@ FORGED: list[tuple[Any, str]] = [
 ]
 
 
-def test_what_is_no_wish_is_answered_and_changes_nothing() -> None:
+def test_what_is_no_request_is_answered_and_changes_nothing() -> None:
     async def scenario() -> None:
         async with topics() as scene, looking(scene, "/level") as client:
-            for wish, words in FORGED[:15]:
+            for request, words in FORGED[:15]:
                 count = len(client.said("error"))
-                await client.send(wish)
+                await client.send(request)
                 await until(lambda count=count: len(client.said("error")) > count)  # type: ignore[misc]
                 assert words in client.said("error")[-1]["text"], client.said("error")[-1]
                 assert '{"seen": TOPIC}' in client.said("error")[-1]["text"]
@@ -179,12 +179,12 @@ def test_what_is_no_wish_is_answered_and_changes_nothing() -> None:
                 await client.see(topic)
             publish(scene, "/level", Float32(data=1.0))
             await until(lambda: client.frames)
-            for wish, words in FORGED[15:]:
+            for request, words in FORGED[15:]:
                 count = len(client.said("error"))
-                await client.send(wish)
+                await client.send(request)
                 await until(lambda count=count: len(client.said("error")) > count)  # type: ignore[misc]
                 assert words in client.said("error")[-1]["text"], client.said("error")[-1]
-                assert client.said("error")[-1]["topic"] in wish["watch"]
+                assert client.said("error")[-1]["topic"] in request["watch"]
 
     asyncio.run(scenario())
 
@@ -192,8 +192,8 @@ def test_what_is_no_wish_is_answered_and_changes_nothing() -> None:
 class _Talker:
     """A socket of a client that says the same for ever, as fast as it is read."""
 
-    def __init__(self, wish: Any, most: int) -> None:
-        self.left, self._text = most, json.dumps(wish)
+    def __init__(self, request: Any, most: int) -> None:
+        self.left, self._text = most, json.dumps(request)
 
     async def receive(self) -> dict[str, Any]:
         self.left -= 1
@@ -202,12 +202,12 @@ class _Talker:
 
 @pytest.mark.virtual_time
 async def test_who_says_too_much_is_read_later() -> None:
-    """Each wish may cost subscriptions."""
+    """Each request may cost subscriptions."""
     async with topics(http=False) as scene:
-        for wish, longest in (({"watch": {"/scan": {}, "/level": {}}}, 30.0), ({"seen": "/scan"}, 0.6), ("no", 12.0)):
+        for sent, longest in (({"watch": {"/scan": {}, "/level": {}}}, 30.0), ({"seen": "/scan"}, 0.6), ("no", 12.0)):
             began = clock.monotonic()
             with scene.bridge.live.view() as viewer:
-                await _read(_Talker(wish, 1000), viewer)  # type: ignore[arg-type]
+                await _read(_Talker(sent, 1000), viewer)  # type: ignore[arg-type]
             assert longest / 2 - 0.5 <= clock.monotonic() - began <= longest
 
 
@@ -349,11 +349,11 @@ async def test_whose_own_frame_is_more_than_may_be_on_the_way_is_cut_off(monkeyp
 class _Looker:
     """A client without a socket, that has seen each frame at once."""
 
-    def __init__(self, scene: Scene, **wishes: float | None) -> None:
+    def __init__(self, scene: Scene, **requests: float | None) -> None:
         self.frames: list[dict[str, Any]] = []
         self.errors: list[str] = []
         self.viewer = scene.bridge.live.view()
-        self.viewer.watch({f"/{name}": TopicWish(max_hz=max_hz) for name, max_hz in wishes.items()})
+        self.viewer.watch({f"/{name}": TopicRequest(max_hz=max_hz) for name, max_hz in requests.items()})
         self.task = asyncio.create_task(self._read())
 
     async def _read(self) -> None:

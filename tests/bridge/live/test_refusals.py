@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.live.kinds import topic_infos
+from dimos_streams.bridge.live.requests import TopicRequest
 from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.bridge.live.wishes import TopicWish
 from dimos_streams.bus import Bus, Subscription, create_bus
 from dimos_streams.errors import BusError
 from tests.bridge.live.parts import CHANNELS
@@ -18,7 +18,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time
 
-WISH = TopicWish()
+REQUEST = TopicRequest()
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +61,7 @@ async def test_a_viewer_that_leaves_while_the_bus_refuses_is_gone_and_the_others
     async with live_topics() as (live, bus):
         live.view()
         leaving = live.view()
-        leaving.watch({"/level": WISH})
+        leaving.watch({"/level": REQUEST})
         await until(lambda: live.topic("/level").hz == 0.0)
         refuse(bus, monkeypatch)
         leaving.close()
@@ -75,10 +75,10 @@ async def test_a_viewer_whose_topic_is_refused_watches_nothing_once_it_is_closed
 ) -> None:
     async with live_topics() as (live, bus):
         viewer = live.view()
-        viewer.watch({"/scan": WISH})
+        viewer.watch({"/scan": REQUEST})
         refuse(bus, monkeypatch, "/note#std_msgs.String")
         with pytest.raises(BusError):
-            viewer.watch({"/level": WISH, "/note": WISH, "/odom": WISH})
+            viewer.watch({"/level": REQUEST, "/note": REQUEST, "/odom": REQUEST})
         watched = [name for name in ("/scan", "/level", "/note", "/odom") if live.topic(name).watched]
         assert watched == ["/level"]
         viewer.close()

@@ -357,7 +357,7 @@ async def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
 
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    ("skill_name", "wish", "goes_on"),
+    ("skill_name", "asked", "goes_on"),
     [
         ("drive", None, False),
         ("drive", "continue", True),
@@ -366,9 +366,9 @@ async def test_what_moves_nothing_goes_on_until_the_link_is_back() -> None:
         ("watch", "continue", True),
     ],
 )
-async def test_who_decides_whether_a_call_goes_on(skill_name: str, wish: Any, goes_on: bool) -> None:
+async def test_who_decides_whether_a_call_goes_on(skill_name: str, asked: Any, goes_on: bool) -> None:
     async with split_robot() as world:
-        call_id = await world.begin(skill_name, arguments={"seconds": 12.0}, on_loss=wish)
+        call_id = await world.begin(skill_name, arguments={"seconds": 12.0}, on_loss=asked)
         assert (await world.view(call_id)).on_loss == ("continue" if goes_on else "stop")
         await world.cut(6.0)
         view = await world.view(call_id)
@@ -415,10 +415,10 @@ async def test_a_cancel_into_a_cut_counts_when_the_link_is_back() -> None:
 
 
 @pytest.mark.virtual_time
-@pytest.mark.parametrize(("wish", "goes_on"), [("continue", True), (None, False)])
-async def test_a_continuation_takes_its_callers_wish(wish: Any, goes_on: bool) -> None:
+@pytest.mark.parametrize(("asked", "goes_on"), [("continue", True), (None, False)])
+async def test_a_continuation_takes_what_its_caller_asked_for(asked: Any, goes_on: bool) -> None:
     async with split_robot() as world:
-        first = await world.begin("watch_then", arguments={"then": "drive"}, on_loss=wish)
+        first = await world.begin("watch_then", arguments={"then": "drive"}, on_loss=asked)
         child = (await world.closed(first)).result
         await world.cut(4.0)
         assert (await world.view(child)).state == ("open" if goes_on else "closed")

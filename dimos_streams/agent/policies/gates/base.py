@@ -78,7 +78,7 @@ class CallRequest:
     iteration: int = 0
     """The number of the turn's answer that asks for it, counted from 1."""
     on_duplicate: OnDuplicate | None = None
-    """The caller's wish for a duplicate that runs; None leaves it to the skill."""
+    """The fate that the caller asks for where a duplicate runs; None leaves it to the skill."""
     parent: str = ""
     """The id of the call whose skill asks for this one on the model's behalf; empty if the model asks itself."""
     authored: bool = False

@@ -2,7 +2,7 @@
 
 The broker (``bridge/calls/broker.py``) knows the calls of all callers: it refuses a duplicate, or ends the running
 call and waits for that before the new one begins, or lets both run, by what the skill declares or the caller asks
-for. The caller's wish is found here: from the agent's config, or, if the skill declares ``confirm``, from the model,
+for. What an agent asks for is found here: from its config, or, if the skill declares ``confirm``, from the model,
 whose tool gets a parameter for it.
 """
 
@@ -41,14 +41,14 @@ class DuplicatesGate:
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
-        wish = request.on_duplicate or self._policies.get(request.skill.name)
+        asked = request.on_duplicate or self._policies.get(request.skill.name)
         if not self._asks_the_model(request.skill) or PARAMETER not in request.arguments:
-            return Allow(request.arguments, wish)
+            return Allow(request.arguments, asked)
         choice = request.arguments[PARAMETER]
         if choice is not None and choice not in _CHOICES:
             return Refuse(f"{PARAMETER} is {choice!r}; it can be left out, or be one of {', '.join(_CHOICES)}")
         arguments = {name: value for name, value in request.arguments.items() if name != PARAMETER}
-        return Allow(arguments, cast("OnDuplicate | None", choice) or wish)
+        return Allow(arguments, cast("OnDuplicate | None", choice) or asked)
 
     def _asks_the_model(self, skill: OfferedSkill) -> bool:
         policy = self._policies.get(skill.name, skill.on_duplicate)

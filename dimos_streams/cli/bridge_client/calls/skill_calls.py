@@ -35,8 +35,8 @@ _UNANSWERED_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """The wish for a call: how it is to begin, how far it is to be followed, and how it is to be shown."""
+class CallOptions:
+    """The options of a call on the command line: how it begins, how far it is followed, and how it is shown."""
 
     until: Milestone
     timeout_s: float | None
@@ -58,7 +58,7 @@ class Wish:
 
 
 async def follow_new_call(
-    gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish, *, only: bool
+    gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], options: CallOptions, *, only: bool
 ) -> ToolEvent:
     """Begin a call and show its events, or with ``only`` False those of all calls; return the event waited for.
 
@@ -67,48 +67,50 @@ async def follow_new_call(
     on standard error: who only keeps what a call says would wait for it in vain. A wait for what another call holds
     counts: nobody expects the robot to move so late.
     """
-    reporter = create_reporter(as_json=wish.as_json, with_data=only)
+    reporter = create_reporter(as_json=options.as_json, with_data=only)
     began = clock.monotonic()
-    call_id, offset = await _begin(gateway, skill, arguments, wish)
+    call_id, offset = await _begin(gateway, skill, arguments, options)
     waited_s = clock.monotonic() - began
     with contextlib.closing(reporter):
         one = call_id if only else None
-        show = show_with(reporter, call_id, as_json=wish.as_json)
-        async with watching(gateway, show, after=offset, call_id=one, robot=wish.robot) as watch:
+        show = show_with(reporter, call_id, as_json=options.as_json)
+        async with watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch:
             try:
-                keyed = wish.terms.get("idempotency_key") is not None
-                closed = await _if_closed(gateway, call_id, wish.robot) if keyed else None
-                return await _reached(watch, call_id, wish, closed, waited_s)
+                keyed = options.terms.get("idempotency_key") is not None
+                closed = await _if_closed(gateway, call_id, options.robot) if keyed else None
+                return await _reached(watch, call_id, options, closed, waited_s)
             except TimeoutError:
-                await finish(_end(gateway, watch, call_id, f"the caller waited {wish.timeout_s:g} s", wish.robot))
+                await finish(
+                    _end(gateway, watch, call_id, f"the caller waited {options.timeout_s:g} s", options.robot)
+                )
                 if call_id in watch.open:
                     raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
                 return await watch.wait(call_id, "close")
             except asyncio.CancelledError:
-                await finish(_end(gateway, watch, call_id, "the caller left", wish.robot))
+                await finish(_end(gateway, watch, call_id, "the caller left", options.robot))
                 raise
 
 
-async def follow_call(gateway: HttpGateway, start: str, wish: Wish) -> ToolEvent:
+async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) -> ToolEvent:
     """Show what the call says, and has said, whose id begins so; return the event waited for, the close of one that
     is closed already.
 
     The call goes on when time is up or we are cancelled. Raises ``UserError`` for an unknown id, and ``SkillError``
     when time is up.
     """
-    view = await find_call(gateway, start, wish.robot)
+    view = await find_call(gateway, start, options.robot)
     closed = view if view.state == "closed" else None
-    wish = replace(wish, agent="" if is_conversation(view) else None)
+    options = replace(options, agent="" if is_conversation(view) else None)
     if closed is not None:
-        wish = replace(wish, until="close", timeout_s=None)
+        options = replace(options, until="close", timeout_s=None)
     goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"
-    with contextlib.closing(create_reporter(as_json=wish.as_json, with_data=True)) as reporter:
-        show = without_needless_gaps(show_with(reporter, view.call_id, as_json=wish.as_json))
+    with contextlib.closing(create_reporter(as_json=options.as_json, with_data=True)) as reporter:
+        show = without_needless_gaps(show_with(reporter, view.call_id, as_json=options.as_json))
         async with watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch:
             try:
-                return await _reached(watch, view.call_id, wish, closed)
+                return await _reached(watch, view.call_id, options, closed)
             except TimeoutError:
-                raise SkillError(f"after {wish.timeout_s:g} s {goes_on}") from None
+                raise SkillError(f"after {options.timeout_s:g} s {goes_on}") from None
             except asyncio.CancelledError:
                 if closed is None:
                     note(goes_on)
@@ -116,15 +118,15 @@ async def follow_call(gateway: HttpGateway, start: str, wish: Wish) -> ToolEvent
 
 
 async def _reached(
-    watch: EventWatch, call_id: str, wish: Wish, closed: CallView | None, waited_s: float = 0.0
+    watch: EventWatch, call_id: str, options: CallOptions, closed: CallView | None, waited_s: float = 0.0
 ) -> ToolEvent:
     """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
-    ``TimeoutError`` when the time that is wished for is up, of which ``waited_s`` seconds are over."""
-    async with asyncio.timeout(None if wish.timeout_s is None else wish.timeout_s - waited_s):
+    ``TimeoutError`` when its time is up, of which ``waited_s`` seconds are over."""
+    async with asyncio.timeout(None if options.timeout_s is None else options.timeout_s - waited_s):
         if closed is not None:
             await show_end(watch, closed)
-        with _told_if_unanswered(wish, call_id):
-            return await watch.wait(call_id, wish.until)
+        with _told_if_unanswered(options, call_id):
+            return await watch.wait(call_id, options.until)
 
 
 async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:
@@ -135,9 +137,9 @@ async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> C
 
 
 @contextlib.contextmanager
-def _told_if_unanswered(wish: Wish, call_id: str) -> Iterator[None]:
+def _told_if_unanswered(options: CallOptions, call_id: str) -> Iterator[None]:
     """Say once on standard error that a skill has not answered, if it takes long. An agent answers when it can."""
-    if wish.until != "answer" or wish.agent is not None:
+    if options.until != "answer" or options.agent is not None:
         yield
         return
     text = f"call {call_id} has not answered for {_UNANSWERED_S:g} s"
@@ -149,39 +151,39 @@ def _told_if_unanswered(wish: Wish, call_id: str) -> Iterator[None]:
         timer.cancel()
 
 
-async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], wish: Wish) -> Begun:
+async def _begin(gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], options: CallOptions) -> Begun:
     async def ask(wait_s: float) -> Begun:
         async def begin(name: str, agent: str | None) -> Begun:
             return await gateway.begin(
                 name,
                 arguments,
-                caller=wish.caller,
+                caller=options.caller,
                 agent=agent,
                 lease_wait_s=wait_s,
-                robot=wish.robot,
-                **wish.terms,
+                robot=options.robot,
+                **options.terms,
             )
 
-        if wish.agent is None:
+        if options.agent is None:
             return await begin(skill, None)
-        return await begin_at_agent(gateway, wish.agent, skill, begin)
+        return await begin_at_agent(gateway, options.agent, skill, begin)
 
     async def cancel(call_id: str) -> None:
-        await gateway.cancel(call_id, "the caller left", robot=wish.robot)
+        await gateway.cancel(call_id, "the caller left", robot=options.robot)
 
-    return await begin_in_turn(ask, cancel, wish.waits_s)
+    return await begin_in_turn(ask, cancel, options.waits_s)
 
 
-async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], wish: Wish) -> ToolEvent:
-    """Say something and follow it as ``follow_new_call`` does: to the agent that is wished for or the only one, or of
+async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], options: CallOptions) -> ToolEvent:
+    """Say something and follow it as ``follow_new_call`` does: to the agent that is chosen or the only one, or of
     several to the one with whose name and a colon the text begins.
 
     Unless it begins so nobody is asked beforehand who is there: it may be a stop.
     """
-    if not wish.agent:
+    if not options.agent:
         agent, text = await addressed(gateway, arguments["text"])
-        arguments, wish = {**arguments, "text": text}, replace(wish, agent=agent)
-    return await follow_new_call(gateway, SAY, arguments, wish, only=False)
+        arguments, options = {**arguments, "text": text}, replace(options, agent=agent)
+    return await follow_new_call(gateway, SAY, arguments, options, only=False)
 
 
 async def cancel_call(gateway: HttpGateway, start: str, reason: str, robot: str | None = None) -> CallView:

@@ -15,7 +15,7 @@ from dimos_streams.cli.terminal.output import note, plural, write, write_json, w
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UserError
 
 if TYPE_CHECKING:
-    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish
+    from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.event import ToolEvent
@@ -63,12 +63,12 @@ def call(
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
-    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish
+    from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.operator.reporting import CLI
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
-    wish = Wish(
+    chosen = CallOptions(
         until=wait,
         timeout_s=timeout,
         as_json=as_json,
@@ -80,13 +80,13 @@ def call(
 
     _exit_by(
         at_bridge(
-            lambda gateway: _called(gateway, skill, arguments or (), arguments_json, wish), run, url, port, token
+            lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen), run, url, port, token
         )
     )
 
 
 async def _called(
-    gateway: HttpGateway, skill: str, arguments: Sequence[str], arguments_json: str | None, wish: Wish
+    gateway: HttpGateway, skill: str, arguments: Sequence[str], arguments_json: str | None, chosen: CallOptions
 ) -> ToolEvent:
     """Call a skill as the command line has it, and return the event waited for. Raises ``UserError`` for arguments
     that the skill does not take, and the errors of ``follow_new_call`` with what a person can do about them."""
@@ -96,15 +96,15 @@ async def _called(
     from dimos_streams.skill import public_names
 
     offered = {each.name: each for each in await gateway.skills()}
-    named = offered.get(public_names(skill)[0] if wish.robot is None else f"{wish.robot}_{skill}")
-    schemas = named.parameters if named is not None and wish.robot in (None, named.robot) else {}
+    named = offered.get(public_names(skill)[0] if chosen.robot is None else f"{chosen.robot}_{skill}")
+    schemas = named.parameters if named is not None and chosen.robot in (None, named.robot) else {}
     given = parse_arguments(arguments, arguments_json, schemas)
-    if wish.caller.lower() in {each.module for each in offered.values() if each.agent}:
-        raise UserError(f"--caller {wish.caller!r} is the name of an agent: valid is a name of your own")
+    if chosen.caller.lower() in {each.module for each in offered.values() if each.agent}:
+        raise UserError(f"--caller {chosen.caller!r} is the name of an agent: valid is a name of your own")
     try:
-        return await follow_new_call(gateway, skill, given, wish, only=True)
+        return await follow_new_call(gateway, skill, given, chosen, only=True)
     except CallRejectedError as error:
-        error.args = (f"{error}{ways_on(error, wish.waits_s)}",)
+        error.args = (f"{error}{ways_on(error, chosen.waits_s)}",)
         raise
     except RobotNeededError as error:
         names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
@@ -136,10 +136,10 @@ def follow(
     Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
     have come already, counts as success. One that is over is shown as far as the bridge still has it.
     """
-    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
 
-    wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
-    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, wish), run, url, port, token))
+    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
+    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, chosen), run, url, port, token))
 
 
 def calls(
@@ -247,7 +247,7 @@ def say(
     that comes before the reply counts in the same way.
     """
     from dimos_streams.cli.bridge_client.agents import agents_named_by
-    from dimos_streams.cli.bridge_client.calls.skill_calls import Wish, follow_saying
+    from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_saying
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
 
@@ -256,10 +256,10 @@ def say(
     address = find_bridge_of(run, url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        wish = Wish(until=wait, timeout_s=timeout, as_json=as_json, agent=agent)
+        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, agent=agent)
         given = {"text": text, "now": True} if now else {"text": text}
         try:
-            return await follow_saying(gateway, given, wish)
+            return await follow_saying(gateway, given, chosen)
         finally:  # not before: it may be a stop
             for machine in await absent_at(address):
                 note(f"machine {machine!r} is not there, nor are its skills")

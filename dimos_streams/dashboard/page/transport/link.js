@@ -72,8 +72,8 @@ export class Transport {
     this.#isOpened = false;
   }
 
-  #ask(wish) {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(wish));
+  #ask(command) {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify(command));
   }
 
   #take(message) {

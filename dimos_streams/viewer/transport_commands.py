@@ -1,4 +1,4 @@
-"""A page's wishes to a recording, over ``WS /transport``."""
+"""A page's commands to the clock of a recording, over ``WS /transport``."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class StepPlayback(FrozenModel):
     back: bool = False
 
 
-Wish = Annotated[Play | PausePlayback | Speed | Seek | StepPlayback, Field(discriminator="command")]
-_WISHES: TypeAdapter[Wish] = TypeAdapter(Wish)
+TransportCommand = Annotated[Play | PausePlayback | Speed | Seek | StepPlayback, Field(discriminator="command")]
+_COMMANDS: TypeAdapter[TransportCommand] = TypeAdapter(TransportCommand)
 _VALID = "valid: play, pause, speed (with speed), seek (with utime), step (with back)"
 
 
-def parse_wish(text: str | None) -> Wish:
-    """Return the wish in a message's text, None standing for bytes. Raises ``ValueError`` that says what is wrong
+def parse_command(text: str | None) -> TransportCommand:
+    """Return the command in a message's text, None standing for bytes. Raises ``ValueError`` that says what is wrong
     with the message, and what would be valid."""
     if text is None:
         raise ValueError(f"send text, not bytes; {_VALID}")
     try:
-        return _WISHES.validate_python(parse_json(text))
+        return _COMMANDS.validate_python(parse_json(text))
     except ValidationError as error:
         raise ValueError(f"{in_a_line(problems_with_values(error, 'message'))}; {_VALID}") from error
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The messages that a client of ``WS /live`` may send."""
+"""The requests that a client of ``WS /live`` may send."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MAX_TOPICS = 64
 _Name = Annotated[str, Field(max_length=200)]
 
 
-class TopicWish(FrozenModel):
-    """The wish how a topic is to be shown."""
+class TopicRequest(FrozenModel):
+    """How a client asks for a topic to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
     """Maximum number of frames a second."""
@@ -26,7 +26,7 @@ class TopicWish(FrozenModel):
 class Watch(FrozenModel):
     """Watch these topics, and no others from now on."""
 
-    watch: dict[_Name, TopicWish] = Field(max_length=MAX_TOPICS)
+    watch: dict[_Name, TopicRequest] = Field(max_length=MAX_TOPICS)
 
 
 class Seen(FrozenModel):
@@ -38,7 +38,7 @@ class Seen(FrozenModel):
 _VALID = '{"watch": {TOPIC: {"max_hz": NUMBER}, …}} or {"seen": TOPIC}'
 
 
-def parse_wish(text: str | None) -> Watch | Seen:
+def parse_request(text: str | None) -> Watch | Seen:
     """Parse a message; None is for bytes. Raises ``ValueError`` that says what is wrong, and what is valid."""
     if text is None:
         raise ValueError(f"send text, not bytes; valid: {_VALID}")

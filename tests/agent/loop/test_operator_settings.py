@@ -40,9 +40,9 @@ def set_all(rig: Rig) -> None:
 
 def check_all(found: Resumption | None) -> None:
     assert found is not None
-    wishes = found.wishes
-    assert (wishes.mode, wishes.model, wishes.watched) == (Mode.STEPPING, "offline", True)
-    assert wishes.skills == {"move": False, "look": True}
+    settings = found.settings
+    assert (settings.mode, settings.model, settings.watched) == (Mode.STEPPING, "offline", True)
+    assert settings.skills == {"move": False, "look": True}
     assert found.lessons == {"offline": [LESSON]}
 
 
@@ -154,7 +154,7 @@ async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
     mission_record.MissionRecord(tmp_path, "agent", kept=1).open()
     found = read_resumption(tmp_path, "agent")
     assert found is not None
-    assert found.wishes.skills == {"move": False}
+    assert found.settings.skills == {"move": False}
     assert len(mission_record.read_missions(tmp_path)) == 1
 
 
