@@ -74,7 +74,7 @@ class CallState(CallView):
     """True if ``caller``, who stands at the beginning of the chain, is an agent."""
     journalled: bool = True
     """True if its events are kept and read by everybody; False if only the bridge itself reads them."""
-    asked_on_loss: OnLoss | None = Field(default=None, validation_alias="wish", serialization_alias="wish")
+    asked_on_loss: OnLoss | None = None
     """The policy for a cut link that its caller asks for; it also holds for the calls that this one begins."""
     instance: str = ""
     """The instance of its module in which it runs; empty until an event of it or a heartbeat names it."""
@@ -185,7 +185,7 @@ class CallState(CallView):
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
         done_with = {"cancel_reason"} if self.cancel is None else None
-        record = self.model_dump_json(exclude=done_with, by_alias=True)
+        record = self.model_dump_json(exclude=done_with)
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
 
     @classmethod

@@ -47,7 +47,7 @@ def parse_request(text: str | None) -> Watch | Seen:
     except ValueError as error:
         raise ValueError(f"not JSON: {error}; valid: {_VALID}") from error
     if not isinstance(given, dict) or len(given.keys() & {"watch", "seen"}) != 1:
-        raise ValueError(f"not a wish; valid: {_VALID}")
+        raise ValueError(f"not a request; valid: {_VALID}")
     kind = Watch if "watch" in given else Seen
     try:
         return kind.model_validate(given)
