@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from dimos_streams import clock
@@ -115,9 +116,7 @@ def _missions(core: AgentCore) -> dict[str, Mission]:
         mission = found[unfinished.id] = core.missions.open(unfinished.id, unfinished.input)
         mission.began_utime = unfinished.began_utime or mission.began_utime
         mission.spent = unfinished.spent
-        mission.reason, mission.why, mission.text = unfinished.reason, unfinished.why, unfinished.text
-        mission.failed_call, mission.stopped = unfinished.failed_call, unfinished.stopped
-        mission.cancelled_call = unfinished.cancelled_call
+        mission.end_state = replace(unfinished.end_state, ended="")  # ``_go_on_with`` ends its calls, too
     return found
 
 
@@ -203,7 +202,7 @@ def _go_on(core: AgentCore, resumption: Resumption, missions: dict[str, Mission]
     _give_results(core, resumption)
     for unfinished in resumption.missions:
         _go_on_with(core, unfinished, missions[unfinished.id])
-    going_on = any(each.in_turn and not each.ended for each in resumption.missions)
+    going_on = any(each.in_turn and not each.end_state.ended for each in resumption.missions)
     if core.conversation.awaits_answer and not going_on:
         close(core.loop.parts, (), "the agent was restarted")
 
@@ -225,8 +224,8 @@ def _give_results(core: AgentCore, resumption: Resumption) -> None:
 
 
 def _go_on_with(core: AgentCore, unfinished: UnfinishedMission, mission: Mission) -> None:
-    if unfinished.ended:
-        mission.end(unfinished.ended)
+    if unfinished.end_state.ended:
+        mission.end(unfinished.end_state.ended)
     else:
         core.missions.limit(mission)
     if mission.ended:

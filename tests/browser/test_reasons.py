@@ -12,7 +12,6 @@ import pytest
 from dimos_streams.agent.context.render import own_text
 from dimos_streams.agent.control.undo import Undone, UndoReport
 from dimos_streams.agent.missions.end_reasons import explained
-from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.agent.policies.approval_texts import denial, request_text
 from dimos_streams.agent.policies.approvals import ApprovalBook
@@ -143,10 +142,8 @@ def test_what_agents_write_is_understood(script_modules: ScriptModules) -> None:
         decided=undecided,
         created_utime=0,
     )
-    mission = Mission("m")
-    mission.reason = "max_iterations"
     decision = Decision(approved=False, arguments=approval.arguments, reason="too far")
-    written = [denial("go_to", approval.arguments, decision), request_text(approval), explained(mission)]
+    written = [denial("go_to", approval.arguments, decision), request_text(approval), explained("max_iterations", "")]
     denied, waits, ended = (script_modules("reasons.js", _TEXT, text) for text in written)
     assert denied == "An operator did not approve it: too far."
     assert waits == "Waits for an operator\u2019s approval."

@@ -112,6 +112,6 @@ class Foreground:
             self._put_back(input)
         for input in (*dialogue.unheard(), *dialogue.heard):
             for mission in input.missions:
-                if input in dialogue.heard and not mission.reason:
-                    mission.reason = "answered"
+                if input in dialogue.heard:
+                    mission.end_state.note_answered()
                 mission.release()

@@ -8,17 +8,10 @@ from collections.abc import Sequence
 from dimos_streams.agent.context.render import failed, update_body, update_head
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.end_reasons import stopped
+from dimos_streams.agent.missions.end_state import cancelled_by_another, fact_of_update
 from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import (
-    Mission,
-    cancelled_by_another,
-    ids,
-    note_cancel,
-    note_failure,
-    note_stop,
-)
+from dimos_streams.agent.missions.mission import Mission, ids, note_call
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.tool_stream.event import Outcome
 
 
 def close(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
@@ -90,12 +83,8 @@ class Intake:
 
     def _record_update(self, item: CallUpdate) -> None:
         event, body = item.event, update_body(item.event)
-        if failed(event) and event.outcome is not Outcome.CANCELLED:
-            note_failure(item.missions, event.skill, event.text)
-        note_stop(item.missions, event)
         cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
-        if event.type == "close":
-            note_cancel(item.missions, cancelled)
+        note_call(item.missions, fact_of_update(event, cancelled))
         body = self._parts.view.results.shorten(
             body, skill=event.skill, call_id=event.call_id, is_error=failed(event)
         )

@@ -11,7 +11,8 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.loop.replacing import Replacement
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
-from dimos_streams.agent.missions.mission import all_ended, going_on, ids
+from dimos_streams.agent.missions.end_state import fact_of_result
+from dimos_streams.agent.missions.mission import all_ended, going_on, ids, note_call
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
@@ -39,6 +40,8 @@ class Execution:
         most = turn.parts.budget.limits.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
+        self._ran: set[str] = set()
+        """The calls, by the model's ids, that came to their result."""
         self._unanswered = {call.call.id: call for call in calls}
         self._in_motion: OpenCall | None = None
 
@@ -69,6 +72,7 @@ class Execution:
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
         del self._unanswered[assembled.call.id]
+        self._note(assembled, result)
         text = self._parts.view.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
         self._turn.emit(
             EventKind.RESULT,
@@ -83,6 +87,19 @@ class Execution:
         )
         if result.call is not None:
             self._parts.calls.recorded(result.call)
+
+    def _note(self, assembled: AssembledCall, result: CallResult) -> None:
+        """Note what has become of a call in the missions that it counts for."""
+        fact = fact_of_result(
+            assembled.call.name,
+            result.text,
+            result.event,
+            is_error=result.is_error,
+            began=result.call is not None,
+            cancelled=result.cancelled,
+            ran=assembled.call.id in self._ran,
+        )
+        note_call(self._turn.failing, fact)
 
     def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
         """The missions that a failure or a call counts for, as its event has them; empty if it counts for all."""
@@ -101,6 +118,7 @@ class Execution:
             result = CallResult(internal_error(error_id, error), is_error=True)
         if self._turn.finished:
             raise asyncio.CancelledError
+        self._ran.add(assembled.call.id)
         self._turn.emit(
             EventKind.CALL_END,
             tool_call_id=assembled.call.id,

@@ -16,7 +16,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.tool_execution import Execution
 from dimos_streams.agent.loop.turn_watch import TurnWatch
-from dimos_streams.agent.missions.end_reasons import is_about, settle
+from dimos_streams.agent.missions.end_reasons import is_about
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
@@ -59,7 +59,7 @@ class Turn:
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
         self._exchange = ModelExchange(parts, missions, numbers, self.check_going_on)
-        self._watch = TurnWatch(parts, missions, self.failing)
+        self._watch = TurnWatch(parts, missions)
         self._execution: Execution | None = None
 
     @property
@@ -107,9 +107,8 @@ class Turn:
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
-            mission.text = self.text
             heard = mission in self._heard and is_about(ending.about, mission.id)
-            settle(mission, ending.reason, ending.note or ending.why, heard=heard)
+            mission.end_state.settle(self.text, ending.reason, ending.note or ending.why, heard=heard)
         self.emit(
             EventKind.STOP,
             reason=ending.reason,

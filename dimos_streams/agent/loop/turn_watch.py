@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
-from dimos_streams.agent.missions.mission import (
-    Mission,
-    going_on,
-    ids,
-    note_cancel,
-    note_failure,
-    note_stop,
-    with_parents,
-)
+from dimos_streams.agent.missions.mission import Mission, going_on, ids, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import CallResult, Hint, StopTurn, Warn
@@ -29,11 +21,9 @@ from dimos_streams.operator.messages.agent import Usage
 class TurnWatch:
     """Sees what a turn asks for and what comes of it, and says when it has to stop."""
 
-    def __init__(self, parts: LoopParts, missions: Sequence[Mission], failing: Collection[Mission]) -> None:
-        """``failing`` are the missions whose calls fail here."""
+    def __init__(self, parts: LoopParts, missions: Sequence[Mission]) -> None:
         self._parts = parts
         self._missions = missions
-        self._failing = failing
         self._errors = 0
         self._batch_size = 0
         self._executed: list[ExecutedCall] = []
@@ -89,14 +79,11 @@ class TurnWatch:
         None."""
         self._batch_size = len(results)
         for assembled, result in zip(answer.calls, results, strict=True):
-            name = assembled.call.name
-            if result.failed:
-                note_failure(self._failing, name, result.text)
-            note_stop(self._failing, result.event)
-            if result.call is not None:
-                note_cancel(self._failing, result.cancelled)
             executed = ExecutedCall(
-                skill=name, arguments=assembled.arguments, text=result.text, is_error=result.is_error
+                skill=assembled.call.name,
+                arguments=assembled.arguments,
+                text=result.text,
+                is_error=result.is_error,
             )
             self._executed.append(executed)
         return self._too_many_errors(results)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Collection, Iterable
 
-from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD
 
-_STOPPED, _CALL_CANCELLED, _NO_CALLS, _NO_ANSWER = "stopped", "call_cancelled", "no_calls", "no_answer"
+STOPPED_BY_OPERATOR, CALL_CANCELLED = "stopped", "call_cancelled"
+_NO_CALLS, _NO_ANSWER = "no_calls", "no_answer"
 _COMPLETED = frozenset({"completed", "answered", "goal_reached"})
 """The reasons of success: the model asked for nothing more; the input was the answer to a question; the robot is
 where it was to go."""
@@ -33,8 +32,8 @@ _MEANINGS = {
     _NO_ANSWER: "the model has answered with nothing, neither a text nor a call",
     "repetition": "the same was done over and over",
     "too_long": "the model's answer was longer than it may be, and was cut off",
-    _STOPPED: "an operator has stopped the robot",
-    _CALL_CANCELLED: "its last call was cancelled",
+    STOPPED_BY_OPERATOR: "an operator has stopped the robot",
+    CALL_CANCELLED: "its last call was cancelled",
     "script_ended": "the scripted model has nothing more to say",
 }
 
@@ -42,17 +41,6 @@ _MEANINGS = {
 def completed(reason: str) -> bool:
     """Return whether a mission that ended for a reason has done what it was to do."""
     return reason in _COMPLETED
-
-
-class Settled(Protocol):
-    """A mission, or what a record has of one."""
-
-    ended: str
-    failed_call: str
-    stopped: str
-    cancelled_call: str
-    reason: str
-    why: str
 
 
 def of_last_answer(finish: str, *, ignored: bool = False) -> tuple[str, str]:
@@ -78,29 +66,8 @@ def is_about(about: Collection[str], id: str) -> bool:
     return not about or id in about
 
 
-def settle(mission: Settled, reason: str, why: str, *, heard: bool) -> None:
-    """Give a mission the reason for which a turn of it has ended; ``heard`` if its input was heard in that turn, and
-    the reason is about it.
-
-    A command that failed, or was not understood, stays so, and does not concern the other missions of the turn. A
-    mission has not completed if an operator's stop of the robot has ended a call of it, or somebody has cancelled its
-    last call, whatever the model thinks of it.
-    """
-    undone = (CALL_FAILED, NOT_UNDERSTOOD)
-    if reason in undone and not (heard and reason == NOT_UNDERSTOOD):
-        reason, why = (CALL_FAILED, mission.failed_call) if mission.failed_call else ("completed", "")
-    if reason == "completed" and mission.stopped:
-        reason, why = _STOPPED, mission.stopped
-    elif reason == "completed" and mission.cancelled_call:
-        reason, why = _CALL_CANCELLED, mission.cancelled_call
-    if mission.ended and mission.ended != reason:
-        mission.reason = mission.ended
-    elif reason != "completed" or mission.reason not in undone:
-        mission.reason, mission.why = reason, why
-
-
-def explained(mission: Mission) -> str:
-    """The reason of a mission that did not complete, in a sentence for people."""
-    why = mission.why or _MEANINGS.get(mission.reason, "")
-    reason = f"the mission did not complete: {mission.reason or 'unknown'}{f' ({why})' if why else ''}"
-    return "; ".join((reason, *mission.unfinished))
+def explained(reason: str, why: str, unfinished: Iterable[str] = ()) -> str:
+    """The reason of a mission that did not complete, in a sentence for people, with its calls that may still run."""
+    why = why or _MEANINGS.get(reason, "")
+    sentence = f"the mission did not complete: {reason or 'unknown'}{f' ({why})' if why else ''}"
+    return "; ".join((sentence, *unfinished))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
-from dimos_streams.operator.holding import STOPPED
+from dimos_streams.agent.missions.end_state import CallFact, EndState
 from dimos_streams.operator.messages.agent import Usage
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _UNFINISHED = 20
 
@@ -30,8 +29,8 @@ class ActionGuard(Protocol):
 class Mission:
     """Counts the work that an operator's input caused: waiting messages, turns, calls that are open.
 
-    It is over when the count comes back to zero. ``text``, ``reason`` and ``why`` are those of its newest turn. A
-    sub-mission is work of its ``parent``: the parent is not over before it, and what it uses counts for the parent.
+    It is over when the count comes back to zero. A sub-mission is work of its ``parent``: the parent is not over
+    before it, and what it uses counts for the parent.
     """
 
     def __init__(
@@ -50,23 +49,10 @@ class Mission:
         self.depth: int = parent.depth + 1 if parent else 0
         """The number of missions that it is part of."""
         self.began_utime = clock.utime()
-        self.text = ""
-        self.reason = ""
-        self.why = ""
-        """The reason as a text for people, where it does not speak for itself."""
+        self.end_state = EndState()
+        """How it stands; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and
+        the updates of its calls cause none."""
         self.spent = Usage()
-        self.failed_call = ""
-        """The text of the first of its calls that failed; a call that was cancelled has not failed. Empty if none
-        has."""
-        self.stopped = ""
-        """The text of a call, of it or of a sub-mission, that an operator's stop of the robot has ended; empty if
-        there is none."""
-        self.cancelled_call = ""
-        """The newest of its calls, those of sub-missions included, and why it ended, if somebody else than the agent
-        has cancelled it; else empty."""
-        self.ended = ""
-        """The reason it was ended before its work was done (``cancelled``, ``aborted``, ``deadline``, …); empty if it
-        was not. If it was, no turn of it alone goes on, and the updates of its calls cause none."""
         self.unfinished: tuple[str, ...] = ()
         """The newest of its calls that were given up, with what holds the robot: for people."""
         self._on_over = on_over
@@ -75,6 +61,26 @@ class Mission:
         """The guard that watches it over its turns; the first turn makes it."""
         self._held = 0
         self._parts: set[Mission] = set()
+
+    @property
+    def text(self) -> str:
+        """See ``EndState``."""
+        return self.end_state.text
+
+    @property
+    def reason(self) -> str:
+        """See ``EndState``."""
+        return self.end_state.reason
+
+    @property
+    def why(self) -> str:
+        """See ``EndState``."""
+        return self.end_state.why
+
+    @property
+    def ended(self) -> str:
+        """See ``EndState``."""
+        return self.end_state.ended
 
     @property
     def over(self) -> bool:
@@ -103,10 +109,8 @@ class Mission:
 
         ``why`` says more of it to people.
         """
-        if self.ended:
+        if not self.end_state.end(reason, why):
             return False
-        self.ended = reason
-        self.reason, self.why = reason, why
         self._on_end(self)
         for part in tuple(self._parts):
             part.end(reason, why)
@@ -140,40 +144,10 @@ def going_on(missions: Iterable[Mission]) -> tuple[Mission, ...]:
     return tuple(mission for mission in missions if not mission.ended)
 
 
-def note_failure(missions: Iterable[Mission], skill: str, text: str) -> None:
-    """Note that a call of these missions has failed."""
-    for mission in missions:
-        mission.failed_call = mission.failed_call or f"{skill}: {text}"
-
-
-def note_stop(missions: Iterable[Mission], event: ToolEvent | None) -> None:
-    """Note if an operator's stop of the robot has ended a call of these missions, also in those that they are part
-    of."""
-    why = stopped_by(event)
+def note_call(missions: Collection[Mission], fact: CallFact) -> None:
+    """Note what has become of a call of these missions, also in those that they are part of."""
     for mission in with_parents(missions):
-        mission.stopped = mission.stopped or why
-
-
-def stopped_by(event: ToolEvent | None) -> str:
-    """The text of an event by which an operator's stop of the robot has ended a call; empty for any other event."""
-    if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
-        return ""
-    return event.text
-
-
-def note_cancel(missions: Iterable[Mission], cancelled: str) -> None:
-    """Note that a call of missions was answered or has closed, also in those that they are part of; ``cancelled`` is
-    from ``cancelled_by_another``."""
-    for mission in with_parents(missions):
-        mission.cancelled_call = cancelled
-
-
-def cancelled_by_another(event: ToolEvent | None, *, by_agent: bool) -> str:
-    """The call that has ended with this event because somebody else than its agent has cancelled it, and why; empty
-    if none has. ``by_agent`` is True if the agent itself wanted it to end."""
-    if event is None or by_agent or event.outcome is not Outcome.CANCELLED:
-        return ""
-    return f"{event.skill}: {event.text}"
+        mission.end_state.note_call(fact, own=mission in missions)
 
 
 def roots(missions: Iterable[str]) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ def _said(mission: Mission) -> Said:
     text = cut_to(mission.text, _SAID_BYTES)
     said = Said(text=text, reason=mission.reason, unfinished=mission.unfinished)
     if not completed(mission.reason):
-        raise MissionIncompleteError(explained(mission), result=said)
+        raise MissionIncompleteError(explained(mission.reason, mission.why, mission.unfinished), result=said)
     return said
 
 

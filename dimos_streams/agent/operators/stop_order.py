@@ -140,7 +140,7 @@ def _record(core: AgentCore, id: str, input: str, text: str) -> None:
     mission.hold()
     core.events.emit(EventKind.INPUT, (id,), text=input)
     core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
-    mission.text, mission.reason = text, "completed"
+    mission.end_state.settle(text, "completed", "", heard=True)
     mission.release()
 
 

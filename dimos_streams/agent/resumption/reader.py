@@ -58,7 +58,7 @@ def _end_aborted(missions: Iterable[UnfinishedMission], events: Iterable[AgentEv
     aborted = {id for event in events if _begins_abort(event) for id in event.missions}
     for mission in missions:
         if mission.id in aborted:
-            mission.ended = mission.ended or "aborted"
+            mission.end_state.end("aborted")
 
 
 def _begins_abort(event: AgentEvent) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.missions.end_state import EndState
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 
 
@@ -49,21 +50,11 @@ class UnfinishedMission:
     the record does not have its beginning."""
     heard: bool = False
     """True if the input had reached the conversation."""
-    ended: str = ""
-    """The reason it was ended early: all that is left to do for it is to end its calls. Empty if it was not."""
+    end_state: EndState = field(default_factory=EndState)
+    """How it stood. If it was ended early, all that is left to do for it is to end its calls."""
     in_turn: bool = False
     """True if the model was in the middle of a turn, or was about to begin one."""
     spent: Usage = field(default_factory=Usage)
-    reason: str = ""
-    why: str = ""
-    text: str = ""
-    """The text of its newest turn."""
-    failed_call: str = ""
-    """The text of the first of its calls that failed."""
-    stopped: str = ""
-    """The text of a call of it that an operator's stop of the robot has ended; empty if there is none."""
-    cancelled_call: str = ""
-    """The newest of its calls, and why it ended, if somebody else than the agent has cancelled it; else empty."""
     asked: list[AskedBatch] = field(default_factory=list)
     """The newest answers that asked for calls since the operator's last input, those of sub-missions too."""
 

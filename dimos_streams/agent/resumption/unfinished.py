@@ -6,15 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from dimos_streams.agent.missions.boot_time import utime_of
-from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer, settle
-from dimos_streams.agent.missions.mission import roots, stopped_by
-from dimos_streams.agent.models.protocol import STALE
+from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer
+from dimos_streams.agent.missions.end_state import CallFact, fact_of_result, fact_of_update
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
-from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
 from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
-from dimos_streams.tool_stream.event import Outcome
 
 _ASKED = 1000
 
@@ -43,15 +42,21 @@ class _MissionReading:
         self.found = UnfinishedMission(id=id, input="")
         self._heard = False
         """True if the turn that goes on has heard input."""
+        self._ran: set[tuple[str, str]] = set()
+        """The calls of each model's newest answer that came to their result, by whose they are and the model's
+        ids."""
 
     def read(self, event: AgentEvent) -> None:
         """Read the next event of the mission."""
         if event.kind in (EventKind.UPDATE, EventKind.RESULT):
-            self._note_end(event)
+            self._note_call(event)
+        elif event.kind == EventKind.CALL_END:
+            self._ran.add(_asked_as(event))
         if event.kind == EventKind.USAGE:
             self.found.spent += spent_of(event)
         elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
             self.found.asked = [*self.found.asked, _asked(event)][-_ASKED:]
+            self._ran -= {_asked_as(event, call["id"]) for call in event.data["tool_calls"]}
         elif not of_sub_agent(event):
             self._read_own(event)
 
@@ -59,13 +64,14 @@ class _MissionReading:
         match event.kind:
             case EventKind.MISSION_START:
                 self.found.input, self.found.began_utime = event.data["text"], utime_of(event)
-                self.found.ended = "completed" if event.data.get("is_done") else ""
+                if event.data.get("is_done"):
+                    self.found.end_state.end("completed")
             case EventKind.ENDED:
-                self.found.ended = event.data["reason"]
+                self.found.end_state.end(event.data["reason"])
             case EventKind.INPUT | EventKind.ITERATION_START | EventKind.UPDATE:
                 self._go_on(event)
             case EventKind.ANSWER:  # the turn's last: nothing is left of it but to note why it stopped
-                text = event.data["text"] or self.found.text
+                text = event.data["text"] or self.found.end_state.text
                 self._stop(text, *self._reason(event), event.data.get("about", ()))
             case EventKind.STOP:
                 note = event.data["note"] or event.data.get("why", "")
@@ -87,33 +93,35 @@ class _MissionReading:
 
     def _stop(self, text: str, reason: str, note: str, about: Collection[str]) -> None:
         self.found.in_turn = False
-        self.found.text = text
-        settle(self.found, reason, note, heard=self._heard and is_about(about, self.found.id))
+        heard = self._heard and is_about(about, self.found.id)
+        self.found.end_state.settle(text, reason, note, heard=heard)
 
-    def _note_end(self, event: AgentEvent) -> None:
-        """Note what an event says of the end of a call, of a sub-mission's too; only a call of its own has failed for
-        it."""
+    def _note_call(self, event: AgentEvent) -> None:
+        """Note what an event says of a call, of a sub-mission's too."""
         if self.found.id in roots(event.data.get("heard", (self.found.id,))):
-            if not of_sub_agent(event):
-                self.found.failed_call = self.found.failed_call or _failed_call(event)
-            tool_event = tool_event_of(event)
-            self.found.stopped = self.found.stopped or stopped_by(tool_event)
-            ended = tool_event is not None and tool_event.type == "close"
-            if ended or (event.kind == EventKind.RESULT and event.data.get("call_id")):
-                self.found.cancelled_call = event.data.get("cancelled", "")
+            fact = _fact_of(event, ran=_asked_as(event) in self._ran)
+            self.found.end_state.note_call(fact, own=not of_sub_agent(event))
 
 
-def _failed_call(event: AgentEvent) -> str:
-    """The text of a mission's call that has failed; empty if this event reports none."""
-    data, tool_event = event.data, tool_event_of(event)
-    outcome = tool_event.outcome if tool_event is not None else None
+def _fact_of(event: AgentEvent, *, ran: bool) -> CallFact:
+    """The fact that an update or a result states about a call; ``ran`` if the call came to its result."""
+    data, tool_event, cancelled = event.data, tool_event_of(event), event.data.get("cancelled", "")
     if event.kind == EventKind.UPDATE:
-        failed, text = outcome not in (None, Outcome.COMPLETED), tool_event.text if tool_event is not None else ""
-    else:
-        failed, text = bool(data.get("is_error")) and data["text"] != STALE, data.get("text", "")
-    if not failed or outcome == Outcome.CANCELLED:
-        return ""
-    return f"{data['skill']}: {text}"
+        return CallFact() if tool_event is None else fact_of_update(tool_event, cancelled)
+    return fact_of_result(
+        data["skill"],
+        data["text"],
+        tool_event,
+        is_error=bool(data.get("is_error")),
+        began=bool(data.get("call_id")),
+        cancelled=cancelled,
+        ran=ran,
+    )
+
+
+def _asked_as(event: AgentEvent, id: str = "") -> tuple[str, str]:
+    """The sub-mission whose model has asked for a call, empty for the agent's own, and the model's id of it."""
+    return event.data.get(SUB, ""), id or event.data.get("tool_call_id", "")
 
 
 def _asked(event: AgentEvent) -> AskedBatch:

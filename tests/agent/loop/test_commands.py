@@ -139,7 +139,9 @@ async def test_a_mission_whose_last_call_somebody_has_cancelled_did_not_complete
     async with robot.rig() as rig:
         mission = await cancelled(robot, rig, input)
         assert (mission.reason, mission.why) == ("call_cancelled", f"{call}: enough")
-        assert explained(mission) == f"the mission did not complete: call_cancelled ({call}: enough)"
+        assert (
+            explained(mission.reason, mission.why) == f"the mission did not complete: call_cancelled ({call}: enough)"
+        )
         recorded = [event.data.get("cancelled") for event in rig.core.events.after(0)]
         assert recorded.count(f"{call}: enough") == 1, "it is known after a restart"
 
@@ -199,7 +201,7 @@ async def test_a_mission_whose_call_was_ended_by_a_stop_of_the_robot_did_not_com
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), why)
         await rig.over(mission)
         assert (mission.reason, mission.why) == ("stopped", why)
-        assert explained(mission) == f"the mission did not complete: stopped ({why})"
+        assert explained(mission.reason, mission.why) == f"the mission did not complete: stopped ({why})"
 
 
 @pytest.mark.feature("D7")

@@ -260,8 +260,9 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
     resumption = read_resumption(tmp_path, "agent")
     assert resumption is not None
     (mission,) = resumption.missions
-    assert (mission.failed_call, mission.stopped, mission.in_turn) == (failed_call, stopped, True)
-    assert mission.cancelled_call == cancelled
+    state = mission.end_state
+    assert (state.failed_call, state.stopped, mission.in_turn) == (failed_call, stopped, True)
+    assert state.cancelled_call == cancelled
     assert (resumption.calls, resumption.closed) == ([], {"c1": ()})
 
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.missions.mission import cancelled_by_another
-from dimos_streams.agent.models.protocol import STALE, Speaker, ToolSchema
+from dimos_streams.agent.missions.end_state import cancelled_by_another, has_failed
+from dimos_streams.agent.models.protocol import Speaker, ToolSchema
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
@@ -206,9 +206,7 @@ class CallResult:
     @property
     def failed(self) -> bool:
         """True if the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
-        return (
-            self.is_error and self.text != STALE and (self.event is None or self.event.outcome != Outcome.CANCELLED)
-        )
+        return has_failed(self.text, self.event, is_error=self.is_error)
 
     @property
     def cancelled(self) -> str:
