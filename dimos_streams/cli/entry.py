@@ -10,6 +10,7 @@ import typer
 
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
+from dimos_streams.cli.system.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
@@ -17,8 +18,6 @@ from dimos_streams.common.process.own_code import DEBUG
 from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import DimosStreamsError
 
-FOXGLOVE = "--foxglove"
-"""An option with a value that may be left out, which typer does not know."""
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
 _EXTRA = "Got unexpected extra argument"
 PROGRAM = "dimos-streams"
@@ -31,10 +30,7 @@ def run_command(arguments: list[str]) -> int:
     here = _working_directory()
     if here is not None:
         find_named_first_in(here)  # so that a user's own blueprints and modules are found where they stand
-    if FOXGLOVE in arguments:
-        from dimos_streams.cli.running.foxglove_plan import with_default_address
-
-        arguments = with_default_address(arguments)
+    arguments = with_default_address(arguments)
     try:
         code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
+from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.replacing import Replacement
 from dimos_streams.agent.loop.scheduling import groups, run_in_order
 from dimos_streams.agent.missions.end_state import fact_of_result
-from dimos_streams.agent.missions.mission import all_ended, going_on, ids, note_call
-from dimos_streams.agent.models.protocol import STALE
+from dimos_streams.agent.missions.mission import Mission, all_ended, going_on, ids, note_call
+from dimos_streams.agent.models.protocol import STALE, ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
 from dimos_streams.agent.record.agent_events import EventKind
@@ -23,17 +24,52 @@ from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
-if TYPE_CHECKING:
-    from dimos_streams.agent.loop.turn import Turn
-
 _SHOWN = 500
 _logger = logging.getLogger(__name__)
+
+
+class AskingTurn(Protocol):
+    """The turn whose model has asked for calls, as what runs them sees it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def parts(self) -> LoopParts: ...
+
+    @property
+    def missions(self) -> tuple[Mission, ...]: ...
+
+    @property
+    def failing(self) -> Collection[Mission]:
+        """The missions whose calls fail here."""
+
+    @property
+    def iteration(self) -> int: ...
+
+    @property
+    def tools(self) -> tuple[ToolSchema, ...]:
+        """The tools that the model was offered last."""
+
+    @property
+    def stale(self) -> bool:
+        """True if input was withdrawn since the model was asked."""
+
+    @property
+    def finished(self) -> bool:
+        """True once its record is whole: nothing is added any more."""
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Log an event of the turn's missions."""
+
+    def check_going_on(self) -> None:
+        """Raise ``CancelledError`` if the turn was interrupted."""
 
 
 class Execution:
     """The calls of one answer of a turn. When it is cancelled, ``settle`` gives results to those that have none."""
 
-    def __init__(self, turn: Turn, calls: Sequence[AssembledCall]) -> None:
+    def __init__(self, turn: AskingTurn, calls: Sequence[AssembledCall]) -> None:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls

@@ -82,7 +82,8 @@ class Broadcast:
         self.pages = pages
         self.limits = limits or BroadcastLimits()
         self.closed = False
-        self.coalesced = self.gaps = self.cut = 0
+        self.cut = 0
+        self._coalesced = self._gaps = 0
         self._ring: list[EncodedEntry | None] = [None] * self.limits.ring_events
         self._ring_bytes = 0
         self._oldest, self._last = log.last_offset + 1, log.last_offset
@@ -100,6 +101,11 @@ class Broadcast:
     def first_offset(self) -> int:
         """The oldest offset that can still be read."""
         return min(self._oldest, self.log.first_offset)
+
+    @property
+    def coalesce_behind(self) -> int:
+        """See ``BroadcastLimits``."""
+        return self.limits.coalesce_behind
 
     def publish(self, entries: list[EncodedEntry]) -> None:
         """Hand on entries that the journal has just taken."""
@@ -142,6 +148,18 @@ class Broadcast:
             reader.close()
         self.pages.close()
 
+    async def older(self, query: Query) -> Read:
+        """A page of what is not in the ring any more."""
+        return await self.pages.page(query)
+
+    def count_gap(self) -> None:
+        """Count a gap event that a reader gets."""
+        self._gaps += 1
+
+    def count_coalesced(self, count: int) -> None:
+        """Count progress events that a reader does not get because a later one stands for them."""
+        self._coalesced += count
+
     async def turn(self) -> None:
         """Wait for a turn among the readers that are behind: one page of one of them, then everybody else's turn."""
         async with self._turn:
@@ -159,7 +177,7 @@ class Broadcast:
         lag = max((reader.lag for reader in self._readers), default=0)
         events = self._last - self._oldest + 1
         return BroadcastStatistics(
-            len(self._readers), lag, events, self._ring_bytes, self.coalesced, self.gaps, self.cut
+            len(self._readers), lag, events, self._ring_bytes, self._coalesced, self._gaps, self.cut
         )
 
     def _keep(self, entries: list[EncodedEntry]) -> None:

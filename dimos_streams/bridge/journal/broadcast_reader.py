@@ -6,16 +6,13 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.bridge.journal.coalescing import coalesce
 from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.limited_log import LimitedLog
-
-if TYPE_CHECKING:
-    from dimos_streams.bridge.journal.broadcast import Broadcast
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -26,10 +23,44 @@ Take = Callable[[list[EncodedEntry]], bool]
 """A function that takes new entries at once, a page at most, or returns False; they are then read like others."""
 
 
+class ReadBroadcast(Protocol):
+    """A broadcast as its readers use it."""
+
+    @property
+    def first_offset(self) -> int:
+        """The oldest offset that can still be read."""
+
+    @property
+    def last_offset(self) -> int:
+        """The newest offset that was published."""
+
+    @property
+    def coalesce_behind(self) -> int:
+        """A reader this many offsets behind, and not catching up, gets its progress coalesced."""
+
+    def entries(self, after: int, count: int) -> list[EncodedEntry] | None:
+        """Up to ``count`` entries behind ``after`` that are in memory; None if those are not."""
+
+    async def older(self, query: Query) -> Read:
+        """A page of what is not in memory any more."""
+
+    async def turn(self) -> None:
+        """Wait for a turn among the readers that are behind."""
+
+    def count_gap(self) -> None:
+        """Count a gap event that a reader gets."""
+
+    def count_coalesced(self, count: int) -> None:
+        """Count progress events that a reader does not get because a later one stands for them."""
+
+    def forget(self, reader: BroadcastReader) -> None:
+        """Remove a reader that is being closed."""
+
+
 class BroadcastReader:
     """An offset to read on from, and a filter."""
 
-    def __init__(self, broadcast: Broadcast, query: Query, take: Take | None = None) -> None:
+    def __init__(self, broadcast: ReadBroadcast, query: Query, take: Take | None = None) -> None:
         self._broadcast = broadcast
         self._take = take
         self._offset = query.after
@@ -115,10 +146,10 @@ class BroadcastReader:
         if found is None:
             missing = self._missing(self._broadcast.first_offset)
             if missing is None:
-                read = await self._broadcast.pages.page(self._query._replace(after=self._offset))
+                read = await self._broadcast.older(self._query._replace(after=self._offset))
                 missing = self._missing(read.first)  # trimmed while it was read
             if missing is not None:
-                self._broadcast.gaps += 1
+                self._broadcast.count_gap()
                 self._lag_before = None
                 return [missing]
             found, self._offset = read.entries, read.upto
@@ -127,13 +158,13 @@ class BroadcastReader:
             found = [entry for entry in found if self._query.wants(entry)]
         self._lag_before = lag
         # A reader that catches up is not slow, however far behind it began.
-        is_slow = lag > self._broadcast.limits.coalesce_behind and before is not None and lag >= before
+        is_slow = lag > self._broadcast.coalesce_behind and before is not None and lag >= before
         page = found if len(found) <= 1 else list(_within(found, _COALESCED_BYTES if is_slow else PAGE_BYTES))
         if len(page) < len(found):
             self._offset = page[-1].offset
         if is_slow:
             coalesced = coalesce(page)
-            self._broadcast.coalesced += len(page) - len(coalesced)
+            self._broadcast.count_coalesced(len(page) - len(coalesced))
             return coalesced
         return page
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.cli.entry import FOXGLOVE
+from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.address import DEFAULT_HOST, DEFAULT_PORT, LAYOUT, parsed_address, url_of
 
 NAME = "foxglove"
 _TYPE = "dimos_streams.foxglove.module:FoxgloveServer"
-_ADDRESS = re.compile(r"\d+|.*:\d*|localhost|[\d.]+")
-
-
-def with_default_address(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command line, in which ``--foxglove`` gets an address if none follows it."""
-    given = [*arguments]
-    for index, argument in enumerate(arguments):
-        if argument == "--":
-            break
-        follows = arguments[index + 1] if index + 1 < len(arguments) else ""
-        if argument == FOXGLOVE and (not _ADDRESS.fullmatch(follows) or follows.startswith("-")):
-            given[index] = f"{FOXGLOVE}={DEFAULT_HOST}:{DEFAULT_PORT}"
-    return given
 
 
 def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | None = None) -> Blueprint:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
+from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
 
@@ -50,7 +51,7 @@ def check_options(
         raise UserError("--wait is for the other machines of a blueprint: it goes with --machine")
     if virtual and machine is not None:
         raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
-    values = {"--bus": bus, "--hub": hub, "--foxglove": foxglove}
+    values = {"--bus": bus, "--hub": hub, FOXGLOVE: foxglove}
     given = {"--daemon": daemon, **{option: value is not None for option, value in values.items()}}
     for option in (option for option, is_given in given.items() if virtual and is_given):
         raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.cli.terminal.options import checked_seed
 
 Say = Annotated[
@@ -103,7 +104,7 @@ Hub = Annotated[
 Foxglove = Annotated[
     str | None,
     typer.Option(
-        "--foxglove",
+        FOXGLOVE,
         metavar="[HOST:PORT]",
         help="Serve the run to Foxglove and other viewers of its protocol; 127.0.0.1:8765 unless given.",
         show_default=False,
